@@ -37,7 +37,6 @@ long: $(VENV)/.tools $(VENV)/.servers
 lint: $(VENV)/.tools
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports
 
 types: $(VENV)/.tools

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.place import Site, site
 from spinney.control import Control
-from spinney.model.holds import Scope
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.wakeup_socket import wake_local_nodes

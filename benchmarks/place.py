@@ -17,7 +17,7 @@ import psycopg
 
 from benchmarks.jobs import app as declared
 from spinney import Spinney
-from spinney.stores.sql import SqlStore, open_store
+from spinney.store.sql import SqlStore, open_store
 
 PATIENCE_S = 300
 

@@ -215,7 +215,7 @@ def _stocked(here: Site) -> Iterator[None]:
 
 
 def _pending(here: Site) -> int:
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     store = open_store(here.url)  # a store belongs to one thread
     try:

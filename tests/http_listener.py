@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from spinney.server.connections import Connection
 from spinney.server.http_server import listen_tcp, server
-from spinney.server.settings import ServerSettings
+from spinney.web.settings import ServerSettings
 
 _PATIENCE_S = 20.0
 

@@ -13,9 +13,9 @@ from typing import Any
 import psycopg
 
 from servers import postgres_schema, postgres_url
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
-from spinney.stores.sql.schema import metadata
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.store.sql.schema import metadata
 
 Fill = Callable[[Store], object]
 _COUNTERS = (

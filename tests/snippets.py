@@ -18,10 +18,10 @@ from typing import Any
 from typer.main import get_command
 
 from spinney import config
-from spinney.cli.applications import GROUP as COMMANDS
-from spinney.cli.applications import ROUTES
 from spinney.cli.commands import full_app
-from spinney.server.settings import ServerSettings
+from spinney.terminal.applications import GROUP as COMMANDS
+from spinney.terminal.applications import ROUTES
+from spinney.web.settings import ServerSettings
 
 LANGUAGES = frozenset({"python", "pycon", "console", "toml", "text", "mermaid"})
 """What a block may be; the last two are not run."""

@@ -22,7 +22,7 @@ from spinney.wakeup_socket import bound_socket, socket_name
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[Spinney]:
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     url = f"sqlite:///{tmp_path}/jobs.db"
     store = open_store(url)
@@ -171,7 +171,7 @@ def test_waiting_ends_when_the_job_settles(app: Spinney) -> None:
 
     def cancel() -> None:
         from spinney.app import now_us
-        from spinney.stores.sql import open_store
+        from spinney.store.sql import open_store
 
         store = open_store(app.settings.store)
         store.cancel(job_id, tree=False, by="test", reason=None, now_us=now_us())
@@ -234,9 +234,9 @@ def test_a_queue_with_a_default_type_takes_parameters_alone(app: Spinney) -> Non
 
 
 def test_the_default_type_is_the_one_that_operators_set_whoever_has_its_code(app: Spinney) -> None:
-    from spinney.model.operators import Actor, QueueChange
+    from spinney.model.rights.operators import Actor, QueueChange
     from spinney.model.types import StageSpec, TypeSpec
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     @app.job
     def resize(picture: str) -> None: ...
@@ -370,7 +370,7 @@ def test_the_example_of_the_readme_declares_what_it_says(here: Path) -> None:
 
 
 def test_the_handle_type_is_exported() -> None:
-    assert Job.__module__ == "spinney.job.handle"
+    assert Job.__module__ == "spinney.define.job.handle"
 
 
 # --- schedules ---------------------------------------------------------------------------------
@@ -458,7 +458,7 @@ def test_an_application_declares_how_much_there_is_of_its_locks(app: Spinney) ->
             app.lock(name, capacity=capacity)
     app.submit(fetch, url="x")
 
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     with closing(open_store(app.settings.store)) as store:
         assert store.locks.capacity("download:example.org") == 4

@@ -12,11 +12,11 @@ import pytest
 from new_store import new_store
 from spinney import Spinney
 from spinney.control import Control
-from spinney.job.options import Options
+from spinney.define.job.options import Options
 from spinney.model.errors import BadName, BadParameters, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 
 class Wakeups:
@@ -34,7 +34,7 @@ def wakeups() -> Wakeups:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     app = Spinney()
 

@@ -9,25 +9,25 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from spinney import Backoff, Defer, Spinney
-from spinney.cli.arguments import length as option
 from spinney.client import Client
 from spinney.client.verbs.external import ExternalVerbs
 from spinney.client.verbs.job_actions import Canary as AskedCanary
 from spinney.client.verbs.jobs import JobVerbs
 from spinney.client.verbs.operators import OperatorVerbs
 from spinney.client.verbs.schedules import ScheduleVerbs
-from spinney.control.canary import Canary
+from spinney.features.bulk.api import CanaryRequest
+from spinney.features.external.api import JoinRequest, SettleRequest
+from spinney.features.schedules.api import ScheduleRequest
 from spinney.model.errors import UsageError
 from spinney.model.external import Settlement
 from spinney.model.outcomes import Outcome
-from spinney.model.schedules import Schedule
+from spinney.model.settings.schedules import Schedule
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.reports.settings import MailSettings, WebhookSettings
-from spinney.server.api.bulk import CanaryRequest
-from spinney.server.api.external import JoinRequest, SettleRequest
-from spinney.server.api.schedules import ScheduleRequest
-from spinney.server.api.store_info import RetentionRequest
-from spinney.server.settings import read
+from spinney.server.store_info import RetentionRequest
+from spinney.service.canary import Canary
+from spinney.terminal.arguments import length as option
+from spinney.web.settings import read
 
 SENTENCE = (
     "is no length of time; write numbers with w, d, h, m or s, as in 30d, 12h or 1h30m, or give a number"

@@ -9,21 +9,21 @@ import spinney
 
 ENTRANCES = [
     "app",
-    "job",
-    "jobtype.job_types",
-    "params.signature",
+    "define.job",
+    "define.jobtype.job_types",
+    "define.jobtype.signature",
     "control",
-    "stores.sql",
+    "store.sql",
     "node.supervisor_main",
-    "node.executors.worker",
+    "node.worker.worker",
     "cli.main",
     "client",
-    "cli.jobs",
+    "features.jobs.cli",
     "server.application",
     "testing",
     "apps.ingest",
 ]
-QUICK = {"node.supervisor_main", "cli.main", "cli.jobs", "server.application"}
+QUICK = {"node.supervisor_main", "cli.main", "features.jobs.cli", "server.application"}
 """These never alter the schema."""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from snippets import run_python, snippets
 from spinney import Fail
-from spinney.job import Assignment
+from spinney.define.job import Assignment
 from spinney.testing import StageHarness
 
 ROOT = Path(__file__).parents[1]

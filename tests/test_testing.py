@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spinney import Defer, Fail, Finish, Job, NotApplicable, Spinney, Warn
-from spinney.job import Child
+from spinney.define.job import Child
 from spinney.model.errors import BadParameters, UnknownType, UsageError
 from spinney.model.states import State
 from spinney.testing import StageHarness, run_stage

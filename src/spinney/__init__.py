@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from spinney.app import Spinney, load_app
-    from spinney.job import Job
+    from spinney.define.job import Job
+    from spinney.define.params.secrets import Secret
+    from spinney.model.attempts.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
     from spinney.model.errors import SpinneyError
-    from spinney.model.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
     from spinney.model.types import Backoff, LockSpec
-    from spinney.params.secrets import Secret
 
 __all__ = [
     "Backoff",
@@ -36,11 +36,11 @@ __all__ = [
 
 _HOMES = {
     "spinney.app": ("Spinney", "load_app"),
-    "spinney.job": ("Job",),
+    "spinney.define.job": ("Job",),
     "spinney.model.errors": ("SpinneyError",),
-    "spinney.model.signals": ("Defer", "Fail", "Finish", "Hold", "NotApplicable", "Warn"),
+    "spinney.model.attempts.signals": ("Defer", "Fail", "Finish", "Hold", "NotApplicable", "Warn"),
     "spinney.model.types": ("Backoff", "LockSpec"),
-    "spinney.params.secrets": ("Secret",),
+    "spinney.define.params.secrets": ("Secret",),
 }
 
 

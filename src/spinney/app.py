@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import orjson
 
 from spinney.config import Settings, settings
-from spinney.job.options import Options
-from spinney.jobtype.job_types import (
+from spinney.define.job.options import Options
+from spinney.define.jobtype.job_types import (
     ConfiguredJob,
     ExternalJob,
     ExternalJobOptions,
@@ -39,22 +39,22 @@ from spinney.jobtype.job_types import (
     ProgramJobOptions,
     TypeOptions,
 )
-from spinney.model import durations
+from spinney.define.params.values import to_text
 from spinney.model.access import Role
-from spinney.model.capacities import LockCapacity
-from spinney.model.durations import Duration
 from spinney.model.errors import SpinneyError, UnknownType, UsageError
-from spinney.model.limits import Limit
-from spinney.model.schedules import Schedule
+from spinney.model.settings.capacities import LockCapacity
+from spinney.model.settings.schedules import Schedule
 from spinney.model.states import SETTLED
 from spinney.model.types import QueueSpec, TypeSpec
-from spinney.params.hints import did_you_mean, listed
-from spinney.params.values import to_text
+from spinney.model.values import durations
+from spinney.model.values.durations import Duration
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.limits import Limit
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
     from spinney.model.jobs import Submission
-    from spinney.stores.contract import Store
+    from spinney.store.contract import Store
     from spinney.wakeup import Waker
 
 _NO_OPTIONS = Options()
@@ -260,7 +260,7 @@ class Spinney:
         self, queue: QueueSpec, known: Mapping[str, TypeSpec], params: Mapping[str, Any]
     ) -> int:
         """A job of a type that is another application's, checked by what that registered."""
-        from spinney.params.schema import checker
+        from spinney.define.params.schema import checker
 
         name = queue.default_type()
         spec = known.get(name)
@@ -374,7 +374,7 @@ class Spinney:
             raise UsageError(_WITHIN_A_STAGE)
         if self._opened is None or self._opened[0] != os.getpid():
             # Imported here: a worker loads the application, and must stay light.
-            from spinney.stores.sql import open_store
+            from spinney.store.sql import open_store
             from spinney.wakeup import Waker
 
             where = self.settings

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.paths import database_file, is_postgres, run_dir, without_password
-from spinney.params.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.paths import database_file, is_postgres, run_dir, without_password
 
 FILE = "spinney.toml"
 ENVIRONMENT = "SPINNEY_STORE"

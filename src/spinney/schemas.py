@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from spinney.control.bulk import StageCount
 from spinney.model.access import Rights
-from spinney.model.accounts import Token
 from spinney.model.audits import AuditEntry
+from spinney.model.bulk_runs import StageCount
 from spinney.model.jobs import Job
-from spinney.model.operators import Failure, FailureGroups, Verb
+from spinney.model.rights.accounts import Token
+from spinney.model.rights.operators import Failure, FailureGroups, Verb
 from spinney.model.states import State
 from spinney.model.status_numbers import Status
 

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from spinney.app import Spinney, storeless
-from spinney.job import Assignment, Child, Job
-from spinney.jobtype import JobType
+from spinney.define.job import Assignment, Child, Job
+from spinney.define.jobtype import JobType
+from spinney.define.params.values import to_text
+from spinney.model.attempts.signals import Signal
 from spinney.model.errors import UnknownType, UsageError
 from spinney.model.outcomes import Outcome
-from spinney.model.signals import Signal
-from spinney.params.values import to_text
 
 __all__ = ["Child", "Spawned", "StageHarness", "StageResult", "run_stage"]
 

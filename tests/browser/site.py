@@ -13,10 +13,10 @@ from cli.shell import Shell, furnish
 from http_listener import Listening
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.server.application import Parts, make
-from spinney.server.request_context import Authenticator, AuthMethod, Principal
-from spinney.server.settings import ServerSettings
-from spinney.server.store_pool import StorePool
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.request_context import Authenticator, AuthMethod, Principal
+from spinney.web.settings import ServerSettings
+from spinney.web.store_pool import StorePool
 
 _COOKIE = "principal"
 

@@ -13,12 +13,12 @@ from browser.conftest import NewPage
 from browser.site import ByCookie, Site
 from cli.shell import furnish
 from spinney.control import Control
-from spinney.control.accounts import Accounts
+from spinney.features.accounts.service import Accounts
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Forbidden
-from spinney.server.identity import StoreAuthenticator
-from spinney.server.request_context import Principal, now_us
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.identity import StoreAuthenticator
+from spinney.web.request_context import Principal, now_us
 
 PASSWORD = "a spinney is a small wood"
 

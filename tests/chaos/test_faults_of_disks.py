@@ -12,8 +12,8 @@ from chaos_load import Grove, Harvest, works
 from node_fixtures import until
 
 from long_tests import LONG, long_alone
+from spinney.folders import folders
 from spinney.model.errors import SpinneyError
-from spinney.node import folders
 
 FLOOD_MB = 2048 if LONG else 24
 Tell = Callable[[str, str, Harvest], None]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from long_tests import LONG
+from spinney.features.schedules.sql import RUNS_KEPT
 from spinney.model.jobs import Filter
-from spinney.model.operators import Actor
-from spinney.model.schedules import Overlap, Schedule
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.schedules import Overlap, Schedule
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.sql import open_store
-from spinney.stores.sql.schedules import RUNS_KEPT
+from spinney.store.sql import open_store
 
 ROUNDS = 15 * int(os.environ.get("SPINNEY_CHAOS_ROUNDS", "100" if LONG else "1"))
 SEED = int(os.environ.get("SPINNEY_CHAOS_SEED", str(random.randrange(10**6))))

@@ -18,9 +18,9 @@ import pytest
 from new_store import new_store
 from spinney.app import Spinney, load_app
 from spinney.cli import main
-from spinney.node import folders
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.folders import folders
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 JOBS = """
 import sys

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import pytest
 from argon2 import PasswordHasher
 
-from spinney.control import Control, passwords
-from spinney.control.refusal_log import RefusalLog
-from spinney.control.sign_in import ClientInfo, SessionLimits
+from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS
-from spinney.model.accounts import token_id
-from spinney.stores.sql import open_store
+from spinney.model.rights.accounts import token_id
+from spinney.service import passwords
+from spinney.service.refusal_log import RefusalLog
+from spinney.service.sign_in import ClientInfo, SessionLimits
+from spinney.store.sql import open_store
 
 from .shell import Shell
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cli import applications
+from spinney.terminal import applications
 
 from .shell import Shell
 

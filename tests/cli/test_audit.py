@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cli.connection import open_local_store
 from spinney.model.audits import BEGINNING, AuditEntry, digest
-from spinney.model.holds import Scope
-from spinney.model.operators import Actor
-from spinney.stores.sql.audit import note
-from spinney.stores.sql.schema import GUARDS
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
+from spinney.store.sql.audit import note
+from spinney.store.sql.schema import GUARDS
+from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
 

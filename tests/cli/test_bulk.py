@@ -16,9 +16,9 @@ import pytest
 from contract.everything import STANDS, Everything, copied, filled
 from contract.words import ONE, Clock, Site
 from long_tests import LONG, long_alone
-from spinney.cli import bulk
-from spinney.cli.connection import open_local_store
-from spinney.stores.sql import open_store
+from spinney.features.bulk import cli as bulk
+from spinney.store.sql import open_store
+from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
 

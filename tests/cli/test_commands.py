@@ -2,8 +2,8 @@
 
 import pytest
 
-from spinney.cli.command_index import COMMAND_MODULES
 from spinney.cli.commands import command_for
+from spinney.terminal.command_index import COMMAND_MODULES
 
 
 def known(words: list[str]) -> set[str]:
@@ -16,7 +16,7 @@ def known(words: list[str]) -> set[str]:
 def test_a_line_needs_the_commands_beside_the_one_that_it_names(before: list[str]) -> None:
     for name in ("hold", "release"):
         assert known([*before, name, "show"]) == {
-            name for name, home in COMMAND_MODULES.items() if home == "holds"
+            name for name, home in COMMAND_MODULES.items() if home == "features.holds.cli"
         }
 
 

@@ -21,11 +21,11 @@ import pytest
 from typer.main import get_command
 
 from spinney.cli import completer, shells
-from spinney.cli.command_index import COMMAND_MODULES, HEADINGS
 from spinney.cli.commands import full_app
-from spinney.model.operators import ALLOWED_STATES, Verb
+from spinney.model.rights.operators import ALLOWED_STATES, Verb
 from spinney.model.states import SETTLED, State
-from spinney.stores import completion_names
+from spinney.store import completion_names
+from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS
 
 from .shell import Shell, furnish
 from .terminal import Terminal
@@ -325,7 +325,7 @@ def test_the_catalogue_has_every_command_where_it_is() -> None:
     assert len(COMMAND_MODULES) == sum(map(len, HEADINGS.values()))
     for name, module in COMMAND_MODULES.items():
         alone = typer.Typer()
-        import_module(f"spinney.cli.{module}").add_to(alone)
+        import_module(f"spinney.{module}").add_to(alone)
         alone.callback()(lambda: None)
         assert name in get_command(alone).commands, name  # type: ignore[attr-defined]
 
@@ -632,7 +632,7 @@ def test_looking_leaves_nothing_behind(rich: Shell) -> None:
 KILLED = """
 import os, signal, sys
 from spinney.model.types import QueueSpec
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 open_store(sys.argv[1]).register([], [QueueSpec(name="fresh", limit=1)])
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -656,7 +656,7 @@ def test_what_a_killed_process_left_stays_as_it_is(shell: Shell, index: bool) ->
 
 def test_what_was_just_written_by_an_open_store_is_seen(shell: Shell) -> None:
     from spinney.model.types import QueueSpec
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     url = f"sqlite:///{shell.folder}/spinney.db"
     with closing(open_store(url)) as store:
@@ -730,7 +730,14 @@ def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
         ("sta", ("typer", "sqlite3", "spinney.model.jobs")),
         (
             "list --type ",
-            ("pydantic", "sqlalchemy", "rich", "orjson", "spinney.stores.sql", "spinney.cli.verbs"),
+            (
+                "pydantic",
+                "sqlalchemy",
+                "rich",
+                "orjson",
+                "spinney.store.sql",
+                "spinney.features.jobs.actions_cli",
+            ),
         ),
     ],
 )

@@ -10,9 +10,9 @@ from typer.main import get_command
 
 from contract.everything import copied
 from long_tests import long_alone
-from spinney.cli import bulk
 from spinney.cli.commands import full_app
-from spinney.cli.exit_codes import Exit
+from spinney.features.bulk import cli as bulk
+from spinney.terminal.exit_codes import Exit
 
 from .shell import Shell
 

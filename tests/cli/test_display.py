@@ -8,7 +8,7 @@ from enum import Enum
 
 import pytest
 
-from spinney.cli import display
+from spinney.terminal import display
 
 
 class Colour(Enum):

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from spinney.cli.command_index import HEADINGS
 from spinney.cli.commands import full_app
-from spinney.cli.exit_codes import Exit
-from spinney.cli.filters import FilterOptions
 from spinney.model import errors
+from spinney.terminal.command_index import HEADINGS
+from spinney.terminal.exit_codes import Exit
+from spinney.terminal.filters import FilterOptions
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 EVERYWHERE = {"--help", "--store", "--by", "--reason"}

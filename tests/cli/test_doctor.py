@@ -10,9 +10,9 @@ from unittest import mock
 import pytest
 
 from contract.everything import filled
+from spinney.folders import folders
 from spinney.model.jobs import NodeInfo
-from spinney.node import folders
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 from .shell import Shell
 

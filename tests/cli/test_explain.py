@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable
 
-from spinney.cli.connection import open_local_store
 from spinney.model.types import StageSpec, TypeSpec
+from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from spinney.cli.connection import now_us, open_local_store
-from spinney.cli.failures import unique_prefix_length
+from spinney.features.failures.cli import unique_prefix_length
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, Record, SlotRequest
 from spinney.model.outcomes import Outcome
+from spinney.terminal.connection import now_us, open_local_store
 
 from .shell import Shell
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from spinney.cli.connection import open_local_store
-from spinney.cli.holds import moment
+from spinney.features.holds.cli import moment
 from spinney.model.errors import UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Submission
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
+from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
 

@@ -93,7 +93,8 @@ def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> 
         "spinney",
         "spinney.cli",
         "spinney.cli.main",
-        "spinney.cli.interrupts",
+        "spinney.terminal",
+        "spinney.terminal.interrupts",
         "spinney.standard_streams",
     }
     assert not {"typing", "re", "tempfile", "traceback"} & set(done.stdout.split())
@@ -101,7 +102,7 @@ def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> 
 
 FINALIZER = """
 import signal
-from spinney.cli.interrupts import interrupts
+from spinney.terminal.interrupts import interrupts
 
 class Owner:
     def __del__(self):
@@ -143,7 +144,8 @@ def test_ctrl_c_within_a_finalizer_is_not_lost(bare: Shell, before: str) -> None
 
 def test_an_ignored_interrupt_stays_ignored(bare: Shell) -> None:
     code = (
-        "import signal; from spinney.cli.interrupts import interrupts; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        "import signal; from spinney.terminal.interrupts import interrupts; "
+        "signal.signal(signal.SIGINT, signal.SIG_IGN); "
         "interrupts.take_over(); assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN"
     )
     subprocess.run([sys.executable, "-c", code], env=bare.environment(), check=True)

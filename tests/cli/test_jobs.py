@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.cli import display
-from spinney.node.folders import path
+from spinney.folders.folders import path
+from spinney.terminal import display
 
 from .shell import Shell, furnish
 from .terminal import Terminal

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from spinney.cli import connection
+from spinney.terminal import connection
 
 from .shell import Shell
 
 KILLED_BEFORE_IT_SWEEPS = """
 import os, signal, sys
 from spinney.cli import main
-from spinney.stores.sql.holds import SqlHolds
+from spinney.features.holds.sql import SqlHolds
 
 SqlHolds.sweep = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 sys.exit(main.run(sys.argv[1:]))

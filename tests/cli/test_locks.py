@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from spinney.cli.connection import now_us, open_local_store
-from spinney.model.capacities import LockCapacity
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest
+from spinney.model.settings.capacities import LockCapacity
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
+from spinney.terminal.connection import now_us, open_local_store
 
 from .shell import Shell
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from spinney.cli.connection import now_us, open_local_store
 from spinney.model.fleet import Load
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest
 from spinney.model.queue_selection import QueueSelection
+from spinney.terminal.connection import now_us, open_local_store
 
 from .shell import Shell
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spinney.cli.connection import now_us, open_local_store
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.types import QueueSpec
+from spinney.terminal.connection import now_us, open_local_store
 
 from .shell import Shell
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from contract.words import THREE, Clock, Node, Site
-from spinney.cli.connection import now_us, open_local_store
-from spinney.cli.exit_codes import Exit
+from spinney.folders import folders
 from spinney.model.homes import FolderRoot
-from spinney.node import folders
+from spinney.terminal.connection import now_us, open_local_store
+from spinney.terminal.exit_codes import Exit
 
 from .shell import Shell
 from .test_confirmation import Typed

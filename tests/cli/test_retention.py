@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.everything import STANDS, filled
-from spinney.node import folders
+from spinney.folders import folders
 
 from .shell import Shell
 
@@ -99,7 +99,7 @@ def test_a_sweep_removes_rows_and_folders_now(tmp_path: Path) -> None:
 
 def _declares(url: str) -> None:
     from spinney.model.types import StageSpec, TypeSpec
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     store = open_store(url)
     store.create()

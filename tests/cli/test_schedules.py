@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from spinney.cli.connection import open_local_store
 from spinney.model.jobs import Filter
+from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
 
@@ -233,8 +233,8 @@ def test_what_a_message_holds_cannot_move_the_cursor(shell: Shell) -> None:
 
 
 def test_a_schedule_declared_in_code_says_that_it_comes_back(shell: Shell, tmp_path: Path) -> None:
-    from spinney.model.operators import Actor
-    from spinney.model.schedules import DECLARER, Schedule
+    from spinney.model.rights.operators import Actor
+    from spinney.model.settings.schedules import DECLARER, Schedule
 
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         store.schedules.declare(

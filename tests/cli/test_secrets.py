@@ -4,7 +4,7 @@ from pydantic import SecretStr
 
 from spinney import Spinney
 from spinney.model.jobs import Filter
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 from .shell import Shell
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from spinney.model.accounts import digest
-from spinney.model.operators import Actor
-from spinney.stores.sql import open_store
+from spinney.model.rights.accounts import digest
+from spinney.model.rights.operators import Actor
+from spinney.store.sql import open_store
 
 from .shell import Shell
 

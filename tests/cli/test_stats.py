@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.cli import stats_tables
+from spinney.features.stats import tables as stats_tables
 
 from .shell import Shell
 

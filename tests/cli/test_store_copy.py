@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from spinney.cli import store_copy
+from spinney.features.copies import cli as store_copy
 from spinney.model.jobs import NodeInfo
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 from .shell import Shell
 

@@ -6,12 +6,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from spinney.cli.keys import Keys
-from spinney.cli.top_board import LISTED, Action, Board, Item, KeyCommand, Kind, Mode, Snapshot
-from spinney.cli.top_view import picture
+from spinney.features.stats.top_board import LISTED, Action, Board, Item, KeyCommand, Kind, Mode, Snapshot
+from spinney.features.stats.top_view import picture
 from spinney.model.jobs import Job
-from spinney.model.operators import Failure, QueueStats, Stats, Verb
+from spinney.model.rights.operators import Failure, QueueStats, Stats, Verb
 from spinney.model.states import State
+from spinney.terminal.keys import Keys
 
 
 def queue(name: str, **figures: int) -> QueueStats:

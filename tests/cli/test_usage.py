@@ -182,8 +182,8 @@ def test_a_file_that_is_no_database_is_left_alone(shell: Shell, words: list[str]
 def test_a_command_says_who_has_the_store_locked_and_gives_up_in_the_end(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spinney.stores.sql.sqlite.TELL_AFTER_S", 0.02)
-    monkeypatch.setattr("spinney.stores.sql.sqlite.PATIENCE_S", 0.2)
+    monkeypatch.setattr("spinney.store.sql.connection.sqlite.TELL_AFTER_S", 0.02)
+    monkeypatch.setattr("spinney.store.sql.connection.sqlite.PATIENCE_S", 0.2)
     foreign = sqlite3.connect(shell.folder / "spinney.db", isolation_level=None)
     foreign.execute("begin exclusive")
 

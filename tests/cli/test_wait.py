@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from spinney.cli import wait
-from spinney.cli.connection import open_local_store
+from spinney.features.submission import wait_cli as wait
 from spinney.model.states import State
+from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
 

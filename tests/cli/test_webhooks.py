@@ -8,8 +8,8 @@ import pytest
 
 from reports.hook_server import Receiver, answer, receiver
 from spinney.reports import verify
-from spinney.stores import completion_names
-from spinney.stores.sql import open_store
+from spinney.store import completion_names
+from spinney.store.sql import open_store
 
 from .shell import Shell, furnish
 

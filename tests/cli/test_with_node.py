@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spinney.cli.connection import open_local_store
-from spinney.model.paths import job_folder
 from spinney.model.types import StageSpec, TypeSpec
+from spinney.model.values.paths import job_folder
+from spinney.terminal.connection import open_local_store
 
 from .shell import Shell
 from .terminal import Terminal

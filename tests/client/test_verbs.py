@@ -16,11 +16,11 @@ from spinney.client.calls import Call, verb
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.job_actions import Canary
 from spinney.model.access import Rights, Role
-from spinney.server.api import openapi
+from spinney.server import openapi
 from spinney.server.application import Parts, make
-from spinney.server.identity import StoreAuthenticator
-from spinney.server.settings import ServerSettings
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.identity import StoreAuthenticator
+from spinney.web.settings import ServerSettings
 
 PREFIX = "/api/v1"
 EXCEPT = {

@@ -22,7 +22,7 @@ from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Backoff, QueueSpec
-from spinney.stores.sql.sqlite import SqliteDatabase
+from spinney.store.sql.connection.sqlite import SqliteDatabase
 
 from .words import USUAL, Clock, Site, kind, stage
 
@@ -161,7 +161,7 @@ _MADE: list[_Copy] = []
 
 def filled(url: str) -> Everything:
     """The same in a new database, as of the wall clock's now."""
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     clock = Clock()
     clock.now_us = time.time_ns() // 1000 - 6 * 60 * 1_000_000

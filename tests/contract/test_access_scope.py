@@ -8,10 +8,10 @@ import pytest
 from spinney.model.access import AccessScope
 from spinney.model.errors import Refused
 from spinney.model.jobs import Filter, Job
-from spinney.model.operators import Stats
+from spinney.model.rights.operators import Stats
 from spinney.model.states import LEASED, State
-from spinney.stores.contract import Store
-from spinney.stores.sql import access_paths
+from spinney.store.contract import Store
+from spinney.store.sql.read import access_paths
 
 from .everything import Everything, fill
 from .words import USUAL, Clock, Site

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.accounts import Identity, LoginAttempt, LoginLimit, Token, User, digest, new_token
 from spinney.model.errors import BadLogin, NoSuch, Refused, TooManyAttempts
-from spinney.model.operators import Actor
-from spinney.stores.contract import Store
+from spinney.model.rights.accounts import Identity, LoginAttempt, LoginLimit, Token, User, digest, new_token
+from spinney.model.rights.operators import Actor
+from spinney.store.contract import Store
 
 from .words import Clock, Site
 

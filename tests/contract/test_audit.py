@@ -6,8 +6,8 @@ import pytest
 
 from spinney.model.audits import BEGINNING, digest
 from spinney.model.errors import AuditBroken, Refused, UsageError
-from spinney.model.holds import Scope
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
 
 from .words import Site
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.stores.sql import SqlStore
-from spinney.stores.sql.circuit_breaker import ACTOR, IDLE_US
+from spinney.store.sql import SqlStore
+from spinney.store.sql.record.circuit_breaker import ACTOR, IDLE_US
 
 from .conftest import sqlite_alone
 from .words import Site, kind, stage

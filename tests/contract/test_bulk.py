@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import DEFAULT_STATES, Actor, BulkStep, Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import DEFAULT_STATES, Actor, BulkStep, Order, Verb
+from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .everything import STANDS, TYPES, Everything, fill
 from .words import Clock, Site, kind, stage
@@ -27,7 +27,7 @@ PARTICULARS: dict[Verb, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of a test is one step, however busy the machine is; tests/stores/test_bulk_steps.py has the bound."""
-    monkeypatch.setattr("spinney.stores.sql.bulk.ENOUGH_S", 60)
+    monkeypatch.setattr("spinney.features.bulk.sql.ENOUGH_S", 60)
 
 
 @pytest.fixture

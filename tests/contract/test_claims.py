@@ -8,7 +8,7 @@ import pytest
 from spinney.model.jobs import ClaimRequest, SlotRequest
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .words import Site, kind, submission
 

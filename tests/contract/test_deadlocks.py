@@ -8,8 +8,8 @@ import pytest
 
 from long_tests import LONG
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 

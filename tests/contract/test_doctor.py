@@ -19,22 +19,22 @@ import orjson
 import pytest
 
 from long_tests import LONG, long_alone
+from spinney.features.doctor.sql import integrity
+from spinney.features.doctor.sql import rule as rules
+from spinney.features.holds import sql as hold_store
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import DuplicateKey, Refused
-from spinney.model.holds import Scope
 from spinney.model.jobs import Submission
-from spinney.model.operators import Actor, Violation
 from spinney.model.outcomes import Outcome
-from spinney.model.schedules import Schedule
+from spinney.model.rights.operators import Actor, Violation
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import Schedule
+from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
-from spinney.model.webhooks import Webhook
-from spinney.stores.contract import Store
-from spinney.stores.sql import holds as hold_store
-from spinney.stores.sql import open_store
-from spinney.stores.sql.doctor import integrity
-from spinney.stores.sql.doctor import rule as rules
-from spinney.stores.sql.session import Session
-from spinney.stores.sql.sqlite import SqliteDatabase
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.session import Session
 
 from .conftest import sqlite_alone
 from .everything import fill

@@ -10,14 +10,14 @@ import pytest
 
 from long_tests import LONG
 from spinney.model.errors import SpinneyError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome
-from spinney.model.schedules import Schedule
+from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .everything import FRAGILE, LAYERED, LINE, PATIENT
 from .words import USUAL, Clock, Site, submission

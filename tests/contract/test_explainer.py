@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spinney.model.errors import NoSuchJob
-from spinney.model.holds import Scope
 from spinney.model.jobs import ClaimRequest, Lease, SlotRequest
-from spinney.model.operators import Actor, Explanation, QueueChange
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import QueueSelection
+from spinney.model.rights.operators import Actor, Explanation, QueueChange
+from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import Backoff, QueueSpec
 

@@ -8,13 +8,13 @@ import pytest
 from spinney.model.errors import Refused, UnknownType, UsageError
 from spinney.model.external import ExternalWorker, ExternalWorkerGone, NoSuchExternalWorker
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
-from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import QueueSelection
+from spinney.model.rights.operators import Actor
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec
-from spinney.stores.contract import Store
-from spinney.stores.external_timeouts import take_back_silent, take_overdue
+from spinney.store.contract import Store
+from spinney.store.external_timeouts import take_back_silent, take_overdue
 
 from .words import Clock, Site, kind, stage
 
@@ -286,7 +286,7 @@ def test_a_party_keeps_no_house_and_is_no_node_to_a_job_that_wants_one(site: Sit
 
 
 def test_where_folders_are_local_there_are_no_parties(tmp_path: Any, clock: Clock) -> None:
-    from spinney.stores.sql import open_store
+    from spinney.store.sql import open_store
 
     store = open_store(f"sqlite:///{tmp_path}/x.db")
     store.create(local_folders=True)

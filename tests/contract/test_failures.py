@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import pytest
 
+from spinney.model.attempts.failures import fingerprint
 from spinney.model.errors import Refused, UsageError
-from spinney.model.failures import fingerprint
 from spinney.model.jobs import Filter
-from spinney.model.operators import Failure
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Failure
 from spinney.model.states import State
-from spinney.stores.sql.failures import FORGET_STEP, KEPT_US
+from spinney.store.sql.transitions.failures import FORGET_STEP, KEPT_US
 
 from .words import Site, kind, stage
 

@@ -7,9 +7,9 @@ import pytest
 from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import OVER, Load, NodeStatus
 from spinney.model.jobs import ClaimRequest, SlotRequest
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .words import Node, Site, kind
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from spinney.model.errors import BadName, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
-from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Submission
-from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .words import Site, kind, stage, submission
 

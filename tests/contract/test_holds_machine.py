@@ -19,10 +19,10 @@ from hypothesis.stateful import (
 
 from long_tests import LONG
 from spinney.model.errors import Refused, SpinneyError
-from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Filter, Job, Lease
-from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
 

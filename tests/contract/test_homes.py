@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from spinney.model.errors import NodeRefused, Refused
-from spinney.model.holds import Scope
 from spinney.model.homes import PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, FolderRoot
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .words import USUAL, Clock, Node, Site, kind, locked, stage
 

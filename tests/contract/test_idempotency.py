@@ -7,8 +7,8 @@ import pytest
 
 from spinney.model.errors import BadParameters, Refused, UsageError
 from spinney.model.jobs import Submission
-from spinney.stores.contract import Store, SubmissionKey, SubmitResult
-from spinney.stores.sql import new_jobs, staging
+from spinney.store.contract import Store, SubmissionKey, SubmitResult
+from spinney.store.sql.submit import new_jobs, staging
 
 from .words import USUAL, Site, submission
 

@@ -7,12 +7,12 @@ import pytest
 
 from long_tests import LONG
 from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, StaleFence, UnknownType, UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .words import Site, kind, stage, submission
 

@@ -6,10 +6,10 @@ import pytest
 
 from spinney.model.errors import BadName, Refused
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor, LockInfo
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor, LockInfo
 from spinney.model.states import State
-from spinney.stores.sql import SqlStore
+from spinney.store.sql import SqlStore
 
 from .words import Site, kind, locked, stage
 

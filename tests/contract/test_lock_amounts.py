@@ -5,14 +5,15 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.model.capacities import AMOUNT_MAX, LockCapacity
 from spinney.model.errors import BadName, Refused, UsageError
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor, CapacityInfo, Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor, CapacityInfo, Order, Verb
+from spinney.model.settings.capacities import AMOUNT_MAX, LockCapacity
 from spinney.model.states import State
-from spinney.stores.contract import Store
-from spinney.stores.sql import SqlStore, locks
+from spinney.store.contract import Store
+from spinney.store.sql import SqlStore
+from spinney.store.sql.transitions import locks
 
 from .words import Site, kind, locked, stage
 

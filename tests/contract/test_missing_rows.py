@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from spinney.model.holds import Scope
 from spinney.model.lineage import lineage
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 from .test_doctor import NOBODY, Patient

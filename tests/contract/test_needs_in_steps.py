@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.model.operators import Actor, BulkStep, Order, Verb
+from spinney.model.rights.operators import Actor, BulkStep, Order, Verb
 from spinney.model.states import State
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .words import Site
 

@@ -7,11 +7,11 @@ import pytest
 
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
 from spinney.model.jobs import Lease
-from spinney.model.operators import Actor, QueueChange, QueueInfo
 from spinney.model.queue_selection import QueueSelection
-from spinney.model.schedules import Schedule
+from spinney.model.rights.operators import Actor, QueueChange, QueueInfo
+from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .test_explainer import explain
 from .words import USUAL, Node, Site, kind

@@ -7,11 +7,11 @@ import orjson
 import pytest
 
 from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, UnknownType, UsageError
-from spinney.model.holds import Scope
-from spinney.model.operators import Actor, RetentionRule
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor, RetentionRule
+from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .everything import STANDS, fill
 from .words import Clock, Site, kind

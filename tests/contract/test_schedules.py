@@ -13,13 +13,13 @@ import pytest
 from long_tests import long_alone
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import Actor
-from spinney.model.schedules import CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.scheduling import cron
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from .words import SECOND_US, Site, kind
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from spinney.model.jobs import ClaimRequest, Filter, SlotRequest
-from spinney.model.operators import QueueStats, StageStats, Stats
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import QueueStats, StageStats, Stats
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 
@@ -208,7 +208,7 @@ def test_clocks_that_differ_do_not_make_times_negative(site: Site) -> None:
 def test_the_sample_is_of_what_was_done_last_where_the_earliest_come_first(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spinney.stores.sql import duration_samples
+    from spinney.store.sql.read import duration_samples
 
     for name in ("LOOKED_AT", "LEAST", "MOST"):
         monkeypatch.setattr(duration_samples, name, 5)

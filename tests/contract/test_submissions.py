@@ -10,8 +10,8 @@ from spinney.model.errors import BadParameters, NoSuchJob, SpinneyError, Unknown
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
-from spinney.stores.sql import new_jobs
+from spinney.store.contract import Store
+from spinney.store.sql.submit import new_jobs
 
 from .words import Site, kind, locked, stage, submission
 

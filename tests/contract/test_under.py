@@ -3,9 +3,9 @@
 import pytest
 
 from spinney.model.errors import UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Submission
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 from .words import Site

@@ -8,16 +8,16 @@ import pytest
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Refused, StoreUnusable
 from spinney.model.external import ExternalWorker
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome
 from spinney.model.queue_selection import ALL
+from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec
-from spinney.model.unreadable import Unreadable, json_object
-from spinney.model.webhooks import Webhook
-from spinney.stores.external_timeouts import take_overdue
+from spinney.model.values.unreadable import Unreadable, json_object
+from spinney.store.external_timeouts import take_overdue
 
 from .test_doctor import Patient
 from .words import ONE, Site, kind, locked, stage

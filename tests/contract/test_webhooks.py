@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from spinney.features.webhooks import sql as sql_webhooks
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.accounts import Token
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
-from spinney.model.operators import Actor, Order, Verb
 from spinney.model.outcomes import Outcome as Ended
-from spinney.model.webhooks import Delivery, DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
-from spinney.stores.contract import Store
-from spinney.stores.sql import webhooks as sql_webhooks
+from spinney.model.rights.accounts import Token
+from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
+from spinney.store.contract import Store
 
 from .everything import FRAGILE
 from .words import SECOND_US, Site

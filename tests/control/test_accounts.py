@@ -9,11 +9,12 @@ from argon2 import PasswordHasher
 
 from contract.words import Clock
 from new_store import new_store
-from spinney.control import Control, passwords
+from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadLogin, BadName, Forbidden, NoSuch, Refused, TooManyAttempts, UsageError
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.service import passwords
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 ALPHA = AccessScope(collections=("alpha",))
 LIMITED = Rights(role=Role.ADMIN, within=ALPHA)

@@ -10,17 +10,18 @@ import pytest
 from contract.everything import TYPES, fill
 from contract.words import Clock, Site
 from new_store import new_store
-from spinney.control.bulk import Bulk, Plan, Report, StageCount
-from spinney.control.canary import LOOK_S, Canary
-from spinney.control.step_run import PAGE, STEP
+from spinney.features.bulk.service import Bulk
+from spinney.features.bulk.step_run import PAGE, STEP
+from spinney.model.bulk_runs import Plan, Report, StageCount
 from spinney.model.errors import NoSuchJob, UnknownType, UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import DEFAULT_STATES, BulkStep, Order, Verb
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import DEFAULT_STATES, BulkStep, Order, Verb
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.sql import open_store
+from spinney.service.canary import LOOK_S, Canary
+from spinney.store.sql import open_store
 
 
 class CutOff(BaseException):
@@ -334,7 +335,7 @@ def test_a_plan_counts_to_its_bound_and_says_so(
     site: Site, bulk: Bulk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.submit(n=20)
-    monkeypatch.setattr("spinney.control.bulk.COUNTED", 20)
+    monkeypatch.setattr("spinney.features.bulk.service.COUNTED", 20)
     exact = bulk.plan(Order(verb=Verb.CANCEL), Filter())
     site.submit_one()
 

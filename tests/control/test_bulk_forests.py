@@ -15,11 +15,12 @@ import pytest
 from contract.words import Clock, Site, kind, stage
 from long_tests import LONG
 from new_store import new_store
-from spinney.control.bulk import Bulk, Report
+from spinney.features.bulk.service import Bulk
+from spinney.model.bulk_runs import Report
 from spinney.model.jobs import Filter
-from spinney.model.operators import BulkStep, Order, Verb
+from spinney.model.rights.operators import BulkStep, Order, Verb
 from spinney.model.states import State
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 INNER = (
     kind("strict", "expand", "merge"),

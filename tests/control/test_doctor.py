@@ -10,11 +10,11 @@ import pytest
 from contract.words import Clock, Site, kind
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.doctor import ROUNDS
+from spinney.features.doctor.service import ROUNDS
 from spinney.model.errors import Refused, UsageError
-from spinney.model.operators import Actor, Check, Violation
+from spinney.model.rights.operators import Actor, Check, Violation
 from spinney.model.states import State
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from contract.everything import fill
 from contract.words import Clock, Site
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.bulk import Bulk
+from spinney.features.bulk.service import Bulk
 from spinney.model.access import ALL_RIGHTS, Rights, Role
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import ALLOWED_STATES, Order, Verb
+from spinney.model.rights.operators import ALLOWED_STATES, Order, Verb
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 ORDERS = [
     Order(verb=Verb.RETRY),

@@ -10,7 +10,8 @@ import pytest
 from contract.words import Clock, Site, kind, locked, stage
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.external import External
+from spinney.define.params.masking import MASK
+from spinney.features.external.service import External
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, BadParameters, Forbidden, Refused, StaleFence, UsageError
 from spinney.model.external import (
@@ -24,8 +25,7 @@ from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
-from spinney.params.masking import MASK
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 EAR = ("talk", "listen")
 

@@ -9,14 +9,14 @@ import pytest
 
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.holds import SWEEP_REST_FACTOR, Holds
+from spinney.features.holds.service import SWEEP_REST_FACTOR, Holds
+from spinney.features.holds.sql import STEP
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter, Submission
+from spinney.model.settings.holds import Scope
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
-from spinney.stores.sql.holds import STEP
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 JOBS = 7_000
 

@@ -11,17 +11,17 @@ import pytest
 from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked, stage
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.bulk import Plan
-from spinney.job.options import Options
+from spinney.define.job.options import Options
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
+from spinney.model.bulk_runs import Plan
 from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter, Job
-from spinney.model.operators import Order, QueueChange, Verb
-from spinney.model.schedules import Schedule
+from spinney.model.rights.operators import Order, QueueChange, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 TRAVELLING = kind("travelling", stage("first", queue="urgent"), stage("second", queue="slow"))
 ALPHA = AccessScope(collections=("alpha",))

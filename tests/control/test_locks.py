@@ -9,7 +9,7 @@ from contract.words import USUAL, Clock, Site
 from new_store import new_store
 from spinney.control import Control
 from spinney.model.errors import BadName, Refused
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 LOCK = "receiver:SG-1"
 

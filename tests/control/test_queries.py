@@ -11,21 +11,21 @@ from contract.everything import Everything, filled
 from contract.words import USUAL, Clock, Site, kind, stage
 from new_store import new_store
 from spinney.control import Control
+from spinney.define.jobtype.parameters import Parameters
+from spinney.define.jobtype.signature import DeclaredParameter
+from spinney.define.params.masking import MASK
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.allowed_verbs import allowed
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import ALLOWED_STATES, Actor, Verb
 from spinney.model.outcomes import Outcome
-from spinney.model.schedules import Schedule
+from spinney.model.rights.allowed_verbs import allowed
+from spinney.model.rights.operators import ALLOWED_STATES, Actor, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
 from spinney.model.types import Isolation
-from spinney.params.masking import MASK
-from spinney.params.parameters import Parameters
-from spinney.params.signature import DeclaredParameter
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 ALPHA, BETA = AccessScope(collections=("alpha",)), AccessScope(collections=("beta",))
 CHIEF = Actor(by="chief", call="c")

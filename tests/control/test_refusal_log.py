@@ -9,10 +9,10 @@ import pytest
 
 from contract.words import Clock
 from new_store import new_store
-from spinney.control.refusal_log import ADDRESSES, AT_ONCE, NOBODY, RefusalLog
 from spinney.model.audits import AuditEntry
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.service.refusal_log import ADDRESSES, AT_ONCE, NOBODY, RefusalLog
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 

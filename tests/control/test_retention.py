@@ -8,9 +8,9 @@ import pytest
 from contract.words import Clock, Site, kind
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.retention import REST_LEAST_S, REST_SHARE
+from spinney.features.retention.service import REST_LEAST_S, REST_SHARE
 from spinney.model.errors import StoreUnusable, UnknownType
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 
 @pytest.fixture

@@ -15,18 +15,18 @@ import pytest
 from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.service import Service
-from spinney.job.options import Options
+from spinney.define.job.options import Options
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
-from spinney.model.holds import Scope
 from spinney.model.homes import Home
 from spinney.model.jobs import Filter
-from spinney.model.operators import Actor, Order, QueueChange, Verb
-from spinney.model.schedules import Schedule
+from spinney.model.rights.operators import Actor, Order, QueueChange, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.service.service import Service
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 ELSEWHERE = ("queries", "accounts", "sign_in", "webhooks", "external")
 """Parts whose rules are their own, and tried in their own tests."""

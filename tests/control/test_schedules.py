@@ -10,13 +10,13 @@ import pytest
 
 from new_store import new_store
 from spinney import Spinney
-from spinney.control.queries import Queries
-from spinney.control.schedules import Schedules
+from spinney.features.schedules.service import Schedules
 from spinney.model.errors import BadParameters, Refused, UnknownType, UsageError
 from spinney.model.jobs import PARAMS_MAX_BYTES
-from spinney.model.schedules import Schedule
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.model.settings.schedules import Schedule
+from spinney.service.queries import Queries
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 NOW_US = time.time_ns() // 1000
 

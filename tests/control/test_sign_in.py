@@ -10,15 +10,16 @@ from argon2 import PasswordHasher
 
 from contract.words import Clock
 from new_store import new_store
-from spinney.control import Control, passwords
-from spinney.control.login_limits import FREE_OF_MANY
-from spinney.control.refusal_log import KINDS_MOST, RefusalLog
-from spinney.control.sign_in import ClientInfo, SessionLimits
+from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, Rights, Role
-from spinney.model.accounts import token_id
 from spinney.model.audits import AuditEntry
 from spinney.model.errors import BadLogin, BadName, TooManyAttempts, UsageError
-from spinney.stores.sql import open_store
+from spinney.model.rights.accounts import token_id
+from spinney.service import passwords
+from spinney.service.login_limits import FREE_OF_MANY
+from spinney.service.refusal_log import KINDS_MOST, RefusalLog
+from spinney.service.sign_in import ClientInfo, SessionLimits
+from spinney.store.sql import open_store
 
 PASSWORD = "correct horse 1"
 HERE, TERMS = ClientInfo(address="10.0.0.1", agent="Firefox"), SessionLimits()

@@ -13,10 +13,10 @@ from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, Refused, UsageError
 from spinney.model.jobs import Filter
-from spinney.model.operators import QueueChange
-from spinney.model.schedules import Schedule
+from spinney.model.rights.operators import QueueChange
+from spinney.model.settings.schedules import Schedule
 from spinney.model.types import Isolation, TypeSpec
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 LIMITS = {"collection": "dataset", "submitter": "order.by"}
 ALPHA = AccessScope(collections=("alpha",))

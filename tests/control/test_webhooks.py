@@ -11,11 +11,11 @@ import pytest
 from contract.words import ONE, Clock, Site
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.webhooks import Webhooks
+from spinney.features.webhooks.service import Webhooks
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuch, SpinneyError, UnknownType, UsageError
 from spinney.model.types import QueueSpec
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 URL = "https://example.org/hook"
 ALPHA = AccessScope(collections=("alpha",))

@@ -17,14 +17,14 @@ from typer.main import get_command
 
 from spinney import Defer, Fail, Finish, Hold, Job, NotApplicable, Secret, Spinney, Warn, config
 from spinney.cli.commands import full_app
-from spinney.job.data import Data, Relative
-from spinney.job.options import Options
-from spinney.jobtype import ConfiguredJob, JobType, Pipeline, job_types, stage
-from spinney.model.durations import Duration
+from spinney.define.job.data import Data, Relative
+from spinney.define.job.options import Options
+from spinney.define.jobtype import ConfiguredJob, JobType, Pipeline, job_types, stage
 from spinney.model.types import Backoff, LockSpec, StageSpec, TypeSpec
+from spinney.model.values.durations import Duration
 from spinney.reports import Outbox, verify
-from spinney.server.settings import Oidc, ServerSettings
 from spinney.testing import Child, Spawned, StageHarness, StageResult, run_stage
+from spinney.web.settings import Oidc, ServerSettings
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 _NOTE = "This page is made from the code by `tests/docs/reference.py`, and a test holds the two together.\n"

@@ -17,17 +17,17 @@ import spinney
 from cli.shell import Shell
 from new_store import new_store
 from snippets import require_readable, run_console, run_python, run_session, snippets, texts
-from spinney.cli.applications import GROUP, Application
-from spinney.job import Job
-from spinney.job.options import Options
-from spinney.jobtype import job_types
+from spinney.define.job import Job
+from spinney.define.job.options import Options
+from spinney.define.jobtype import job_types
+from spinney.model.attempts.signals import Signal
 from spinney.model.outcomes import STAGE_WORDS
-from spinney.model.signals import Signal
 from spinney.model.types import Isolation
-from spinney.node.executors.program import ProgramRunner
-from spinney.server import plugins
-from spinney.stores.sql import open_store
+from spinney.node.worker.program import ProgramRunner
+from spinney.store.sql import open_store
+from spinney.terminal.applications import GROUP, Application
 from spinney.testing import StageHarness
+from spinney.web import plugins
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "applications.md", *sorted((DOCS / "applications").glob("*.md"))]

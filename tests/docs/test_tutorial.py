@@ -13,9 +13,9 @@ import pytest
 from cli.shell import Shell
 from long_tests import LONG
 from snippets import require_lawful, require_readable, run_console, snippets, texts
-from spinney.cli.connection import now_us, open_local_store
 from spinney.model.fleet import Load
 from spinney.model.jobs import NodeInfo
+from spinney.terminal.connection import now_us, open_local_store
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 HOME = "/home/ann/garden"

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney import Spinney
-from spinney.job import Assignment, Cancelled, Child, Job, LockTaken
-from spinney.job.options import Options, from_json, to_json
-from spinney.model import paths
+from spinney.define.job import Assignment, Cancelled, Child, Job, LockTaken
+from spinney.define.job.options import Options, from_json, to_json
 from spinney.model.errors import BadName, BadParameters, Refused, UnknownType, UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
+from spinney.model.values import paths
 from spinney.testing import StageHarness
 
 app = Spinney()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spinney import Backoff, Fail, Job, LockSpec, Spinney
-from spinney.job import Assignment
+from spinney.define.job import Assignment
 from spinney.model.errors import BadName, UsageError
 from spinney.model.types import Isolation, TypeSpec
 from spinney.testing import StageHarness

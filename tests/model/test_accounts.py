@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.accounts import (
+from spinney.model.errors import BadName, SpinneyError
+from spinney.model.rights.accounts import (
     Token,
     digest,
     new_secret,
@@ -17,7 +18,6 @@ from spinney.model.accounts import (
     token_id,
     user_name,
 )
-from spinney.model.errors import BadName, SpinneyError
 
 NAMES = st.lists(st.sampled_from(["a", "b", "ab", "c"]), unique=True).map(tuple)
 PATTERNS = st.lists(st.sampled_from(["a", "a*", "ab*", "b", "abc"]), unique=True).map(tuple)

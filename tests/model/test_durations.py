@@ -2,8 +2,8 @@
 
 import pytest
 
-from spinney.model import durations
 from spinney.model.errors import UsageError
+from spinney.model.values import durations
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from long_tests import LONG
-from spinney.model.failures import DIGITS, PLAIN_MAX, cause, fingerprint, plain
+from spinney.model.attempts.failures import DIGITS, PLAIN_MAX, cause, fingerprint, plain
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
 

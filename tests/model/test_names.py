@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.model import names
 from spinney.model.errors import BadName, UsageError
+from spinney.model.values import names
 
 PATH_PARTS = ["..", "", "/", "a/b", "../a", "a/..", "a..b", "\\", "a\\b", ".hidden", "-rf", "a\n", "a\0"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.model.networks import is_exempt, is_public
+from spinney.model.values.networks import is_exempt, is_public
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"])

@@ -6,10 +6,10 @@ import pytest
 
 from spinney.config import default_folders
 from spinney.model.errors import UsageError
-from spinney.model.paths import database_file, run_dir
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.completion_names import names
-from spinney.stores.sql import open_store
+from spinney.model.values.paths import database_file, run_dir
+from spinney.store.completion_names import names
+from spinney.store.sql import open_store
 
 
 def test_a_question_mark_or_hash_belongs_to_the_name() -> None:

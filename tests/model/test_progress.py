@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.model.progress import again_stages, next_stage, stages_from
+from spinney.model.attempts.progress import again_stages, next_stage, stages_from
 from spinney.model.types import StageSpec, TypeSpec
 
 SPEC = TypeSpec(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.model import remarks
+from spinney.model.attempts import remarks
 
 LOG, LOST = remarks.elsewhere("many.log"), remarks.lost(12, "No space left on device")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.signals import Defer, Fail
+from spinney.model.attempts.signals import Defer, Fail
 
 
 @pytest.mark.parametrize("code", [0, -1, 2**31, 2**70, 1.0, "7", True])

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from spinney.model.paths import job_folder
-from spinney.node.executors import proctree
-from spinney.node.executors.backlog import Backlog
-from spinney.node.executors.child import Child, Exit, Hello
-from spinney.node.executors.shared_page import CELL_CANCEL
-from spinney.node.output import Pump
+from spinney.model.values.paths import job_folder
+from spinney.node.dispatch.output import Pump
+from spinney.node.workers import proctree
+from spinney.node.workers.backlog import Backlog
+from spinney.node.workers.child import Child, Exit, Hello
+from spinney.node.workers.shared_page import CELL_CANCEL
 
 HERE = Path(__file__).parent
 APP = "executor_app:app"

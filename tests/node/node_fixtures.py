@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import pytest
 
 from new_store import new_store
+from spinney.folders import folders
 from spinney.model.errors import UnlawfulTransition
 from spinney.model.jobs import Attempt, Filter, Job, NodeInfo, Submission
 from spinney.model.states import SETTLED, State
-from spinney.node import folders
 from spinney.node.settings import NodeSettings
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 from spinney.wakeup_socket import wake_local_nodes
 
 T = TypeVar("T")

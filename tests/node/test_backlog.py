@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spinney.node.executors.backlog import Backlog
-from spinney.node.executors.shared_page import CELL_LINE, CELL_RECALL, SharedPage
+from spinney.node.workers.backlog import Backlog
+from spinney.node.workers.shared_page import CELL_LINE, CELL_RECALL, SharedPage
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 from executor_fixtures import alive, host, open_fds, shared_host, signal_thread
 
-from spinney.node.executors import proctree
-from spinney.node.executors.shared_page import read_running
+from spinney.node.workers import proctree
+from spinney.node.workers.shared_page import read_running
 
 __all__ = ["host", "shared_host"]
 

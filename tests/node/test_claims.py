@@ -7,14 +7,14 @@ import pytest
 from spinney.model.jobs import Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.model.types import Isolation, LockSpec, StageSpec, TypeSpec
-from spinney.node.crash_suspects import CrashSuspects
-from spinney.node.dispatcher import Dispatcher
-from spinney.node.executors.child import Exit
-from spinney.node.executors.shared_page import Running
-from spinney.node.lanes import MIN_RUN_US, Lane, Lanes
-from spinney.node.orders import resize, trim
-from spinney.node.slots import Lookahead, Slot, backlogged
-from spinney.node.worker_pool import Worker
+from spinney.node.dispatch.crash_suspects import CrashSuspects
+from spinney.node.dispatch.dispatcher import Dispatcher
+from spinney.node.dispatch.lanes import MIN_RUN_US, Lane, Lanes
+from spinney.node.dispatch.slots import Lookahead, Slot, backlogged
+from spinney.node.dispatch.worker_pool import Worker
+from spinney.node.services.orders import resize, trim
+from spinney.node.workers.child import Exit
+from spinney.node.workers.shared_page import Running
 
 AHEAD = Lookahead(run_us=100_000.0, jobs=600, list_size=200)
 

@@ -191,7 +191,7 @@ async def test_what_was_printed_before_its_death_is_kept(host, worker):
 
 async def test_more_than_have_room_wait_and_are_handed_back_at_the_end(host, worker, monkeypatch):
     """Given a page of two lines, when five are given, then two run and the end hands back three."""
-    from spinney.node.executors import child
+    from spinney.node.workers import child
 
     monkeypatch.setattr(child, "CONCURRENT_LINES", 2)
     small = host.start(concurrent=True)
@@ -207,5 +207,5 @@ async def test_more_than_have_room_wait_and_are_handed_back_at_the_end(host, wor
 
 async def test_it_imports_no_database_and_no_command_line(host, worker):
     modules = json.loads((await run(host, worker, "thread_modules"))["result"])
-    assert "spinney.node.executors.concurrent_worker" in modules
+    assert "spinney.node.worker.concurrent_worker" in modules
     assert not {"sqlalchemy", "alembic", "typer", "rich"} & set(modules)

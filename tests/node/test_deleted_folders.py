@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from spinney.folders import folders
 from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.node import folders, maintenance
-from spinney.node.deleted_folders import DeletedFolders
-from spinney.node.maintenance import Maintenance
-from spinney.node.recovery import LocalHost
+from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.services import maintenance
+from spinney.node.services.deleted_folders import DeletedFolders
+from spinney.node.services.maintenance import Maintenance
 from spinney.node.store_thread import StoreThread
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 JOBS = 130
 IN_THE_WAY = list(range(1, 100))

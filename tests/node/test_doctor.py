@@ -10,12 +10,12 @@ from node_fixtures import Cluster, cluster, now_us, until
 
 from long_tests import long_alone
 from spinney.control import Control
+from spinney.features.doctor.folder_check import FolderCheck
 from spinney.model.errors import Refused
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
 from spinney.model.states import State
-from spinney.node import dead_nodes
-from spinney.node.folder_check import FolderCheck
-from spinney.stores.sql import open_store
+from spinney.node.lifecycle import dead_nodes
+from spinney.store.sql import open_store
 
 __all__ = ["cluster"]
 

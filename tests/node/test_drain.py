@@ -68,8 +68,8 @@ def test_two_terms_by_hand_are_two_however_close_they_come(cluster: Cluster) -> 
 
 _PARENT = """
 import os, subprocess, sys, threading
-from spinney.node.executors.proctree import die_with_parent
-from spinney.node.guard import PARENT_GONE
+from spinney.node.workers.proctree import die_with_parent
+from spinney.node.lifecycle.guard import PARENT_GONE
 us = os.getpid()
 node = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: die_with_parent(us, PARENT_GONE))
 for _ in range(8):

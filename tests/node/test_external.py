@@ -6,7 +6,7 @@ import pytest
 from node_fixtures import Cluster, cluster, now_us, until
 
 from spinney.control import Control
-from spinney.control.external import External
+from spinney.features.external.service import External
 from spinney.model.errors import UsageError
 from spinney.model.external import Settlement
 from spinney.model.outcomes import Outcome

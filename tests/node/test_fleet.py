@@ -12,7 +12,7 @@ from node_fixtures import Cluster, Node, cluster, lines, now_us, until
 from long_tests import long_alone
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import NodeInfo
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
 from spinney.model.states import State
 from spinney.wakeup_socket import wake_local_nodes
 
@@ -56,7 +56,7 @@ def elsewhere(cluster: Cluster) -> Iterator[tuple[int, threading.Event]]:
     node_id, silent = cluster.store.join(NODE, now_us=now_us()), threading.Event()
 
     def beat() -> None:
-        from spinney.stores.sql import open_store
+        from spinney.store.sql import open_store
 
         store = open_store(cluster.url)
         while not silent.wait(0.1):

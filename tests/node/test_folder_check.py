@@ -11,16 +11,17 @@ from types import SimpleNamespace
 import pytest
 
 from new_store import new_store
+from spinney.features.doctor import folder_check
+from spinney.features.doctor.folder_check import ORPHANS, FolderCheck
+from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo, Submission
-from spinney.model.operators import Actor, Violation
-from spinney.model.paths import job_folder
+from spinney.model.rights.operators import Actor, Violation
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.node import folder_check, folders
-from spinney.node.folder_check import ORPHANS, FolderCheck
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.model.values.paths import job_folder
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 ANN = Actor(by="ann", call="c")
 DAY_US = 86_400_000_000

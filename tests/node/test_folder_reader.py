@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from spinney.folders import folder_reader, folders
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult
-from spinney.node import folder_reader, folders
 
 JOB = 1270
 

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from executor_fixtures import open_fds
 
+from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
-from spinney.node import folders
 
 
 @pytest.fixture

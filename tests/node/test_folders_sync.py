@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from spinney import filesystem
-from spinney.node import folders
-from spinney.node.executors import sync
-from spinney.node.executors.sync import opened, sync_folder, synced
+from spinney.folders import folders
+from spinney.node.worker import sync
+from spinney.node.worker.sync import opened, sync_folder, synced
 
 JOB = 1270
 LATER_US = 2_000_000

@@ -6,7 +6,7 @@ import signal
 from node_fixtures import Cluster, cluster, lines, now_us, until
 
 from spinney.model.states import State
-from spinney.node.deadline import Deadline
+from spinney.node.lifecycle.deadline import Deadline
 
 __all__ = ["cluster"]
 

@@ -7,8 +7,8 @@ import pytest
 
 from spinney.model.errors import StoreLocked, StoreUnusable
 from spinney.model.fleet import Load
-from spinney.node.deadline import Deadline, boot_ns
-from spinney.node.heartbeat import Heartbeat
+from spinney.node.lifecycle.deadline import Deadline, boot_ns
+from spinney.node.lifecycle.heartbeat import Heartbeat
 
 
 class FullDisk:

@@ -13,11 +13,11 @@ import pytest
 from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
 
 from long_tests import long_alone
-from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Filter
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.node.holds import HoldEnforcer
+from spinney.node.services.holds import HoldEnforcer
 from spinney.wakeup_socket import wake_local_nodes
 
 __all__ = ["cluster", "kept", "working"]
@@ -144,9 +144,9 @@ def test_a_hold_ends_by_itself_and_the_node_goes_on(holding: Cluster) -> None:
 
 SWEEPER = """
 import sys, time
-from spinney.model.holds import Scope
-from spinney.model.operators import Author
-from spinney.stores.sql import open_store
+from spinney.model.settings.holds import Scope
+from spinney.model.rights.operators import Author
+from spinney.store.sql import open_store
 
 def now_us():
     return time.time_ns() // 1000

@@ -12,8 +12,8 @@ from long_tests import long_alone
 from servers import postgres_schema
 from spinney.cli import main
 from spinney.control import Control
+from spinney.folders import folders
 from spinney.model.states import State
-from spinney.node import folders
 
 SHORT = {"lease_period_s": 2.5, "beat_s": 0.1, "slots": 1, "app": "home_app:app"}
 HOSTS = ("thor", "odin")

@@ -1,7 +1,7 @@
 """Lists of jobs on their way to a worker."""
 
-from spinney.node.executors.wire import LIMIT_BYTES, pack
-from spinney.node.job_lists import LIST_CHARS, messages
+from spinney.node.dispatch.job_lists import LIST_CHARS, messages
+from spinney.node.workers.wire import LIMIT_BYTES, pack
 
 
 def row(n: int, params: str = "{}") -> list[object]:

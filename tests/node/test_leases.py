@@ -1,4 +1,4 @@
-"""Every node is judged by its own lease, whoever looks; see ``spinney.node.recovery``."""
+"""Every node is judged by its own lease, whoever looks; see ``spinney.node.lifecycle.recovery``."""
 
 import os
 import signal
@@ -13,9 +13,9 @@ from spinney.model.errors import UsageError
 from spinney.model.fleet import LEASE_MAX_S
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node.recovery import LivenessWatch
+from spinney.node.lifecycle.recovery import LivenessWatch
 from spinney.node.settings import NodeSettings
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 __all__ = ["cluster"]
 

@@ -14,10 +14,10 @@ from node_fixtures import Cluster, cluster, lines, now_us, until
 from spinney.model.errors import StoreLocked
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node import instance
-from spinney.node.recovery import LocalHost, instance_of, take_back
+from spinney.node.lifecycle import instance
+from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 __all__ = ["cluster"]
 

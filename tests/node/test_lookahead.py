@@ -6,8 +6,8 @@ import signal
 import pytest
 from node_fixtures import Cluster, cluster, lines, now_us, until
 
-from spinney.model.holds import Scope
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 __all__ = ["cluster"]

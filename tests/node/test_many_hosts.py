@@ -19,10 +19,10 @@ from long_tests import long_alone
 from servers import postgres_schema
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node import instance as instances
-from spinney.node.instance import Instance, boot_id
-from spinney.node.recovery import LocalHost
-from spinney.stores.sql import open_store
+from spinney.node.lifecycle import instance as instances
+from spinney.node.lifecycle.instance import Instance, boot_id
+from spinney.node.lifecycle.recovery import LocalHost
+from spinney.store.sql import open_store
 
 SHORT = {"lease_period_s": 1.5, "beat_s": 0.1}
 STRANGER = NodeInfo(

@@ -11,10 +11,10 @@ from test_claims import Scene, lease, spec
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import Isolation
-from spinney.node.crash_suspects import CrashSuspects
-from spinney.node.executors.child import Exit
-from spinney.node.executors.shared_page import Running
-from spinney.node.worker_pool import CLEAN_UP_S, LOOK_S, Worker, WorkerPool
+from spinney.node.dispatch.crash_suspects import CrashSuspects
+from spinney.node.dispatch.worker_pool import CLEAN_UP_S, LOOK_S, Worker, WorkerPool
+from spinney.node.workers.child import Exit
+from spinney.node.workers.shared_page import Running
 
 __all__ = ["cluster", "kept", "working"]
 

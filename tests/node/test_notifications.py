@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from spinney.model.errors import StoreUnusable
-from spinney.node.notifications import PAUSE_MAX_S, PAUSE_S, NotificationListener
+from spinney.node.services.notifications import PAUSE_MAX_S, PAUSE_S, NotificationListener
 
 
 class Wire:

@@ -13,10 +13,11 @@ from executor_fixtures import DEADLINE_S, host, shared_host
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.node.executors import boundaries, capture, worker_startup
-from spinney.node.executors.capture import Capture, WorkerLog
-from spinney.node.executors.shared_page import CELL_PUMP, SharedPage
-from spinney.node.output import Pump
+from spinney.node.dispatch.output import Pump
+from spinney.node.worker import capture
+from spinney.node.worker.capture import Capture, WorkerLog
+from spinney.node.workers import boundaries, worker_startup
+from spinney.node.workers.shared_page import CELL_PUMP, SharedPage
 
 __all__ = ["host", "shared_host"]
 

@@ -14,7 +14,7 @@ from node_fixtures import Cluster, lines, until
 from servers import POOL, pooled, postgres_schema
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 LIMIT = 3
 

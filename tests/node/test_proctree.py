@@ -9,7 +9,7 @@ import time
 import pytest
 from executor_fixtures import subreaping
 
-from spinney.node.executors import proctree
+from spinney.node.workers import proctree
 
 TREE = """
 import os, signal, subprocess, sys, time

@@ -9,8 +9,8 @@ from node_fixtures import Cluster, cluster, now_us, until
 
 from long_tests import long_alone
 from servers import postgres_schema
-from spinney.model.operators import Actor, QueueChange
 from spinney.model.queue_selection import QueueSelection
+from spinney.model.rights.operators import Actor, QueueChange
 from spinney.model.states import State
 
 __all__ = ["cluster"]

@@ -9,7 +9,7 @@ import pytest
 from spinney.model.errors import CommitUncertain, StoreUnusable
 from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Reconciliation, Record, SlotRequest
 from spinney.model.outcomes import Outcome
-from spinney.node.recorder import Recorder
+from spinney.node.dispatch.recorder import Recorder
 from spinney.node.store_thread import StoreThread, StoreThreadEnded
 
 

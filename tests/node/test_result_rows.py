@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from spinney.model.signals import Defer
-from spinney.node.executors import result_rows
+from spinney.model.attempts.signals import Defer
+from spinney.node.worker import result_rows
 
 HUNDRED_YEARS_S = 100 * 366 * 86400
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from node_fixtures import Cluster, cluster, until
 
+from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter, Submission
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.node import folders
-from spinney.node.retention import Pruner, _removed
+from spinney.node.services.retention import Pruner, _removed
 from spinney.node.store_thread import StoreThread
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 __all__ = ["cluster"]
 

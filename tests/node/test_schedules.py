@@ -6,8 +6,8 @@ import pytest
 from node_fixtures import Cluster, cluster, now_us, until
 
 from long_tests import long_alone
-from spinney.model.operators import Actor
-from spinney.model.schedules import Overlap, Schedule, ScheduleRun
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.schedules import Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.wakeup_socket import wake_local_nodes
 

@@ -11,7 +11,7 @@ from node_fixtures import Cluster, cluster
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.node import supervisor_main
-from spinney.node.deadline import Deadline
+from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.settings import NodeSettings
 
 __all__ = ["cluster"]

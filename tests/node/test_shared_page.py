@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from spinney.node.executors.shared_page import CELL_RECALL, SharedPage, read_running
+from spinney.node.workers.shared_page import CELL_RECALL, SharedPage, read_running
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from node_fixtures import Cluster, cluster, kept, lines, now_us, until, working
 
+from spinney.folders import folders
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.node import folders
 
 __all__ = ["cluster", "kept", "working"]
 

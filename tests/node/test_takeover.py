@@ -18,12 +18,12 @@ from new_store import new_store
 from spinney.model.errors import NodeRefused, UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
-from spinney.node import instance as instances
-from spinney.node.instance import INSTANCE_VARIABLE, Instance
-from spinney.node.recovery import LocalHost, instance_of, read_pages
+from spinney.node.lifecycle import instance as instances
+from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance
+from spinney.node.lifecycle.recovery import LocalHost, instance_of, read_pages
+from spinney.node.lifecycle.takeover import join_cluster, wait_for_name
 from spinney.node.store_thread import StoreThread
-from spinney.node.takeover import join_cluster, wait_for_name
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 __all__ = ["cluster"]
 

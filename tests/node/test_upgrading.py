@@ -13,9 +13,9 @@ from long_tests import LONG
 from servers import postgres_schema
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
-from spinney.stores.sql import SqlStore, open_store
-from spinney.stores.sql.database import SCHEMA_VERSION
-from spinney.stores.sql.upgrades import OWN, finish, upgrade
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.connection.database import SCHEMA_VERSION
+from spinney.store.sql.migrations.upgrades import OWN, finish, upgrade
 
 AROUND = 2_000 if LONG else 60
 """Jobs before the upgrade, and after it."""
@@ -24,7 +24,7 @@ REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-from spinney.stores.sql.upgrades import large_index
+from spinney.store.sql.migrations.upgrades import large_index
 
 revision, down_revision = "NEXT", "HEAD"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.node.executors.wire import LIMIT_BYTES, Channel, Decoder, WireError, pack
+from spinney.node.workers.wire import LIMIT_BYTES, Channel, Decoder, WireError, pack
 
 MESSAGES = st.lists(
     st.dictionaries(st.text(max_size=5), st.integers(-(2**53), 2**53) | st.text(max_size=50) | st.none()),

@@ -16,15 +16,15 @@ from executor_fixtures import HERE, alive, host, shared_host
 
 from spinney import Job, Spinney, filesystem
 from spinney.model.errors import Refused, StaleFence
-from spinney.node.executors import result_rows
-from spinney.node.executors.boundaries import BoundaryWriter
-from spinney.node.executors.ports import SerialPort
-from spinney.node.executors.process_state import CallRecorder, ProcessState
-from spinney.node.executors.serial_worker import SerialWorker
-from spinney.node.executors.shared_page import CELL_RECALL, SharedPage
-from spinney.node.executors.stage_runners import StageRunners
-from spinney.node.executors.wire import Channel, Decoder, pack
-from spinney.node.executors.worker import _load
+from spinney.node.worker import result_rows
+from spinney.node.worker.ports import SerialPort
+from spinney.node.worker.process_state import CallRecorder, ProcessState
+from spinney.node.worker.serial_worker import SerialWorker
+from spinney.node.worker.stage_runners import StageRunners
+from spinney.node.worker.worker import _load
+from spinney.node.workers.boundaries import BoundaryWriter
+from spinney.node.workers.shared_page import CELL_RECALL, SharedPage
+from spinney.node.workers.wire import Channel, Decoder, pack
 
 __all__ = ["host", "shared_host"]
 

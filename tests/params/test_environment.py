@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from spinney import Spinney
+from spinney.define.params.environment import variable
+from spinney.define.params.schema import checker
 from spinney.model.errors import BadParameters, UsageError
-from spinney.params.environment import variable
-from spinney.params.schema import checker
 from spinney.testing import StageHarness
 
 

@@ -8,14 +8,14 @@ import orjson
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
+from spinney.define.jobtype.parameters import Parameters, reader
+from spinney.define.jobtype.signature import DeclaredParameter, Signature
+from spinney.define.params.masking import MASK, Redactor, has_secrets, mask, names_of, secrets_in
+from spinney.define.params.schema import checker
+from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
-from spinney.model.signals import Fail
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
-from spinney.node.executors import result_rows
-from spinney.params.masking import MASK, Redactor, has_secrets, mask, names_of, secrets_in
-from spinney.params.parameters import Parameters, reader
-from spinney.params.schema import checker
-from spinney.params.signature import DeclaredParameter, Signature
+from spinney.node.worker import result_rows
 
 PASSWORD = "correct horse"
 OWN_WAY = Annotated[str, Field(json_schema_extra={"writeOnly": True})]

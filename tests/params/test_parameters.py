@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from spinney.define.jobtype.parameters import Parameters
+from spinney.define.jobtype.signature import DeclaredParameter
+from spinney.define.params.schema import checker, from_words, validate_against_schema
 from spinney.model.errors import BadParameters
 from spinney.model.types import LockSpec, StageSpec, TypeSpec
-from spinney.params.parameters import Parameters
-from spinney.params.schema import checker, from_words, validate_against_schema
-from spinney.params.signature import DeclaredParameter
 
 
 class Colour(Enum):

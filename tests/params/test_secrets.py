@@ -7,16 +7,16 @@ import pytest
 from pydantic import AfterValidator, BaseModel, SecretBytes, SecretStr
 
 from spinney import Secret, Spinney
-from spinney.job.options import Options
+from spinney.define.job.options import Options
+from spinney.define.jobtype.parameters import Parameters, reader
+from spinney.define.jobtype.signature import DeclaredParameter, Signature
+from spinney.define.params.masking import MASK, mask
+from spinney.define.params.schema import checker
+from spinney.define.params.validation_errors import describe
+from spinney.model.attempts.signals import Fail
 from spinney.model.errors import BadParameters, UsageError
-from spinney.model.schedules import Schedule
-from spinney.model.signals import Fail
-from spinney.node.executors import result_rows
-from spinney.params.masking import MASK, mask
-from spinney.params.parameters import Parameters, reader
-from spinney.params.schema import checker
-from spinney.params.signature import DeclaredParameter, Signature
-from spinney.params.validation_errors import describe
+from spinney.model.settings.schedules import Schedule
+from spinney.node.worker import result_rows
 from spinney.testing import run_stage
 
 PIN = "0451"

@@ -17,7 +17,7 @@ from reports.mail_server import CUT, Behaviour, free_port, mail_server
 from spinney import Defer, Fail, Spinney
 from spinney.model.errors import BadParameters
 from spinney.model.jobs import DATA_MAX_BYTES
-from spinney.model.paths import job_folder
+from spinney.model.values.paths import job_folder
 from spinney.reports import MailSettings, Outbox, Security
 from spinney.testing import StageHarness, StageResult
 

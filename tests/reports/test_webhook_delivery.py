@@ -10,13 +10,14 @@ import pytest
 
 from contract.words import USUAL, Clock, Site, kind
 from new_store import new_store
+from spinney.features.webhooks import delivery as webhook_delivery
 from spinney.model.access import AccessScope
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.webhooks import DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
 from spinney.model.types import TypeSpec
-from spinney.model.webhooks import DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
-from spinney.reports import BadSignature, verify, webhook_delivery
+from spinney.reports import BadSignature, verify
 from spinney.reports.safe_transport import SafeTransport
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 from .hook_server import Receiver, answer, cut, receiver
 
@@ -167,7 +168,7 @@ def test_a_ping_is_about_no_job(site: Site) -> None:
 
 
 def order_to(queue: str) -> Any:
-    from spinney.model.operators import Order, Verb
+    from spinney.model.rights.operators import Order, Verb
 
     return Order(verb=Verb.MOVE, queue=queue)
 

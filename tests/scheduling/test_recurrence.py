@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.model.errors import UsageError
-from spinney.model.schedules import CatchUp, Schedule
+from spinney.model.settings.schedules import CatchUp, Schedule
 from spinney.scheduling import recurrence
 
 MINUTE_US, HOUR_US = 60_000_000, 3_600_000_000

@@ -18,15 +18,15 @@ from starlette.testclient import TestClient
 from contract.words import Site, kind, stage
 from new_store import new_store
 from spinney.control import Control
+from spinney.folders import folders
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.types import LockSpec, QueueSpec, TypeSpec
-from spinney.node import folders
 from spinney.server.application import Parts, make
-from spinney.server.request_context import AuthMethod, Principal, now_us
-from spinney.server.settings import ServerSettings
-from spinney.server.store_pool import StorePool
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.web.request_context import AuthMethod, Principal, now_us
+from spinney.web.settings import ServerSettings
+from spinney.web.store_pool import StorePool
 
 LIMITED = Rights(
     role=Role.OPERATOR, within=AccessScope(collections=("lab",)), shares=("lab:*",), priorities=(40, 60)

@@ -18,10 +18,10 @@ from spinney.model.errors import StoreUnusable
 from spinney.server.application import Parts, make
 from spinney.server.connections import ADDRESS_MAX_BYTES, HEAD_MAX_BYTES, HEADERS_MAX, with_limits
 from spinney.server.http_server import listen_unix
-from spinney.server.identity import StoreAuthenticator
-from spinney.server.request_context import Authenticated
-from spinney.server.settings import ServerSettings
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.identity import StoreAuthenticator
+from spinney.web.request_context import Authenticated
+from spinney.web.settings import ServerSettings
 
 HEAD_S = REST_S = 0.3
 MOST = 20

@@ -20,9 +20,9 @@ from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.server.application import Parts, make
-from spinney.server.request_context import AuthMethod, Principal, now_us
-from spinney.server.settings import ServerSettings
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.request_context import AuthMethod, Principal, now_us
+from spinney.web.settings import ServerSettings
 
 
 class Known:

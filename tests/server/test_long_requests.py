@@ -23,20 +23,20 @@ from contract.words import Site
 from http_listener import Listening
 from spinney.client import Client
 from spinney.control import Control
-from spinney.control.sign_in import ClientInfo, SessionLimits, SignIn
+from spinney.folders import folders
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.accounts import digest
 from spinney.model.errors import Forbidden
 from spinney.model.jobs import Filter, Lease
-from spinney.node import folders
+from spinney.model.rights.accounts import digest
 from spinney.server.application import Parts, make
 from spinney.server.http_server import listen_unix
-from spinney.server.identity import StoreAuthenticator
-from spinney.server.identity.cookies import Cookies
-from spinney.server.request_context import now_us
-from spinney.server.settings import ServerSettings
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.service.sign_in import ClientInfo, SessionLimits, SignIn
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.web.identity import StoreAuthenticator
+from spinney.web.identity.cookies import Cookies
+from spinney.web.request_context import now_us
+from spinney.web.settings import ServerSettings
 
 from .conftest import RealClock, store_at
 
@@ -188,7 +188,7 @@ Change = Callable[[Hall, str, pytest.MonkeyPatch], object]
 
 def later(hall: Hall, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A day goes by."""
-    monkeypatch.setattr("spinney.server.identity.authenticator.now_us", lambda: now_us() + 24 * HOUR_US)
+    monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: now_us() + 24 * HOUR_US)
 
 
 CHANGES: dict[str, Change] = {
@@ -475,7 +475,7 @@ def test_given_a_session_then_a_stream_is_no_use_of_it_that_keeps_it_from_ending
 
     with streaming(hall, f"/events?topic=job:{job}", headers) as stream:
         stream.until(b'"pending"')
-        monkeypatch.setattr("spinney.server.identity.authenticator.now_us", lambda: hour_later)
+        monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: hour_later)
         hall.control.cancel(job)
         stream.until(b'"cancelled"')  # told after who watches was looked at an hour later
         (after,) = hall.control.accounts.sessions(name)

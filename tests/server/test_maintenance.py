@@ -10,16 +10,16 @@ import pytest
 from contract.words import Clock, Site, kind, stage
 from new_store import new_store
 from spinney.model.external import ExternalWorker
-from spinney.model.holds import Scope
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
-from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import Isolation
 from spinney.server.maintenance import ServerMaintenance
-from spinney.server.store_pool import StorePool
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.web.store_pool import StorePool
 
 EAR = ("talk", "listen")
 ANN = Actor(by="ann", call="1")

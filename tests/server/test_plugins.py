@@ -11,8 +11,8 @@ import pytest
 from fastapi import APIRouter, FastAPI
 
 from spinney.model.jobs import Filter
-from spinney.server import plugins
-from spinney.server.plugins import Authenticated, routes
+from spinney.web import plugins
+from spinney.web.plugins import Authenticated, routes
 
 from .conftest import world_at
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from spinney.features.files.output_stream import LOOK_S
 from spinney.model.errors import Forbidden, StoreUnavailable
-from spinney.server.files.output_stream import LOOK_S
-from spinney.server.identity.timed_cache import KEPT_S
-from spinney.server.principal_refresh import PrincipalRefresh
-from spinney.server.problems import Unidentified
-from spinney.server.request_context import REFRESH_S
+from spinney.web.identity.timed_cache import KEPT_S
+from spinney.web.principal_refresh import PrincipalRefresh
+from spinney.web.problems import Unidentified
+from spinney.web.request_context import REFRESH_S
 
 PROMISED_S = 2.0
 """docs/server.md: so soon a change of rights is obeyed."""

@@ -11,10 +11,10 @@ from fastapi.routing import APIRoute
 
 from server.conftest import World
 from spinney.server import request_guard, request_target
-from spinney.server.api.json_routes import ApiRoute
-from spinney.server.bodies import LargeBody
-from spinney.server.quotas import Quotas
-from spinney.server.settings import ServerSettings
+from spinney.web.api.json_routes import ApiRoute
+from spinney.web.bodies import LargeBody
+from spinney.web.quotas import Quotas
+from spinney.web.settings import ServerSettings
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 SETTINGS = ServerSettings(host="127.0.0.1", body_max_bytes=2000, upload_max_bytes=5000, body_patience_s=0.1)

@@ -17,15 +17,15 @@ from starlette.responses import StreamingResponse
 
 from contract.words import Site
 from http_listener import Listening
+from spinney.folders import folders
 from spinney.model.access import Rights, Role
-from spinney.node import folders
 from spinney.server.application import Parts, make
-from spinney.server.files.responses import LONG_BYTES
-from spinney.server.problems import TooMany
-from spinney.server.quotas import Quota, Quotas
-from spinney.server.settings import ServerSettings
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.web.files.responses import LONG_BYTES
+from spinney.web.problems import TooMany
+from spinney.web.quotas import Quota, Quotas
+from spinney.web.settings import ServerSettings
 
 from .conftest import Askers, RealClock, store_at
 

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
-from spinney.server.stats_cache import DEAR_S, KEPT_S, SHARE, StatsCache
+from spinney.web.stats_cache import DEAR_S, KEPT_S, SHARE, StatsCache
 
 
 class Looks:

@@ -19,17 +19,18 @@ from contract.words import USUAL, Site
 from new_store import new_store
 from reports.hook_server import Receiver, answer, receiver
 from spinney.control import Control
+from spinney.features.webhooks import delivery as webhook_delivery
+from spinney.features.webhooks import sender as webhook_sender
+from spinney.features.webhooks.sender import WebhookSender
+from spinney.features.webhooks.sql import SqlWebhooks
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import StoreUnavailable
-from spinney.model.operators import Actor
-from spinney.model.webhooks import Delivery, DeliveryOutcome, Webhook
-from spinney.reports import verify, webhook_delivery
-from spinney.server import webhook_sender
-from spinney.server.request_context import now_us
-from spinney.server.store_pool import StorePool
-from spinney.server.webhook_sender import WebhookSender
-from spinney.stores.sql import open_store
-from spinney.stores.sql.webhooks import SqlWebhooks
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, Webhook
+from spinney.reports import verify
+from spinney.store.sql import open_store
+from spinney.web.request_context import now_us
+from spinney.web.store_pool import StorePool
 
 from .conftest import RealClock
 

@@ -27,9 +27,9 @@ from typing import Any
 from unittest import mock
 
 import spinney.node
-import spinney.stores.sql
+import spinney.store.sql
 import spinney.wakeup
-from spinney.node.deadline import boot_ns
+from spinney.node.lifecycle.deadline import boot_ns
 
 from .faults import LEASE_MAX_S
 from .loop import PROCESS
@@ -109,8 +109,8 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         put(supervisor, "Pump", SimPump)
         put(supervisor, "startup_lock", _startup_lock)
         put(supervisor, "boot_ns", boot)
-        put(sys.modules["spinney.node.heartbeat"], "boot_ns", boot)
-        instance = sys.modules["spinney.node.instance"]
+        put(sys.modules["spinney.node.lifecycle.heartbeat"], "boot_ns", boot)
+        instance = sys.modules["spinney.node.lifecycle.instance"]
         put(instance, "boot_id", lambda: PROCESS.get().machine.host.name)
         # Numbers of simulated processes are those of real ones, too, perhaps of this very process.
         put(
@@ -127,11 +127,11 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         for module in (wakeup_socket, wakeup):
             put(module, "wake_local_nodes", lambda run_dir, but=None: world.wake_nodes(Path(run_dir), but))
             put(module, "run_dir_id", str)
-        put(sys.modules["spinney.node.takeover"], "os", _NoSignals(world))
-        put(sys.modules["spinney.node.folders"], "write_problem", lambda root: None)
+        put(sys.modules["spinney.node.lifecycle.takeover"], "os", _NoSignals(world))
+        put(sys.modules["spinney.folders.folders"], "write_problem", lambda root: None)
         put(sys.modules["spinney.model.jobs"], "LEASE_MAX_S", LEASE_MAX_S)
         # The same declarations are read thousands of times.
-        registry = sys.modules["spinney.stores.sql.registry"]
+        registry = sys.modules["spinney.store.sql.registry.registry"]
         put(registry, "read_type", cache(registry.read_type))
         put(socket, "gethostname", lambda: PROCESS.get().machine.host.name)
         put(os, "sched_getaffinity", lambda pid: {0, 1})
@@ -181,7 +181,7 @@ async def _received_wakeups(run_dir: Path, name: str, on_wakeup: Callable[[], No
 @cache
 def _modules() -> tuple[ModuleType, ...]:
     found = []
-    for package in (spinney.node, spinney.stores.sql):
+    for package in (spinney.node, spinney.store.sql):
         for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not {"supervisor_main", "migrations", "worker", "postgres"} & set(info.name.split(".")):
                 __import__(info.name)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.errors import NodeRefused, StoreUnusable
-from spinney.node import instance as instances
-from spinney.node.deadline import Deadline
-from spinney.node.executors.shared_page import SharedPage
-from spinney.node.guard import _LOOK_S as GUARD_LOOK_S
-from spinney.node.instance import Instance
+from spinney.node.lifecycle import instance as instances
+from spinney.node.lifecycle.deadline import Deadline
+from spinney.node.lifecycle.guard import _LOOK_S as GUARD_LOOK_S
+from spinney.node.lifecycle.instance import Instance
 from spinney.node.settings import NodeSettings
 from spinney.node.supervisor import Supervisor
+from spinney.node.workers.shared_page import SharedPage
 
 from .loop import Process
 from .workers import SimChild, SimPump

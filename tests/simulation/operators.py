@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.model.errors import SpinneyError
-from spinney.model.holds import Scope
 from spinney.model.jobs import Filter, Submission
-from spinney.model.operators import Actor, Order, QueueChange, Verb
+from spinney.model.rights.operators import Actor, Order, QueueChange, Verb
+from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import QueueSpec
 

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from spinney.model.capacities import CapacityRules
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import Record
 from spinney.model.lineage import ancestors
 from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.settings.capacities import CapacityRules
 from spinney.model.types import TypeSpec
-from spinney.stores.sql.database import Tx
+from spinney.store.sql.connection.database import Tx
 
 TOO_LATE_S = 2.5
 """From the moment at which an observer may have found a node dead until he takes its leases away, at most."""

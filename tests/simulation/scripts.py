@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spinney.job import options
+from spinney.define.job import options
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 
@@ -39,7 +39,7 @@ Detail = Mapping[str, Any]
 
 
 class Script:
-    """One attempt. ``run`` returns the detail of its row, as ``spinney.node.executors.result_rows`` makes it."""
+    """One attempt. ``run`` returns the detail of its row, as ``spinney.node.worker.result_rows`` makes it."""
 
     def __init__(self, worker: "Worker", row: Sequence[Any], type_: str, stage: str, attempt: int) -> None:
         self._worker, self._world = worker, worker.world

@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record, Submission
-from spinney.stores.contract import ChangedJobs, SpawnResult, SubmitResult
-from spinney.stores.sql import open_store
-from spinney.stores.sql.database import Tx
-from spinney.stores.sql.sqlite import SqliteDatabase
-from spinney.stores.sql.store import SqlStore
+from spinney.store.contract import ChangedJobs, SpawnResult, SubmitResult
+from spinney.store.sql import open_store
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.store import SqlStore
 
 from .loop import PROCESS
 from .oracle import Held, Oracle

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from spinney.model.errors import SpinneyError
-from spinney.node.heartbeat import Heartbeat
+from spinney.node.lifecycle.heartbeat import Heartbeat
 from spinney.node.store_thread import StoreThread, _set
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 
 from . import strands
 from .loop import PROCESS, Process

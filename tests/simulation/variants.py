@@ -12,14 +12,14 @@ from unittest import mock
 
 from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record
 from spinney.model.outcomes import Outcome
-from spinney.node.recovery import LivenessWatch
-from spinney.stores.contract import SweepResult
-from spinney.stores.sql import locks, placement
-from spinney.stores.sql.cascades import Cascade
-from spinney.stores.sql.database import Tx
-from spinney.stores.sql.recorder import Recorder
-from spinney.stores.sql.registry import Registry
-from spinney.stores.sql.sweep_step import SweepStep
+from spinney.node.lifecycle.recovery import LivenessWatch
+from spinney.store.contract import SweepResult
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.record.recorder import Recorder
+from spinney.store.sql.recover.sweep_step import SweepStep
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import locks, placement
+from spinney.store.sql.transitions.cascades import Cascade
 
 from .loop import PROCESS
 from .nodes import SimNode

@@ -1,6 +1,6 @@
 """Workers and pumps of a simulated node: the process behind ``Child``, and the thread behind ``Pump``.
 
-A worker keeps the real one's protocol (``spinney.node.executors``): lists come in, rows go out, its page says
+A worker keeps the real one's protocol (``spinney.node.workers``): lists come in, rows go out, its page says
 what it runs, a recall gives back what has not begun, TERM and KILL end it. The page is real. What its stages do is
 drawn (``scripts``), and what they ask of the store goes the real way, through the supervisor's ``Requests``.
 """
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.outcomes import Outcome
-from spinney.node.executors.backlog import Backlog
-from spinney.node.executors.child import Exit, Group, Hello
-from spinney.node.executors.shared_page import (
+from spinney.node.workers.backlog import Backlog
+from spinney.node.workers.child import Exit, Group, Hello
+from spinney.node.workers.shared_page import (
     CELL_CANCEL,
     CELL_DONE,
     CELL_LINE,
@@ -36,7 +36,7 @@ class AskedAndRefused(Exception):
 
 
 class SimChild:
-    """In the place of ``spinney.node.executors.child.Child``: the supervisor's side, and the worker."""
+    """In the place of ``spinney.node.workers.child.Child``: the supervisor's side, and the worker."""
 
     def __init__(
         self, *, name: str, events: Any, page: Path, log_file: Path, concurrent: bool = False, **_: Any

@@ -18,10 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from in_memory import in_memory
+from spinney.folders.folders import write_token
 from spinney.model.errors import CommitUncertain, StoreUnavailable
 from spinney.model.states import SETTLED
-from spinney.node.folders import write_token
-from spinney.node.instance import Instance
+from spinney.node.lifecycle.instance import Instance
 
 from . import clockwork, strands
 from .application import Application

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 from spinney.model.errors import StoreUnusable
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 CANNOT_MOUNT = 77
 

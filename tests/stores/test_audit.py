@@ -15,9 +15,9 @@ from spinney.model.audits import BEGINNING, AuditEntry, digest
 from spinney.model.errors import AuditBroken
 from spinney.model.jobs import Submission
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.contract import Store
-from spinney.stores.sql import SqlStore, open_store
-from spinney.stores.sql.schema import GUARDS
+from spinney.store.contract import Store
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.schema import GUARDS
 
 ENTRIES = 6
 COLUMNS = "seq, at_us, by, verb, what, count, reason, call"
@@ -238,7 +238,7 @@ def test_the_guards_in_force_are_those_of_the_schema(store: SqlStore) -> None:
 
 _CANCEL = """
 import sys, time
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 store = open_store(sys.argv[1])
 store.nodes()
 print("ready", flush=True)

@@ -10,12 +10,13 @@ from contract.everything import STANDS, TYPES, fill
 from contract.test_bulk import ANN, LAWFUL, PARTICULARS, apply
 from contract.words import Clock, Site, submission
 from new_store import new_store
+from spinney.features.bulk.sql import ENOUGH_S, SqlBulk, _Working
 from spinney.model.jobs import Filter
-from spinney.model.operators import ALLOWED_STATES, BulkStep, Order, Verb
+from spinney.model.rights.operators import ALLOWED_STATES, BulkStep, Order, Verb
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.stores.sql import SqlStore, open_store, staging, store
-from spinney.stores.sql.bulk import ENOUGH_S, SqlBulk, _Working
+from spinney.store.sql import SqlStore, open_store, store
+from spinney.store.sql.submit import staging
 
 from .test_plans import walks
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spinney.stores.sql.sqlite import CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES, SqliteDatabase
-from spinney.stores.sql.store import SqlStore
+from spinney.store.sql.connection.sqlite import CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES, SqliteDatabase
+from spinney.store.sql.store import SqlStore
 
 HASTY = [{"awaited": True}, {"durable": False}]
 """Transactions that somebody waits for."""

@@ -4,8 +4,8 @@ import psycopg
 import pytest
 
 from servers import postgres_schema, postgres_url
-from spinney.stores.sql import open_store
-from spinney.stores.sql.doctor import integrity
+from spinney.features.doctor.sql import integrity
+from spinney.store.sql import open_store
 
 
 def test_who_keeps_a_transaction_open_is_named_with_the_way_to_end_it(

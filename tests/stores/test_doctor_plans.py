@@ -8,10 +8,10 @@ import pytest
 from contract.everything import fill
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
-from spinney.model.operators import Actor
-from spinney.stores.sql import SqlStore, open_store
-from spinney.stores.sql.doctor import RULES
-from spinney.stores.sql.doctor.rule import CheckContext, Paged
+from spinney.features.doctor.sql import RULES
+from spinney.features.doctor.sql.rule import CheckContext, Paged
+from spinney.model.rights.operators import Actor
+from spinney.store.sql import SqlStore, open_store
 
 PAGED = [rule for rule in RULES if isinstance(rule, Paged)]
 SMALL = {"l", "s", "nodes", "counters", "staging"}

@@ -13,7 +13,9 @@ from new_store import new_store
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import State
-from spinney.stores.sql import SqlStore, access_paths, new_jobs, open_store
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.read import access_paths
+from spinney.store.sql.submit import new_jobs
 
 
 @pytest.fixture(scope="module")

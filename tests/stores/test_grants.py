@@ -15,8 +15,8 @@ from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
 
 
 @pytest.fixture(scope="module")

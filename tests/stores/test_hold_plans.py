@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spinney.model.holds import Scope
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest, Submission
-from spinney.model.operators import Actor
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
 
 from .test_plans import House, ok
 

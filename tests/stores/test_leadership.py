@@ -4,7 +4,8 @@ from pathlib import Path
 
 from new_store import new_store
 from spinney.model.jobs import NodeInfo
-from spinney.stores.sql import leadership, open_store
+from spinney.store.sql import open_store
+from spinney.store.sql.recover import leadership
 
 
 def test_of_two_that_find_the_house_unkept_one_keeps_it(tmp_path: Path) -> None:

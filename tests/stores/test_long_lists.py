@@ -9,7 +9,7 @@ import pytest
 from new_store import new_store
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, SlotRequest, Submission
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.sql import SqlStore, open_store
+from spinney.store.sql import SqlStore, open_store
 
 SLOTS = 9
 

@@ -11,8 +11,9 @@ from spinney.model.errors import CommitUncertain, StoreUnavailable
 from spinney.model.jobs import ClaimRequest, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store, postgres_connection
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.store.sql.connection import postgres_connection
 
 WANT = ClaimRequest(
     node_id=1, slots=[SlotRequest(n, 1, 0.0, True) for n in range(2)], lanes={("t", "s"): LaneRequest()}

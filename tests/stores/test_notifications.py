@@ -9,10 +9,10 @@ import pytest
 
 from servers import postgres_schema, postgres_url
 from spinney.model.errors import StoreUnusable
-from spinney.stores.contract import Listener
-from spinney.stores.sql import SqlStore, open_store
-from spinney.stores.sql.notifications import channel
-from spinney.stores.sql.postgres import PostgresDatabase
+from spinney.store.contract import Listener
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.connection.notifications import channel
+from spinney.store.sql.connection.postgres import PostgresDatabase
 
 PATIENCE_S = 60.0
 

@@ -15,8 +15,9 @@ from new_store import new_store
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.sql import SqlStore, open_store, plain_completions
-from spinney.stores.sql.database import Tx
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.record import plain_completions
 
 SECOND = 1_000_000
 NOW = 1_700_000_000 * SECOND

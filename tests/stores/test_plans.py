@@ -18,12 +18,12 @@ from spinney.model.jobs import (
     SlotRequest,
     Submission,
 )
-from spinney.model.operators import Actor
 from spinney.model.outcomes import Outcome
-from spinney.model.schedules import Overlap, Schedule
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.schedules import Overlap, Schedule
 from spinney.model.states import State
 from spinney.model.types import LockSpec, QueueSpec, StageSpec, TypeSpec
-from spinney.stores.sql import SqlStore, open_store
+from spinney.store.sql import SqlStore, open_store
 
 SMALL = {
     "leases",

@@ -9,7 +9,7 @@ from contract.words import ONE, submission
 from servers import postgres_schema
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.stores.sql import SqlStore, open_store
+from spinney.store.sql import SqlStore, open_store
 
 FAILED, CANCELLED, ENOUGH = 20_000, 3, 12
 """``ENOUGH``: so often has a statement come that the driver has it prepared, and the server knows it."""

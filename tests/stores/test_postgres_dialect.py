@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.stores.sql.postgres_dialect import Column, array, at_once, copied, translated
+from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, copied, translated
 
 
 def test_marks_and_percent_signs_become_the_drivers() -> None:

@@ -9,9 +9,9 @@ from contract.words import USUAL, Clock, Site
 from new_store import new_store
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
-from spinney.stores.sql import open_store
-from spinney.stores.sql.job_operations import Operation
-from spinney.stores.sql.store import RETRY_STEP
+from spinney.store.sql import open_store
+from spinney.store.sql.store import RETRY_STEP
+from spinney.store.sql.transitions.job_operations import Operation
 
 CHILDREN = 120
 

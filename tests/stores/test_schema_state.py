@@ -3,7 +3,13 @@
 import pytest
 
 from spinney.model.errors import StoreUnusable
-from spinney.stores.sql.schema_state import COPYING, INDEX, WORKS_WITH, SchemaState, require_workable
+from spinney.store.sql.connection.schema_state import (
+    COPYING,
+    INDEX,
+    WORKS_WITH,
+    SchemaState,
+    require_workable,
+)
 
 
 def schema_state(schema: str, works_with: str | None = None, **meta: str) -> SchemaState:

@@ -23,8 +23,9 @@ from spinney.model.jobs import (
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.sql import SqlStore, open_store, staging
-from spinney.stores.sql.database import Tx
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.submit import staging
 
 LATE_US = 61_000_000
 

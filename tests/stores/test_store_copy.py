@@ -17,16 +17,17 @@ from contract.everything import fill
 from contract.words import ONE, THREE, Clock, Site, submission
 from new_store import new_store
 from servers import postgres_schema
+from spinney.features.copies import sql as store_copy
+from spinney.features.copies.sql import copy
 from spinney.model.errors import Refused, StoreUnusable
-from spinney.model.holds import Scope
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import Filter
-from spinney.model.operators import Actor
-from spinney.model.webhooks import Webhook
-from spinney.stores.contract import Store
-from spinney.stores.sql import SqlStore, open_store, store_copy
-from spinney.stores.sql.schema import metadata
-from spinney.stores.sql.store_copy import copy
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.webhooks import Webhook
+from spinney.store.contract import Store
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.schema import metadata
 
 NASTY = "Bäume 🌲 \x01\t\n\r\\N \\ ' \" % ? {} \u2028"
 HUGE = 2**62 + 1
@@ -40,8 +41,8 @@ READABLE = {
 }
 """What everybody reads who opens a store."""
 STOPS = (
-    "import sys, time\nfrom pathlib import Path\nfrom spinney.stores.sql import open_store\n"
-    "from spinney.stores.sql.store_copy import copy\n"
+    "import sys, time\nfrom pathlib import Path\nfrom spinney.store.sql import open_store\n"
+    "from spinney.features.copies.sql import copy\n"
     "def told(doing, rows, all_):\n"
     "    if doing.startswith('jobs'):\n"
     "        Path(sys.argv[3]).touch()\n"

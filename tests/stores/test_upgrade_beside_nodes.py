@@ -19,11 +19,12 @@ from contract.words import ONE, submission
 from servers import postgres_schema, postgres_url
 from spinney.model.errors import NodeRefused, StoreUnusable
 from spinney.model.jobs import NodeInfo
-from spinney.model.operators import Actor
-from spinney.stores.sql import SqlStore, online_ddl, open_store
-from spinney.stores.sql.database import SCHEMA_VERSION
-from spinney.stores.sql.schema_state import require_workable
-from spinney.stores.sql.upgrades import OWN, finish, unfinished, upgrade
+from spinney.model.rights.operators import Actor
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.connection import online_ddl
+from spinney.store.sql.connection.database import SCHEMA_VERSION
+from spinney.store.sql.connection.schema_state import require_workable
+from spinney.store.sql.migrations.upgrades import OWN, finish, unfinished, upgrade
 
 NEXT = f"{int(SCHEMA_VERSION) + 1:04}"
 REVISION = """
@@ -34,7 +35,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import op
 
-from spinney.stores.sql.upgrades import large_index
+from spinney.store.sql.migrations.upgrades import large_index
 
 revision, down_revision = "NEXT", "HEAD"
 
@@ -52,8 +53,8 @@ def finish():
     op.drop_column("progress", "message")
 """.replace("NEXT", NEXT).replace("HEAD", SCHEMA_VERSION)
 UPGRADE = (
-    "import sys\nfrom pathlib import Path\nfrom spinney.stores.sql import open_store\n"
-    "from spinney.stores.sql.upgrades import upgrade\n"
+    "import sys\nfrom pathlib import Path\nfrom spinney.store.sql import open_store\n"
+    "from spinney.store.sql.migrations.upgrades import upgrade\n"
     "upgrade(open_store(sys.argv[1]).database, folder=Path(sys.argv[2]))\n"
 )
 

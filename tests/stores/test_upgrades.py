@@ -11,8 +11,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from spinney.model.errors import StoreUnusable
-from spinney.stores.sql import open_store
-from spinney.stores.sql.schema import metadata
+from spinney.store.sql import open_store
+from spinney.store.sql.schema import metadata
 
 
 def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:

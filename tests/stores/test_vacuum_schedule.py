@@ -1,6 +1,6 @@
 """When the hot tables of a PostgreSQL store are vacuumed by the engine."""
 
-from spinney.stores.sql.vacuum_schedule import EVERY, SHARE, VacuumSchedule
+from spinney.store.sql.connection.vacuum_schedule import EVERY, SHARE, VacuumSchedule
 
 
 class _Clock:

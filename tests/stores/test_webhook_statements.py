@@ -11,9 +11,9 @@ import pytest
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
 from spinney.model.access import AccessScope
-from spinney.model.operators import Actor
-from spinney.model.webhooks import Webhook
-from spinney.stores.sql import open_store
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.webhooks import Webhook
+from spinney.store.sql import open_store
 
 ANN = Actor(by="ann", call="c", reason=None)
 

@@ -17,14 +17,14 @@ from new_store import new_store
 from spinney.model.errors import StoreLocked
 from spinney.model.jobs import Filter, NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.stores.sql import SqlStore, open_store
-from spinney.stores.sql.sqlite import SqliteDatabase
-from spinney.stores.sql.write_queue import WriteQueue
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.connection.write_queue import WriteQueue
 
 BUSY = """
 import sys
 from spinney.model.jobs import Submission
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 store = open_store(sys.argv[1])
 print("go", flush=True)
 while True:
@@ -34,7 +34,7 @@ while True:
 GREEDY = """
 import mmap, sys, time
 from pathlib import Path
-from spinney.stores.sql.write_queue import WriteQueue
+from spinney.store.sql.connection.write_queue import WriteQueue
 folder = Path(sys.argv[1])
 write_queue = WriteQueue(folder)
 with (folder / "turns").open("r+b") as file:
@@ -49,7 +49,7 @@ while True:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from spinney.stores.sql.write_queue import WriteQueue
+from spinney.store.sql.connection.write_queue import WriteQueue
 WriteQueue(Path(sys.argv[1])).enter()
 print("held", flush=True)
 time.sleep(600)
@@ -106,7 +106,7 @@ def test_a_writer_that_is_killed_holds_nobody_up(url: str, tmp_path: Path) -> No
         [
             sys.executable,
             "-c",
-            f"from spinney.stores.sql import open_store; open_store({url!r}).started([1], now_us=1)",
+            f"from spinney.store.sql import open_store; open_store({url!r}).started([1], now_us=1)",
         ]
     )
     assert _stays(waiting)

@@ -9,10 +9,11 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from spinney.cli import applications, endpoint, shells
-from spinney.cli.arguments import VersionOption
-from spinney.cli.command_index import COMMAND_MODULES, HEADINGS
-from spinney.cli.display import safe
+from spinney.cli import shells
+from spinney.terminal import applications, endpoint
+from spinney.terminal.arguments import VersionOption
+from spinney.terminal.command_index import COMMAND_MODULES, HEADINGS
+from spinney.terminal.display import safe
 
 _BORDER = 6
 """What a line of help needs beside the name and what is said of it."""
@@ -69,7 +70,7 @@ def build_app(modules: Iterable[str]) -> typer.Typer:
     )
     made.callback()(root_options)
     for module in dict.fromkeys(modules):
-        import_module(f"spinney.cli.{module}").add_to(made)
+        import_module(f"spinney.{module}").add_to(made)
     return made
 
 

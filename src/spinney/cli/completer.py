@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.cli import applications, endpoint, shells
-from spinney.cli.command_index import COMMAND_MODULES
+from spinney.cli import shells
 from spinney.cli.shells import FILES, Suggestion
+from spinney.terminal import applications, endpoint
+from spinney.terminal.command_index import COMMAND_MODULES
 
 _HELP = ["-h", "--help"]
 

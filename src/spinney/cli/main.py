@@ -7,8 +7,8 @@ before anything else is loaded.
 import os
 import sys
 
-from spinney.cli.interrupts import INTERRUPTED, interrupts
 from spinney.standard_streams import ensure_open, escape_unencodable
+from spinney.terminal.interrupts import INTERRUPTED, interrupts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def _explained(error: Exception) -> int:
     """Tell what went wrong; the exit code."""
     import typer
 
-    from spinney.cli.exit_codes import Exit
     from spinney.model.errors import SpinneyError
+    from spinney.terminal.exit_codes import Exit
 
     match error:
         case SpinneyError():
@@ -126,7 +126,7 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
         import traceback
 
         traceback.print_exception(error)
-    from spinney.cli.display import safe
+    from spinney.terminal.display import safe
 
     _say(f"spinney: {safe(' '.join(sentence.split()))}")
     return code
@@ -144,7 +144,7 @@ def _unexpected(error: Exception) -> int:
     import tempfile
     import traceback
 
-    from spinney.cli.exit_codes import Exit
+    from spinney.terminal.exit_codes import Exit
 
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error)

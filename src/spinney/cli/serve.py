@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli import completion
-from spinney.cli.arguments import SlotsOption, StoreOption
-from spinney.cli.connection import current_folder, open_control, open_local_store, resolve_settings
 from spinney.cli.setup import make_store
 from spinney.config import Settings, table
 from spinney.model.errors import Refused, SpinneyError, UsageError
+from spinney.terminal import completion
+from spinney.terminal.arguments import SlotsOption, StoreOption
+from spinney.terminal.connection import current_folder, open_control, open_local_store, resolve_settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from spinney.server.settings import ServerSettings
+    from spinney.web.settings import ServerSettings
 
 HostOption = Annotated[
     str | None,
@@ -109,7 +109,7 @@ def up(
 
 def _settings(host: str | None, port: int | None, socket: str | None) -> "ServerSettings":
     try:
-        from spinney.server.settings import TABLE, read
+        from spinney.web.settings import TABLE, read
     except ImportError as error:  # pragma: no cover - the tests have them
         raise UsageError(
             f"a server needs more packages ({error}); install them: pip install spinney[server]"
@@ -132,9 +132,9 @@ def _listening(here: Settings, settings: "ServerSettings", store: str | None) ->
     try:
         from spinney.server.application import Parts, make
         from spinney.server.http_server import listen_tcp, listen_unix
-        from spinney.server.identity import StoreAuthenticator
-        from spinney.server.store_pool import CACHE_KIB
-        from spinney.stores.sql import open_store
+        from spinney.store.sql import open_store
+        from spinney.web.identity import StoreAuthenticator
+        from spinney.web.store_pool import CACHE_KIB
     finally:
         gc.freeze()
         gc.enable()
@@ -229,8 +229,8 @@ def _serve(
 def _beside(words: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
     """A node that drains when this ends, and with whose end this ends. While it drains, TERM and INT are handed on to
     it: it stops at once."""
-    from spinney.node.executors.proctree import die_with_parent
-    from spinney.node.guard import PARENT_GONE
+    from spinney.node.lifecycle.guard import PARENT_GONE
+    from spinney.node.workers.proctree import die_with_parent
 
     us = os.getpid()
     process = subprocess.Popen(

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spinney.cli import completion, display
-from spinney.cli.arguments import JsonOption, SlotsOption, StoreOption, length
-from spinney.cli.connection import open_local_store, resolve_settings
 from spinney.config import FILE, Settings
 from spinney.model.errors import StoreUnusable, UsageError
-from spinney.model.paths import database_file, without_password
+from spinney.model.values.paths import database_file, without_password
+from spinney.terminal import completion, display
+from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length
+from spinney.terminal.connection import open_local_store, resolve_settings
 
 if TYPE_CHECKING:
-    from spinney.stores.contract import Store
+    from spinney.store.contract import Store
 
 
 def add_to(app: typer.Typer) -> None:
@@ -86,7 +86,7 @@ def make_store(
     store: str | None, *, grant: Sequence[str] = (), folders_only: bool = False, local_folders: bool = False
 ) -> dict[str, str]:
     """Make the store and its folder root, or bring them up to date; what there is to tell of it."""
-    from spinney.node import folders
+    from spinney.folders import folders
 
     here = resolve_settings(store)
     with open_local_store(store) as s:
@@ -122,7 +122,7 @@ def _finish(store: str | None, *, json: bool) -> None:
 
 def _require_own_folders(store: "Store", here: Settings) -> None:
     """Refuse a folder root that bears another store's token, before anything is made."""
-    from spinney.node import folders
+    from spinney.folders import folders
 
     file = database_file(here.store)
     if not (here.folders / folders.TOKEN).exists():

@@ -15,9 +15,9 @@ from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_f
 from spinney.client.streaming import Event, EventParser
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.jobs import file_path
-from spinney.model import durations
-from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
+from spinney.model.values import durations
+from spinney.model.values.durations import Duration
 from spinney.schemas import Page
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spinney.model import names
 from spinney.model.errors import UsageError
+from spinney.model.values import names
 
 
 class Role(StrEnum):

@@ -10,13 +10,13 @@ one it has never heard of; what has a lower one, and it does not name, it does n
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.model import durations, names
+from spinney.model.attempts.signals import CODE_MAX
 from spinney.model.errors import BadParameters, NoSuch, Refused, UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.outcomes import PASSED, STAGE_WORDS, Outcome
 from spinney.model.queue_selection import ALL, QueueSelection
-from spinney.model.signals import CODE_MAX
 from spinney.model.types import StageSpec
+from spinney.model.values import durations, names
 
 LEASE_S = (2.0, 86_400.0)
 """How long an external worker may be silent, at least and at most."""

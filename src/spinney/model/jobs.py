@@ -248,7 +248,7 @@ class Filter:
     message: str | None = None
     """Text that its message holds, whatever the case."""
     fingerprint: str | None = None
-    """Of the failure it stands failed with (``spinney.model.failures``)."""
+    """Of the failure it stands failed with (``spinney.model.attempts.failures``)."""
     settled_after_us: int | None = None
     superseded: bool | None = None
     """False: only what still counts for its parent."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.model import names
 from spinney.model.errors import UsageError
 from spinney.model.types import QueueSpec
+from spinney.model.values import names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from spinney.model.failures import POISON
+from spinney.model.attempts.failures import POISON
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 
 KILLED = frozenset({Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST, POISON})
-"""In place of an exception, of failures that were ended from outside (``spinney.model.failures``)."""
+"""In place of an exception, of failures that were ended from outside (``spinney.model.attempts.failures``)."""
 _DISBATCH: Mapping[State, int] = MappingProxyType(
     {
         State.PENDING: -2,

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from spinney.model import durations, limits, lock_names, names
 from spinney.model.access import Role
-from spinney.model.durations import Duration
 from spinney.model.errors import UsageError
-from spinney.model.limits import Limit
 from spinney.model.states import SETTLED
+from spinney.model.values import durations, limits, lock_names, names
+from spinney.model.values.durations import Duration
+from spinney.model.values.limits import Limit
 
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 50
@@ -175,7 +175,7 @@ class TypeSpec:
     None: never."""
     keep: Mapping[str, float | None] = field(default_factory=dict)
     """Settled state to the seconds for which its jobs are kept; None, and what is not named: for ever. What
-    operators set wins (see ``spinney.model.retention``)."""
+    operators set wins (see ``spinney.model.settings.retention``)."""
     submit: str = Role.SUBMITTER.value
     """Who may submit jobs of this type: the lowest role that may, or ``internal``: only stages and schedules make
     them."""

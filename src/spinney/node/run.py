@@ -4,7 +4,7 @@ import logging
 import sys
 
 from spinney.model.errors import SpinneyError
-from spinney.node.guard import guard
+from spinney.node.lifecycle.guard import guard
 from spinney.node.settings import NodeSettings
 from spinney.standard_streams import ensure_open
 

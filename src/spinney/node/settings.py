@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from spinney.model import names
 from spinney.model.errors import UsageError
 from spinney.model.fleet import LEASE_MAX_S, SLOTS_MAX
-from spinney.model.paths import is_postgres, run_dir
 from spinney.model.polling import POLL_S
 from spinney.model.queue_selection import QueueSelection
+from spinney.model.values import names
+from spinney.model.values.paths import is_postgres, run_dir
 
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEVELS = ("debug", "info", "warning", "error")

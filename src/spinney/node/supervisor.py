@@ -25,39 +25,40 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from spinney import wakeup, wakeup_socket
+from spinney.folders import folders
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import Lease, NodeInfo, Record
-from spinney.model.operators import Actor
-from spinney.model.schedules import DECLARER, Schedule
-from spinney.node import folders, instance
-from spinney.node.deadline import Deadline, boot_ns
-from spinney.node.dispatcher import Dispatcher, interrupted_outcome
-from spinney.node.executors.child import Child, Hello
-from spinney.node.file_server import FileServer
-from spinney.node.guard import AT_ONCE
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.schedules import DECLARER, Schedule
+from spinney.node.dispatch.dispatcher import Dispatcher, interrupted_outcome
+from spinney.node.dispatch.lanes import Lanes
+from spinney.node.dispatch.limits import Limits
+from spinney.node.dispatch.output import Pump
+from spinney.node.dispatch.recorder import Recorder
+from spinney.node.dispatch.requests import Requests
+from spinney.node.dispatch.slots import Lookahead, Slot, Task
+from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
 from spinney.node.health import NodeHealth
-from spinney.node.heartbeat import Heartbeat, good_until_ns
-from spinney.node.holds import HoldEnforcer
-from spinney.node.instance import Instance
-from spinney.node.lanes import Lanes
-from spinney.node.limits import Limits
-from spinney.node.maintenance import Maintenance
-from spinney.node.notifications import NotificationListener
-from spinney.node.orders import OrderWatcher, trim
-from spinney.node.output import Pump
-from spinney.node.peer_waker import PeerWaker
-from spinney.node.recorder import Recorder
-from spinney.node.recovery import LocalHost
-from spinney.node.requests import Requests
-from spinney.node.retention import Pruner
+from spinney.node.lifecycle import instance
+from spinney.node.lifecycle.deadline import Deadline, boot_ns
+from spinney.node.lifecycle.guard import AT_ONCE
+from spinney.node.lifecycle.heartbeat import Heartbeat, good_until_ns
+from spinney.node.lifecycle.instance import Instance
+from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
 from spinney.node.retry_delays import RetryDelays
+from spinney.node.services.file_server import FileServer
+from spinney.node.services.holds import HoldEnforcer
+from spinney.node.services.maintenance import Maintenance
+from spinney.node.services.notifications import NotificationListener
+from spinney.node.services.orders import OrderWatcher, trim
+from spinney.node.services.peer_waker import PeerWaker
+from spinney.node.services.retention import Pruner
 from spinney.node.settings import NodeSettings
-from spinney.node.slots import Lookahead, Slot, Task
 from spinney.node.store_thread import StoreThread
-from spinney.node.takeover import join_cluster, startup_lock, wait_for_name
-from spinney.node.worker_pool import WorkerPool, WorkerRules
-from spinney.stores.contract import Store
+from spinney.node.workers.child import Child, Hello
+from spinney.store.contract import Store
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ import sys
 import threading
 
 from spinney.model.errors import SpinneyError
-from spinney.node.deadline import Deadline
-from spinney.node.executors import proctree
-from spinney.node.instance import Instance
+from spinney.node.lifecycle.deadline import Deadline
+from spinney.node.lifecycle.instance import Instance
 from spinney.node.run import set_up_log
 from spinney.node.settings import NodeSettings
 from spinney.node.supervisor import Supervisor
-from spinney.stores.sql import open_store
+from spinney.node.workers import proctree
+from spinney.store.sql import open_store
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from email.utils import make_msgid
 from pathlib import Path
 from typing import Any, NoReturn
 
-from spinney.job import Job
+from spinney.define.job import Job
+from spinney.model.attempts.signals import Defer, Fail, Hold, Warn
 from spinney.model.errors import UsageError
-from spinney.model.paths import job_folder
-from spinney.model.signals import Defer, Fail, Hold, Warn
+from spinney.model.values.paths import job_folder
 from spinney.reports import mail_attachments, mail_message, retry_times, smtp
 from spinney.reports.addresses import RECIPIENTS_MAX
 from spinney.reports.mail_attachments import Attachment, CannotAttach

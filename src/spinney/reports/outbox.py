@@ -9,10 +9,10 @@ from pydantic import AfterValidator, AwareDatetime, Field
 from pydantic_core import PydanticCustomError
 
 from spinney.app import Spinney
-from spinney.job import Job
-from spinney.jobtype import JobType
+from spinney.define.job import Job
+from spinney.define.jobtype import JobType
+from spinney.model.settings.webhooks import require_url
 from spinney.model.types import DEFAULT_PRIORITY, INTERNAL, Backoff
-from spinney.model.webhooks import require_url
 from spinney.reports import webhooks
 from spinney.reports.addresses import mailbox
 from spinney.reports.http_post import Transport

@@ -13,7 +13,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from spinney.model.networks import bracketed, is_exempt, is_public
+from spinney.model.values.networks import bracketed, is_exempt, is_public
 from spinney.reports.printable import printable
 
 TOTAL_TIMEOUT_S = 30.0

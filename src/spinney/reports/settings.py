@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from spinney.model import durations
 from spinney.model.errors import UsageError
+from spinney.model.values import durations
 
 DAY_S = 86_400.0
 

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import orjson
 
-from spinney.job import Job
+from spinney.define.job import Job
+from spinney.model.attempts.signals import Defer, Fail, Hold
 from spinney.model.errors import UsageError
-from spinney.model.signals import Defer, Fail, Hold
-from spinney.model.webhooks import shown
+from spinney.model.settings.webhooks import shown
 from spinney.reports import http_post, retry_times, signatures
 from spinney.reports.http_post import Response, Transport, Unreachable
 from spinney.reports.settings import WebhookSettings

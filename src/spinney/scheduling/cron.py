@@ -72,7 +72,7 @@ def zone_of(name: str) -> tzinfo:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
             pass
-    from spinney.params.hints import did_you_mean  # what it stands beside is heavy, and rarely needed
+    from spinney.model.values.hints import did_you_mean  # what it stands beside is heavy, and rarely needed
 
     known = available_timezones().difference(_OF_THE_HOST)
     if not known:

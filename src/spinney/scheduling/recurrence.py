@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from spinney.model.schedules import CatchUp, Schedule
+from spinney.model.settings.schedules import CatchUp, Schedule
 from spinney.scheduling import cron
 
 LATE_US = 60_000_000

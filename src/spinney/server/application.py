@@ -9,27 +9,19 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from spinney.server import (
-    api,
-    head_requests,
-    health,
-    instrumentation,
-    metrics,
-    plugins,
-    problems,
-    refusal_log,
-    request_guard,
-    ui,
-)
-from spinney.server.events import routes as events
+from spinney.features.stats import metrics
+from spinney.features.webhooks.sender import WebhookSender
+from spinney.server import api, head_requests, health, request_guard
+from spinney.server import pages as ui
 from spinney.server.maintenance import ServerMaintenance
-from spinney.server.quotas import Quotas
-from spinney.server.request_context import LOOKS, REFRESH_S, Authenticator, now_us
-from spinney.server.settings import ServerSettings
-from spinney.server.store_pool import StorePool
-from spinney.server.webhook_sender import WebhookSender
-from spinney.stores.contract import Store
+from spinney.store.contract import Store
 from spinney.wakeup import wake_all
+from spinney.web import instrumentation, plugins, problems, refusal_log
+from spinney.web.events import routes as events
+from spinney.web.quotas import Quotas
+from spinney.web.request_context import LOOKS, REFRESH_S, Authenticator, now_us
+from spinney.web.settings import ServerSettings
+from spinney.web.store_pool import StorePool
 
 _VERSION = version("spinney")
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from spinney.model.networks import block
+from spinney.model.values.networks import block
 from spinney.server.connection_table import ConnectionTable, Refusal
-from spinney.server.problems import AGAIN_S, of_status, problem
-from spinney.server.settings import ServerSettings
+from spinney.web.problems import AGAIN_S, of_status, problem
+from spinney.web.settings import ServerSettings
 
 HEAD_S = 10.0
 """So long a connection may take to send the head of a request."""

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.server.connections import Connection, bounded
-from spinney.server.settings import ServerSettings
+from spinney.web.settings import ServerSettings
 
 log = logging.getLogger(__name__)
 

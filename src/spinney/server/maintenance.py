@@ -3,7 +3,7 @@
 A leader looks after external workers as after other nodes. A server looks after them, too, for it may
 be the only one there: external workers need a server, and no node. Each goes by a clock of his own, and whoever says
 first that an external worker has been silent for longer than its lease takes back what it had; two who say so do it
-once (``spinney.stores.external_timeouts``).
+once (``spinney.store.external_timeouts``).
 Where no node is, nobody promotes what was deferred or scheduled; then the server does that as well.
 """
 
@@ -17,11 +17,11 @@ from typing import Self
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
-from spinney.model.names import EXTERNAL_PREFIX
-from spinney.node.recovery import LivenessWatch
-from spinney.server.store_pool import StorePool
-from spinney.stores.contract import Store
-from spinney.stores.external_timeouts import take_back_silent, take_overdue
+from spinney.model.values.names import EXTERNAL_PREFIX
+from spinney.node.lifecycle.recovery import LivenessWatch
+from spinney.store.contract import Store
+from spinney.store.external_timeouts import take_back_silent, take_overdue
+from spinney.web.store_pool import StorePool
 
 log = logging.getLogger(__name__)
 

@@ -19,12 +19,12 @@ from fastapi import FastAPI, Request
 from starlette.requests import ClientDisconnect
 
 from spinney.server import request_target
-from spinney.server.bodies import KEY, LONG_S, PLAIN, Body, BodyRefused, Message, Receive
 from spinney.server.connections import CLOSE
-from spinney.server.long_responses import ResponseAborted
-from spinney.server.problems import of_error, of_status
-from spinney.server.quotas import QUOTA_STACK, Quotas
-from spinney.server.settings import ServerSettings
+from spinney.web.bodies import KEY, LONG_S, PLAIN, Body, BodyRefused, Message, Receive
+from spinney.web.long_responses import ResponseAborted
+from spinney.web.problems import of_error, of_status
+from spinney.web.quotas import QUOTA_STACK, Quotas
+from spinney.web.settings import ServerSettings
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from spinney.apps.ingest.cli import app
 from spinney.apps.ingest.manifests import json_form
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings, Table
-from spinney.cli.command_index import COMMAND_MODULES
 from spinney.cli.commands import build_app
+from spinney.terminal.command_index import COMMAND_MODULES
 
 CODE = Path(spinney.apps.ingest.__file__).parent
 COMMAND = re.compile(r"'(?:spinney )?ingest ([a-z]+)([^']*)'")

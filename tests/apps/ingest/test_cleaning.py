@@ -14,7 +14,7 @@ from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.control import Control
 from spinney.model.outcomes import Outcome
-from spinney.model.paths import job_folder
+from spinney.model.values.paths import job_folder
 from spinney.testing import StageHarness
 
 from .access.given import ARK, Service, service

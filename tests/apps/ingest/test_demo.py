@@ -16,10 +16,10 @@ from reports.mail_server import Behaviour, mail_server
 from spinney.apps.ingest import looking, settings
 from spinney.apps.ingest.demo.__main__ import main
 from spinney.apps.ingest.inventory import open_inventory
-from spinney.model import paths
 from spinney.model.jobs import Attempt
 from spinney.model.outcomes import Outcome
-from spinney.stores.sql import open_store
+from spinney.model.values import paths
+from spinney.store.sql import open_store
 
 from .storage.given import at_rest
 

@@ -8,9 +8,9 @@ import pytest
 
 from spinney.apps.ingest import fixity, priorities
 from spinney.apps.ingest.application import app
-from spinney.job import Child
+from spinney.define.job import Child
 from spinney.model.outcomes import Outcome
-from spinney.model.schedules import Overlap
+from spinney.model.settings.schedules import Overlap
 from spinney.model.states import State
 from spinney.testing import StageHarness, StageResult
 

@@ -13,9 +13,9 @@ from cli.shell import Shell, furnish
 from http_listener import Listening
 from spinney.server.application import Parts, make
 from spinney.server.http_server import listen_unix
-from spinney.server.identity import StoreAuthenticator
-from spinney.server.settings import ServerSettings
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.identity import StoreAuthenticator
+from spinney.web.settings import ServerSettings
 
 
 @dataclass(frozen=True)

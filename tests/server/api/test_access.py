@@ -14,8 +14,8 @@ from fastapi.routing import APIRoute
 
 from spinney.control import Control
 from spinney.model.access import Rights, Role
-from spinney.model.holds import Scope
-from spinney.model.schedules import Schedule
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
 from spinney.server.api import PARTS
 

@@ -32,9 +32,9 @@ from http_listener import Listening
 from long_tests import LONG
 from spinney.model.access import Role
 from spinney.server import api
-from spinney.server.api.json_routes import PREFIX
-from spinney.server.api.openapi import document
-from spinney.server.settings import ServerSettings
+from spinney.server.openapi import document
+from spinney.web.api.json_routes import PREFIX
+from spinney.web.settings import ServerSettings
 
 from ..conftest import unserved
 

@@ -7,11 +7,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from contract.words import kind, stage
+from spinney.features.external import output as external_output
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Refused
 from spinney.model.states import State
 from spinney.model.types import Isolation
-from spinney.server import external_output
 
 from ..conftest import World
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from spinney.folders.folders import OWN
 from spinney.model.jobs import Lease
-from spinney.node.folders import OWN
-from spinney.server.files.ranges import Unsatisfiable, asked
+from spinney.web.files.ranges import Unsatisfiable, asked
 
 from ..conftest import World
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from spinney.control.uploads import REASON, Uploads
+from spinney.features.files import folder_writes
+from spinney.features.files.uploads import REASON, Uploads
 from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter
-from spinney.server.files import folder_writes, spool
+from spinney.web.files import spool
 
 from ..conftest import World
 

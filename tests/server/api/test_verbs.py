@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spinney.model.jobs import Filter
-from spinney.server.api.json_routes import NDJSON
+from spinney.web.api.json_routes import NDJSON
 
 from ..conftest import World
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spinney.model.webhooks import DeliveryOutcome, DeliveryResult
+from spinney.model.settings.webhooks import DeliveryOutcome, DeliveryResult
 
 from ..conftest import World
 

@@ -14,11 +14,11 @@ from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.jobs import NodeInfo
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.server.events.feed import Event, Feed, Watcher
-from spinney.server.events.topics import Topic, topic
-from spinney.server.request_context import AuthMethod, Principal, RequestContext, now_us
-from spinney.server.store_pool import StorePool
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.events.feed import Event, Feed, Watcher
+from spinney.web.events.topics import Topic, topic
+from spinney.web.request_context import AuthMethod, Principal, RequestContext, now_us
+from spinney.web.store_pool import StorePool
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ async def test_between_two_tellings_the_last_state_counts(url: str, control: Con
 
 
 async def test_what_is_out_of_sight_is_as_what_is_not_there(url: str, control: Control) -> None:
-    from spinney.job.options import Options
+    from spinney.define.job.options import Options
 
     (job,) = control.submit("work", [{}], Options(collection="birds")).ids
     limited = Rights(role=Role.VIEWER, within=AccessScope(collections=("fish",)))

@@ -12,8 +12,8 @@ import pytest
 from fastapi import FastAPI
 
 from spinney.server.application import Parts, make
-from spinney.server.settings import ServerSettings
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.settings import ServerSettings
 
 from ..conftest import RIGHTS, Askers, store_at
 

@@ -15,17 +15,17 @@ from starlette.testclient import TestClient
 
 from new_store import new_store
 from spinney.control import Control
-from spinney.control.login_limits import login_limits
-from spinney.job.options import Options
+from spinney.define.job.options import Options
 from spinney.model.access import Rights, Role
 from spinney.model.audits import AuditEntry
 from spinney.model.errors import TooManyAttempts
 from spinney.server.application import Parts, make
-from spinney.server.identity import StoreAuthenticator
-from spinney.server.request_context import Authenticated, now_us
-from spinney.server.settings import ServerSettings
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.service.login_limits import login_limits
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.web.identity import StoreAuthenticator
+from spinney.web.request_context import Authenticated, now_us
+from spinney.web.settings import ServerSettings
 
 PASSWORD = "correct horse battery"
 LOCAL = "10.1.2.3"
@@ -116,7 +116,7 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords are hashed in a millisecond; that they are hashed well is tested elsewhere."""
     hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     found = hasher, hasher.hash("\0")
-    monkeypatch.setattr("spinney.control.passwords._hasher", lambda: found)
+    monkeypatch.setattr("spinney.service.passwords._hasher", lambda: found)
 
 
 @pytest.fixture

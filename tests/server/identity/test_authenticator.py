@@ -8,8 +8,8 @@ import pytest
 from contract.words import ONE
 from server.identity.conftest import House, who
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.server.request_context import now_us
-from spinney.server.settings import ServerSettings
+from spinney.web.request_context import now_us
+from spinney.web.settings import ServerSettings
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 OTHER = next(user for user in pwd.getpwall() if user.pw_uid != os.geteuid())
@@ -63,10 +63,10 @@ def test_given_a_token_that_expires_then_it_is_refused_at_that_moment_although_i
         "ci", owner=None, rights=Rights(role=Role.VIEWER), expires_us=until_us
     )
     client = house.client()
-    monkeypatch.setattr("spinney.server.identity.authenticator.now_us", lambda: until_us - 1)
+    monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: until_us - 1)
     assert client.get("/probe", headers=_bearer(made.secret)).status_code == 200
 
-    monkeypatch.setattr("spinney.server.identity.authenticator.now_us", lambda: until_us)
+    monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: until_us)
 
     assert client.get("/probe", headers=_bearer(made.secret)).status_code == 401
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from contract.words import kind
 from spinney.model.access import Rights, Role
-from spinney.model.schedules import ScheduleRun
-from spinney.server.identity import forms
-from spinney.server.request_context import now_us
-from spinney.server.settings import ServerSettings
+from spinney.model.settings.schedules import ScheduleRun
+from spinney.web.identity import forms
+from spinney.web.request_context import now_us
+from spinney.web.settings import ServerSettings
 
 from .conftest import House
 

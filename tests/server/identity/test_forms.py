@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from server.identity.conftest import House, csrf, who
 from spinney.model.access import Rights, Role
-from spinney.server.settings import ServerSettings
+from spinney.web.settings import ServerSettings
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from starlette.testclient import TestClient
 
 from server.identity.conftest import House, who
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.server.identity.oidc import Provider
-from spinney.server.settings import Oidc, ServerSettings
+from spinney.web.identity.oidc import Provider
+from spinney.web.settings import Oidc, ServerSettings
 
 SECRET = "s3cr:t/of the client"
 

@@ -3,8 +3,8 @@
 import pytest
 from starlette.requests import Request
 
-from spinney.server.identity import proxies
-from spinney.server.settings import ServerSettings
+from spinney.web.identity import proxies
+from spinney.web.settings import ServerSettings
 
 SETTINGS = ServerSettings(trusted_proxies=("10.9.0.0/16",))
 

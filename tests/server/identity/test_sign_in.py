@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from server.identity.conftest import LOCAL, PASSWORD, House, csrf, sign_in, who
 from spinney.model.access import Role
-from spinney.server.settings import ServerSettings
+from spinney.web.settings import ServerSettings
 
 
 def test_given_name_and_password_then_a_session_begins_and_leads_where_one_wanted_to_go(house: House) -> None:

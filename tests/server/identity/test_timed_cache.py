@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from spinney.server.identity.timed_cache import TimedCache
+from spinney.web.identity.timed_cache import TimedCache
 
 
 class Clock:

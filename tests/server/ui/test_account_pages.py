@@ -9,12 +9,12 @@ from starlette.testclient import TestClient
 
 from server.conftest import World
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.accounts import token_id
 from spinney.model.errors import NoSuch
-from spinney.model.operators import Actor
-from spinney.model.webhooks import Webhook
-from spinney.server.ui.forms import FormFields
-from spinney.server.ui.rights_forms import fields_of, limits_in_words, rights_of
+from spinney.model.rights.accounts import token_id
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.webhooks import Webhook
+from spinney.web.pages.forms import FormFields
+from spinney.web.pages.rights_forms import fields_of, limits_in_words, rights_of
 
 HTML = {"Accept": "text/html"}
 

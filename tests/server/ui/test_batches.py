@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from server.conftest import World
-from spinney.model.holds import Scope
+from spinney.features.submission import batch_page
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
-from spinney.server.ui import batch as batch_page
 
 HTML = {"Accept": "text/html"}
 PART = HTML | {"HX-Request": "true"}

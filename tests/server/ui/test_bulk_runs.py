@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
-from spinney.control.bulk import Plan, Report
+from spinney.features.bulk import page as bulk_runs
+from spinney.features.bulk.page import BulkRun, BulkRuns, Stopped
+from spinney.model.bulk_runs import Plan, Report
 from spinney.model.errors import Refused
-from spinney.model.operators import BulkStep, Order, Verb
-from spinney.server.ui import bulk_runs
-from spinney.server.ui.bulk_runs import BulkRun, BulkRuns, Stopped
+from spinney.model.rights.operators import BulkStep, Order, Verb
 
 PLAN = Plan(order=Order(verb=Verb.CANCEL), which=None, jobs=2)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from spinney.server.ui.charts import HEIGHT, WIDTH, bar, spark
+from spinney.web.pages.charts import HEIGHT, WIDTH, bar, spark
 
 
 def test_given_moments_then_the_line_ends_at_the_right_and_its_peak_is_near_the_top() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from spinney.model.states import State
-from spinney.server.ui.filters import parse_filters
+from spinney.web.pages.filters import parse_filters
 
 NOW_US = 1_800_000_000_000_000
 

@@ -1,6 +1,6 @@
 import pytest
 
-from spinney.server.ui import formatting
+from spinney.web.pages import formatting
 
 NOW_US = 1_800_000_000_000_000
 

@@ -7,10 +7,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.conftest import World
+from spinney.features.audit.page import in_words
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.holds import Scope
-from spinney.model.operators import QueueChange
-from spinney.server.ui.audit import in_words
+from spinney.model.rights.operators import QueueChange
+from spinney.model.settings.holds import Scope
 
 HTML = {"Accept": "text/html"}
 READ = ("/queues", "/queues/slow", "/nodes", "/holds", "/locks", "/api")

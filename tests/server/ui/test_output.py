@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from server.conftest import World
-from spinney.model import remarks
-from spinney.server.ui import output
+from spinney.features.files import page as output
+from spinney.model.attempts import remarks
 
 
 def ran(world: World, stdout: bytes, stderr: bytes = b"") -> int:

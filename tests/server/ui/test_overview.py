@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from server.conftest import World
-from spinney.model.holds import Scope
-from spinney.model.operators import Failure, FailureGroups
-from spinney.server.stats_cache import StatsCache
-from spinney.server.ui.overview import OLD_HOLD_US, Overview, needs, queue_lines, read
+from spinney.features.stats.page import OLD_HOLD_US, Overview, needs, queue_lines, read
+from spinney.model.rights.operators import Failure, FailureGroups
+from spinney.model.settings.holds import Scope
+from spinney.web.stats_cache import StatsCache
 
 
 def looked(world: World) -> Overview:

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from server.conftest import World
 from spinney.model.access import Role
 from spinney.model.outcomes import Outcome
-from spinney.server import ui
+from spinney.server import pages as ui
 
 HTML = {"Accept": "text/html"}
 OPEN = ("/static/", "/sign-in", "/sign-out", "/welcome")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.server.ui.param_fields import MORE, PREFIX, Kind, fields, read, texts
+from spinney.web.pages.param_fields import MORE, PREFIX, Kind, fields, read, texts
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from server.conftest import World
-from spinney.model.schedules import CatchUp, Overlap, Schedule
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
 
 HTML = {"Accept": "text/html"}
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from spinney.server.ui.shared_cache import SharedCache
+from spinney.web.pages.shared_cache import SharedCache
 
 
 class Source:

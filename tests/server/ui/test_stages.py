@@ -5,7 +5,7 @@ from contract.words import kind
 from server.ui.sample_jobs import attempt, job
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
-from spinney.server.ui.stages import steps
+from spinney.web.pages.stages import steps
 
 SPEC = kind("three", "first", "second", "third")
 

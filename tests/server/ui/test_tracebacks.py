@@ -1,6 +1,6 @@
 import traceback
 
-from spinney.server.ui.tracebacks import pieces
+from spinney.web.pages.tracebacks import pieces
 
 
 def test_given_a_real_traceback_with_a_cause_then_each_exception_has_its_frames() -> None:

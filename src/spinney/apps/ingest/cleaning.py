@@ -33,11 +33,11 @@ from spinney.apps.ingest.orders import BatchOrder, Bid, Jid
 from spinney.model.errors import NoSuchJob, SpinneyError
 from spinney.model.jobs import Filter
 from spinney.model.jobs import Job as Found
-from spinney.model.paths import job_folder
 from spinney.model.states import SETTLED, State
+from spinney.model.values.paths import job_folder
 
 if TYPE_CHECKING:
-    from spinney.stores.contract import Store
+    from spinney.store.contract import Store
 
 LEFTOVER = timedelta(days=7)
 GONE = ".gone-"
@@ -145,7 +145,7 @@ def _owner(path: Path) -> int | None:
 @contextmanager
 def looking(job: Job) -> Iterator["Store"]:
     """The store that this attempt is of. Raises Hold for another."""
-    from spinney.stores.sql import open_store  # a worker that cleans nothing needs none
+    from spinney.store.sql import open_store  # a worker that cleans nothing needs none
 
     with closing(open_store(app.settings.store)) as store:
         try:

@@ -11,9 +11,9 @@ from spinney.apps.ingest.settings import Settings
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import Outcome
-from spinney.model.paths import job_folder
 from spinney.model.states import State
-from spinney.stores.contract import Store
+from spinney.model.values.paths import job_folder
+from spinney.store.contract import Store
 
 _AGAIN = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
 """Ends of an attempt after which the stage, if it runs once more, is tried again."""

@@ -19,12 +19,12 @@ from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Storage
-from spinney.model import paths
 from spinney.model.audits import AuditCall
 from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
-from spinney.stores.contract import Store
+from spinney.model.values import paths
+from spinney.store.contract import Store
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory

@@ -28,11 +28,11 @@ from spinney.apps.ingest.inventory import admitting
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.report import Kind
 from spinney.apps.ingest.settings import Mailboxes, Name, Settings, Table, checked, explained, read
-from spinney.model import names
 from spinney.model.errors import UsageError
+from spinney.model.settings.webhooks import require_url
 from spinney.model.types import PRIORITIES
-from spinney.model.webhooks import require_url
-from spinney.params.hints import did_you_mean, listed
+from spinney.model.values import names
+from spinney.model.values.hints import did_you_mean, listed
 
 
 def _text(text: str) -> str:

@@ -25,7 +25,7 @@ from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Said, Submit, of_fields, told
 from spinney.control import Control
 from spinney.model.errors import Refused, StoreUnavailable, UsageError
-from spinney.server.plugins import (
+from spinney.web.plugins import (
     BINARY,
     FORM,
     REPLAYED,

@@ -42,7 +42,7 @@ from pydantic import (
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, noid
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.model.errors import UsageError
-from spinney.model.paths import database_file
+from spinney.model.values.paths import database_file
 from spinney.reports import MailSettings, Security
 from spinney.reports.addresses import mailbox
 

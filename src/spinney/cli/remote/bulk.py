@@ -8,13 +8,14 @@ from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import which as asked_for
 from spinney.client.calls import Call, json_body, path, request
 from spinney.client.verbs.job_actions import Canary as AskedCanary
-from spinney.control import canary
-from spinney.control.bulk import OnCanaryCheck, OnStep, Plan, Report, StageCount
-from spinney.control.step_run import STEP
+from spinney.features.bulk.service import OnCanaryCheck, OnStep
+from spinney.features.bulk.step_run import STEP
+from spinney.model.bulk_runs import Plan, Report, StageCount
 from spinney.model.errors import NoSuchJob, Refused
 from spinney.model.jobs import Filter
-from spinney.model.operators import BulkStep, Order, Verb
+from spinney.model.rights.operators import BulkStep, Order, Verb
 from spinney.schemas import VerbResult
+from spinney.service import canary
 
 LONGEST_S = 3_600.0
 """A server waits no longer for the jobs of a canary, each time."""

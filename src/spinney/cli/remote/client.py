@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import typer
 
-from spinney.cli import display
-from spinney.cli.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
 from spinney.client import Client
 from spinney.client.calls import Call
 from spinney.client.errors import ServerUnavailable
 from spinney.model.errors import StoreUnavailable, UsageError
+from spinney.terminal import display
+from spinney.terminal.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
 
 T = TypeVar("T")
 

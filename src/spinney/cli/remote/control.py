@@ -7,7 +7,6 @@ from uuid import uuid4
 
 import orjson
 
-from spinney.cli.connection import now_us
 from spinney.cli.remote.bulk import RemoteBulk
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.queries import RemoteQueries
@@ -24,8 +23,9 @@ from spinney.cli.remote.services import (
 )
 from spinney.cli.remote.store_reads import RemoteStore
 from spinney.client.verbs.submissions import lines_call
-from spinney.job.options import Options
-from spinney.stores.contract import SubmitResult
+from spinney.define.job.options import Options
+from spinney.store.contract import SubmitResult
+from spinney.terminal.connection import now_us
 
 _NO_OPTIONS = Options()
 

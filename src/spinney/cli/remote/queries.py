@@ -9,13 +9,11 @@ from typing import Any
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import top, which
 from spinney.cli.remote.store_reads import RemoteStore, queue
-from spinney.control.submission_lines import known_type
 from spinney.model.audits import AuditCall, AuditEntry
 from spinney.model.fleet import NodeStatus
-from spinney.model.holds import Hold
 from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
-from spinney.model.operators import (
+from spinney.model.rights.operators import (
     CapacityInfo,
     Explanation,
     FailureGroups,
@@ -24,10 +22,12 @@ from spinney.model.operators import (
     RetentionRule,
     Stats,
 )
-from spinney.model.schedules import Schedule, ScheduleRun
+from spinney.model.settings.holds import Hold
+from spinney.model.settings.schedules import Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.schemas import JobDetails
+from spinney.service.submission_lines import known_type
 
 PAGE = 1_000
 LOOK_S = 0.5
@@ -197,7 +197,7 @@ class RemoteQueries:
 
 
 class RemoteFiles:
-    """As ``spinney.node.job_files``: the files of one job."""
+    """As ``spinney.features.files.job_folder``: the files of one job."""
 
     def __init__(self, client: RetryingClient, job_id: int) -> None:
         self._client, self._job_id = client, job_id

@@ -6,18 +6,18 @@ from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.store_reads import queue
-from spinney.control.retention import OnSweep, RetentionChange
-from spinney.control.webhooks import WebhookWithSecret
+from spinney.features.retention.service import OnSweep, RetentionChange
+from spinney.features.webhooks.service import WebhookWithSecret
 from spinney.model.access import Rights
-from spinney.model.accounts import Link, NewToken, Session, Token, User
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeOrders
-from spinney.model.holds import Hold, Scope
-from spinney.model.operators import HoldPreview, QueueChange, QueueInfo
-from spinney.model.schedules import Schedule
+from spinney.model.rights.accounts import Link, NewToken, Session, Token, User
+from spinney.model.rights.operators import HoldPreview, QueueChange, QueueInfo
+from spinney.model.settings.holds import Hold, Scope
+from spinney.model.settings.schedules import Schedule
+from spinney.model.settings.webhooks import EVERY, Delivery, DeliveryOutcome, Webhook
 from spinney.model.types import QueueSpec
-from spinney.model.webhooks import EVERY, Delivery, DeliveryOutcome, Webhook
-from spinney.params.hints import did_you_mean
+from spinney.model.values.hints import did_you_mean
 
 _PAGE = 1_000
 

@@ -12,12 +12,12 @@ from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import which
 from spinney.model.access import Role
 from spinney.model.audits import AuditCall, AuditEntry
-from spinney.model.capacities import Capacities, CapacityRules
 from spinney.model.errors import AuditBroken, NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
-from spinney.model.holds import Hold, Scope
 from spinney.model.jobs import Filter, Job, NodeInfo
-from spinney.model.operators import QueueInfo
+from spinney.model.rights.operators import QueueInfo
+from spinney.model.settings.capacities import Capacities, CapacityRules
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec, TypeSpec
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.model.access import Rights
-from spinney.model.accounts import Session, Token, User
+from spinney.model.rights.accounts import Session, Token, User
 from spinney.schemas import CreatedToken, EndedSessions, Me, Page, PasswordLink
 
 

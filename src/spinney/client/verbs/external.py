@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
-from spinney.model import durations
-from spinney.model.durations import Duration, optional
 from spinney.model.external import ClaimedWork, HeartbeatReply
+from spinney.model.values import durations
+from spinney.model.values.durations import Duration, optional
 from spinney.schemas import (
     ExternalWorkerDetails,
     KeptOutput,

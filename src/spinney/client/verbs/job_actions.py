@@ -6,7 +6,7 @@ from typing import Any, TypedDict, Unpack
 
 from spinney.client.calls import Call, json_body, path, request, verb
 from spinney.client.verbs.filters import JobFilter
-from spinney.model import durations
+from spinney.model.values import durations
 from spinney.schemas import BulkPreview, BulkResult, VerbResult
 
 

@@ -5,12 +5,12 @@ from typing import IO, Any, Unpack
 
 from spinney.client.calls import Call, decode_json, get, path, verb
 from spinney.client.verbs.filters import BatchFilter, JobFilter
-from spinney.model import durations
-from spinney.model.durations import Duration
-from spinney.model.holds import Hold
 from spinney.model.jobs import Attempt
-from spinney.model.operators import Explanation, FailureGroups, Stats
+from spinney.model.rights.operators import Explanation, FailureGroups, Stats
+from spinney.model.settings.holds import Hold
 from spinney.model.types import TypeSpec
+from spinney.model.values import durations
+from spinney.model.values.durations import Duration
 from spinney.schemas import (
     BatchDetails,
     BatchProgress,

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
-from spinney.control.retention import RetentionChange
+from spinney.features.retention.service import RetentionChange
 from spinney.model.audits import AuditCall
-from spinney.model.durations import Duration, optional
 from spinney.model.fleet import NodeOrders, NodeStatus
-from spinney.model.holds import Hold
-from spinney.model.operators import CapacityInfo, HoldPreview, LockInfo, QueueInfo, RetentionRule
+from spinney.model.rights.operators import CapacityInfo, HoldPreview, LockInfo, QueueInfo, RetentionRule
+from spinney.model.settings.holds import Hold
+from spinney.model.values.durations import Duration, optional
 from spinney.schemas import (
     Capacity,
     ChainedEntry,

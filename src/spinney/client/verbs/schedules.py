@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
-from spinney.model.durations import Duration, optional
-from spinney.model.schedules import Schedule, ScheduleRun
+from spinney.model.settings.schedules import Schedule, ScheduleRun
+from spinney.model.values.durations import Duration, optional
 from spinney.schemas import CreatedJob, Page
 
 

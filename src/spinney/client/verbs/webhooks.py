@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
-from spinney.control.webhooks import WebhookWithSecret
-from spinney.model.webhooks import Delivery, Webhook
+from spinney.features.webhooks.service import WebhookWithSecret
+from spinney.model.settings.webhooks import Delivery, Webhook
 from spinney.schemas import Page
 
 

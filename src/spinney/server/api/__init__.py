@@ -6,27 +6,24 @@ Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--
 
 from fastapi import FastAPI
 
-from spinney.server.api import (
-    accounts,
-    audit,
-    batches,
-    bulk,
-    external,
-    failures,
-    files,
-    holds,
-    jobs,
-    locks,
-    nodes,
-    openapi,
-    queues,
-    schedules,
-    store_info,
-    submissions,
-    verbs,
-    webhooks,
-)
-from spinney.server.files import spool
+from spinney.features.accounts import api as accounts
+from spinney.features.audit import api as audit
+from spinney.features.bulk import api as bulk
+from spinney.features.external import api as external
+from spinney.features.failures import api as failures
+from spinney.features.files import api as files
+from spinney.features.holds import api as holds
+from spinney.features.jobs import actions_api as verbs
+from spinney.features.jobs import api as jobs
+from spinney.features.locks import api as locks
+from spinney.features.nodes import api as nodes
+from spinney.features.queues import api as queues
+from spinney.features.schedules import api as schedules
+from spinney.features.submission import api as submissions
+from spinney.features.submission import batches_api as batches
+from spinney.features.webhooks import api as webhooks
+from spinney.server import openapi, store_info
+from spinney.web.files import spool
 
 PARTS = (
     submissions.router,

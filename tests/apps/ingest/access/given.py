@@ -19,13 +19,13 @@ from spinney.apps.ingest.inventory import Entry, File, Inventory, open_inventory
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Incoming, Storage, open_storage
 from spinney.apps.ingest.storage.layout import Layout
-from spinney.cli.connection import now_us
 from spinney.control import Control
+from spinney.folders import folders
 from spinney.model.jobs import NodeInfo
 from spinney.model.queue_selection import ALL, QueueSelection
-from spinney.node import folders
-from spinney.stores.contract import Store
-from spinney.stores.sql import open_store
+from spinney.store.contract import Store
+from spinney.store.sql import open_store
+from spinney.terminal.connection import now_us
 
 from ..new_inventory import new_inventory, new_inventory_on_server
 from ..places import NEAR, Bed, Bucket, Disk, Kinds, as_settings, new_bucket

@@ -20,10 +20,10 @@ from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.control import Control
 from spinney.model.errors import Refused
-from spinney.model.holds import Scope
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
-from spinney.model.operators import QueueChange
 from spinney.model.queue_selection import QueueSelection
+from spinney.model.rights.operators import QueueChange
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 from ..places import everywhere

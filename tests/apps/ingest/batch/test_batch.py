@@ -15,7 +15,7 @@ from reports.mail_server import Behaviour, mail_server
 from spinney.apps.ingest import application, orders, parking
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
 from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
-from spinney.job import Child
+from spinney.define.job import Child
 from spinney.model.states import State
 from spinney.testing import StageHarness, StageResult
 

@@ -16,7 +16,7 @@ from spinney.apps.ingest.digests import digest
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.model.jobs import Filter
 from spinney.model.states import LEASED, State
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 from ..web import Web
 

@@ -13,7 +13,7 @@ import pytest
 from reports.mail_server import Behaviour, mail_server
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import State
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 from ..web import Exchange
 from .house import PATIENCE_S, House

@@ -12,8 +12,8 @@ from apps.ingest.objects.scene import Deposit, Service, payload, zipped
 from apps.ingest.web import cut, status, stuck
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.objects.downloading import host_lock
-from spinney.model import names
 from spinney.model.errors import UsageError
+from spinney.model.values import names
 from spinney.testing import StageHarness
 
 # --- estimating -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 from apps.ingest.objects.scene import Service
 from spinney import filesystem
 from spinney.apps.ingest import orders
-from spinney.node.executors.sync import sync_folder
+from spinney.node.worker.sync import sync_folder
 
 from .scene import BID, STAGES
 

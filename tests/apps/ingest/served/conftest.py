@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 from server.conftest import Askers
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.server.application import Parts, make
-from spinney.server.settings import ServerSettings
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
+from spinney.web.settings import ServerSettings
 
 from ..access.given import Service, service
 

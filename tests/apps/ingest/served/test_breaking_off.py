@@ -10,9 +10,9 @@ from starlette.requests import Request
 from http_listener import Listening
 from server.conftest import Askers
 from spinney.model.jobs import Filter
-from spinney.server.request_context import REFRESH_S
-from spinney.server.settings import ServerSettings
-from spinney.server.store_pool import ServerBusy, StorePool
+from spinney.web.request_context import REFRESH_S
+from spinney.web.settings import ServerSettings
+from spinney.web.store_pool import ServerBusy, StorePool
 
 from .conftest import build
 

@@ -17,10 +17,10 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from http_listener import Listening
 from long_tests import LONG
-from spinney.server import plugins
-from spinney.server.api.json_routes import PREFIX
-from spinney.server.api.openapi import document
-from spinney.server.settings import ServerSettings
+from spinney.server.openapi import document
+from spinney.web import plugins
+from spinney.web.api.json_routes import PREFIX
+from spinney.web.settings import ServerSettings
 
 from .conftest import build
 

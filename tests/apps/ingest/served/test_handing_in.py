@@ -20,7 +20,7 @@ from spinney.apps.ingest.orders import BatchOrder
 from spinney.apps.ingest.staff.depositing import Arrival
 from spinney.apps.ingest.verbs.batches import Status
 from spinney.model.errors import CommitUncertain
-from spinney.server.settings import ServerSettings
+from spinney.web.settings import ServerSettings
 
 from ..access.given import MAIL
 from .conftest import Served, build

@@ -10,7 +10,7 @@ from new_store import new_store
 from spinney.apps.ingest import settings
 from spinney.apps.ingest.staff import Service, prepare
 from spinney.control import Control
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from spinney.apps.ingest.staff.batches import Listed
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.batches import Batches
 from spinney.model.errors import Refused
-from spinney.model.holds import Scope
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 

@@ -27,7 +27,7 @@ from spinney.apps.ingest.digests import digest
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, read, write
 from spinney.model.outcomes import PASSED
 from spinney.model.states import SETTLED
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 
 from ..places import Bed, as_settings
 from ..web import Web

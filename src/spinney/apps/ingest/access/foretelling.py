@@ -10,7 +10,7 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.states import LEASED, State
 
 if TYPE_CHECKING:
-    from spinney.stores.contract import Store
+    from spinney.store.contract import Store
 
 LOOKED_AT = 1000
 """Requests of a queue that are looked at; what stands behind them counts as much as they do on average."""

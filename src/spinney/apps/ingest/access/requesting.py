@@ -16,14 +16,14 @@ from spinney.apps.ingest.access.tickets import TYPE, AccessOrder, Ticket
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import Object, Version, open_inventory
 from spinney.apps.ingest.settings import Settings
-from spinney.job.options import Options
+from spinney.define.job.options import Options
 from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, UnlawfulTransition
 from spinney.model.jobs import Job
 from spinney.model.states import SETTLED, State
 
 if TYPE_CHECKING:  # a worker that packs needs neither
     from spinney.control import Control
-    from spinney.stores.contract import Store
+    from spinney.store.contract import Store
 
 SMALL, LARGE = "access-small", "access-large"
 _TRIES = 5

@@ -4,8 +4,8 @@ import typer
 
 from spinney.apps.ingest.settings import load
 from spinney.apps.ingest.staff import prepare, refused
-from spinney.cli import display, endpoint
-from spinney.cli.arguments import JsonOption
+from spinney.terminal import display, endpoint
+from spinney.terminal.arguments import JsonOption
 
 
 def add_to(app: typer.Typer) -> None:

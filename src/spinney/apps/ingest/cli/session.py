@@ -13,9 +13,9 @@ from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Submit, told
-from spinney.cli import endpoint
-from spinney.cli.connection import client_of, open_control, resolve_settings
 from spinney.model.errors import CommitUncertain
+from spinney.terminal import endpoint
+from spinney.terminal.connection import client_of, open_control, resolve_settings
 
 if TYPE_CHECKING:
     from spinney.client.calls import Call

@@ -18,11 +18,11 @@ from spinney.apps.ingest.demo.serving import Web, serving
 from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.staff import Accepted, Service
-from spinney.model import paths
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import SETTLED, State
-from spinney.stores.contract import Store
+from spinney.model.values import paths
+from spinney.store.contract import Store
 
 CRASH_AT = 0.3
 """The share of objects that is done when the node is killed."""

@@ -16,7 +16,7 @@ from spinney.apps.ingest.staff import Service
 from spinney.config import ENVIRONMENT
 from spinney.config import settings as spinney_settings
 from spinney.control import Control
-from spinney.stores.sql import open_store
+from spinney.store.sql import open_store
 from spinney.wakeup import wake_all
 
 PROFILE = "demo"

@@ -22,12 +22,23 @@ reached. Importing this room loads no SQLAlchemy; opening an inventory does.
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import InventoryAway, InventoryUnusable, LocalIdTaken
-from .nouns import Audit, Damaged, Due, Entry, File, Found, FoundFile, Object, Recorded, Version
-from .opening import open_inventory
+from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable, LocalIdTaken
+from spinney.apps.ingest.inventory.nouns import (
+    Audit,
+    Damaged,
+    Due,
+    Entry,
+    File,
+    Found,
+    FoundFile,
+    Object,
+    Recorded,
+    Version,
+)
+from spinney.apps.ingest.inventory.opening import open_inventory
 
 if TYPE_CHECKING:
-    from .inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 __all__ = [
     "Audit",
@@ -52,6 +63,6 @@ def __getattr__(name: str) -> Any:
     """``Inventory``, loaded when it is asked for: with SQLAlchemy, it takes as long as all the rest."""
     if name != "Inventory":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
     return Inventory

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.apps.ingest import digests
+from spinney.apps.ingest.inventory import values
+from spinney.apps.ingest.inventory.nouns import Entry
+from spinney.apps.ingest.inventory.spans import LAST, Content
 from spinney.apps.ingest.paths import NotAdmitted, relative, shown
-
-from . import values
-from .nouns import Entry
-from .spans import LAST, Content
 
 NAME_MAX_BYTES = 255
 """Of an ark, a collection, an owner and the like."""

@@ -11,13 +11,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
+from spinney.apps.ingest.inventory import values
+from spinney.apps.ingest.inventory.admitting import plain
+from spinney.apps.ingest.inventory.database import Database
+from spinney.apps.ingest.inventory.nouns import Audit, Damaged, Due
+from spinney.apps.ingest.inventory.schema import audits, objects, versions
 from spinney.apps.ingest.paths import NotAdmitted, shown
-
-from . import values
-from .admitting import plain
-from .database import Database
-from .nouns import Audit, Damaged, Due
-from .schema import audits, objects, versions
 
 KEPT = 10
 """Audits of an object; when its damage began is kept beside them."""

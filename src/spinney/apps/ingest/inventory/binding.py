@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
-from .admitting import KEY_MAX_BYTES, local_ids_admitted, name
-from .database import Database
-from .errors import LocalIdTaken
-from .schema import local_ids
+from spinney.apps.ingest.inventory.admitting import KEY_MAX_BYTES, local_ids_admitted, name
+from spinney.apps.ingest.inventory.database import Database
+from spinney.apps.ingest.inventory.errors import LocalIdTaken
+from spinney.apps.ingest.inventory.schema import local_ids
 
 _MANY = 500
 """Names in one statement; SQLite's own limit of parameters is 32,766, older builds have 999."""

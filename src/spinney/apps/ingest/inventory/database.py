@@ -22,10 +22,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable
 from spinney.model.errors import UsageError
-from spinney.model.paths import database_file, is_postgres
-
-from .errors import InventoryAway, InventoryUnusable
+from spinney.model.values.paths import database_file, is_postgres
 
 INIT = "run 'spinney ingest init'"
 _BUSY_S = 60.0
@@ -95,7 +94,7 @@ def database(url: str) -> Database:
     """``sqlite:///file`` or ``postgresql://user@host/database``. Raises UsageError."""
     if is_postgres(url):
         try:
-            from .postgres import reached  # its driver is an extra
+            from spinney.apps.ingest.inventory.postgres import reached  # its driver is an extra
         except ImportError as error:
             raise UsageError(
                 "an inventory on PostgreSQL needs its driver; install it with: pip install 'spinney[postgresql]'"

@@ -12,14 +12,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select, tuple_
 
 from spinney.apps.ingest.digests import ALGORITHMS, Digest, digest
+from spinney.apps.ingest.inventory import rows, values
+from spinney.apps.ingest.inventory.admitting import plain
+from spinney.apps.ingest.inventory.binding import bound_to
+from spinney.apps.ingest.inventory.database import Database
+from spinney.apps.ingest.inventory.nouns import File, Found, FoundFile, Object, Recorded
+from spinney.apps.ingest.inventory.schema import files, local_ids, objects, versions
 from spinney.apps.ingest.paths import NotAdmitted, shown
-
-from . import rows, values
-from .admitting import plain
-from .binding import bound_to
-from .database import Database
-from .nouns import File, Found, FoundFile, Object, Recorded
-from .schema import files, local_ids, objects, versions
 
 PAGE_MAX = 1000
 _BEHIND_SLASH = chr(ord("/") + 1)

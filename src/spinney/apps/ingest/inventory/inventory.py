@@ -7,10 +7,9 @@ from types import TracebackType
 from typing import Self
 
 from spinney.apps.ingest.digests import Digest
-
-from . import auditing, binding, finding, migrating, numbering, recording
-from .database import Database
-from .nouns import Audit, Damaged, Due, Entry, File, Found, Object, Recorded
+from spinney.apps.ingest.inventory import auditing, binding, finding, migrating, numbering, recording
+from spinney.apps.ingest.inventory.database import Database
+from spinney.apps.ingest.inventory.nouns import Audit, Damaged, Due, Entry, File, Found, Object, Recorded
 
 
 class Inventory:

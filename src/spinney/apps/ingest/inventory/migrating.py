@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from .database import INIT, Database
-from .errors import InventoryUnusable
+from spinney.apps.ingest.inventory.database import INIT, Database
+from spinney.apps.ingest.inventory.errors import InventoryUnusable
 
 HEAD = "0002"
 """The revision that this code works with."""

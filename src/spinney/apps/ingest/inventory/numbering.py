@@ -2,9 +2,9 @@
 
 from sqlalchemy import select
 
-from .admitting import KEY_MAX_BYTES, name
-from .database import Database
-from .schema import minters, numbers
+from spinney.apps.ingest.inventory.admitting import KEY_MAX_BYTES, name
+from spinney.apps.ingest.inventory.database import Database
+from spinney.apps.ingest.inventory.schema import minters, numbers
 
 
 def number(database: Database, minter: str, key: str) -> int:

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from spinney.model.paths import database_file
+from spinney.model.values.paths import database_file
 
 if TYPE_CHECKING:
-    from .inventory import Inventory
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
 
 def open_inventory(url: str) -> "Inventory":
@@ -13,7 +13,7 @@ def open_inventory(url: str) -> "Inventory":
 
     Nothing is connected to yet. Raises UsageError for what is no such URL.
     """
-    from .database import database
-    from .inventory import Inventory
+    from spinney.apps.ingest.inventory.database import database
+    from spinney.apps.ingest.inventory.inventory import Inventory
 
     return Inventory(database(url), database_file(url))

@@ -14,10 +14,9 @@ import psycopg
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.pool import QueuePool
 
+from spinney.apps.ingest.inventory.database import INIT, POOL, Database, writes
+from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable
 from spinney.model.errors import UsageError
-
-from .database import INIT, POOL, Database, writes
-from .errors import InventoryAway, InventoryUnusable
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EACH = (

@@ -4,15 +4,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
+from spinney.apps.ingest.inventory import rows, values
+from spinney.apps.ingest.inventory.admitting import Admitted, admitted, local_ids_admitted
+from spinney.apps.ingest.inventory.binding import bind_within
+from spinney.apps.ingest.inventory.database import Database
+from spinney.apps.ingest.inventory.nouns import Entry, Version
+from spinney.apps.ingest.inventory.schema import files, objects, versions
+from spinney.apps.ingest.inventory.spans import Changes, Span, entered
 from spinney.apps.ingest.paths import NotAdmitted, shown
-
-from . import rows, values
-from .admitting import Admitted, admitted, local_ids_admitted
-from .binding import bind_within
-from .database import Database
-from .nouns import Entry, Version
-from .schema import files, objects, versions
-from .spans import Changes, Span, entered
 
 
 def record(database: Database, entry: Entry) -> None:

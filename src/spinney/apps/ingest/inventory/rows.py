@@ -5,11 +5,10 @@ from typing import Any
 from sqlalchemy import Row
 
 from spinney.apps.ingest.digests import ALGORITHMS
-
-from .nouns import File, Version
-from .schema import files, versions
-from .spans import Content
-from .values import moment
+from spinney.apps.ingest.inventory.nouns import File, Version
+from spinney.apps.ingest.inventory.schema import files, versions
+from spinney.apps.ingest.inventory.spans import Content
+from spinney.apps.ingest.inventory.values import moment
 
 _ALGORITHMS = tuple(ALGORITHMS)
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from spinney.apps.ingest.digests import ALGORITHMS
-
-from .nouns import File
-from .spans import Content
+from spinney.apps.ingest.inventory.nouns import File
+from spinney.apps.ingest.inventory.spans import Content
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

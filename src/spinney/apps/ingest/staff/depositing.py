@@ -23,14 +23,14 @@ from spinney.apps.ingest.staff.batches import seen
 from spinney.apps.ingest.staff.payloads import Incoming
 from spinney.apps.ingest.staff.service import BATCH, Service, introduce
 from spinney.apps.ingest.states import BatchState
-from spinney.control.submit_rights import authorized
-from spinney.job.options import Options
-from spinney.model import names
+from spinney.define.job.options import Options
 from spinney.model.access import Role
 from spinney.model.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.states import State
-from spinney.params.hints import did_you_mean, listed
-from spinney.stores.contract import SubmissionKey, SubmitResult
+from spinney.model.values import names
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.service.submit_rights import authorized
+from spinney.store.contract import SubmissionKey, SubmitResult
 
 _NOTHING = Description()
 _RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")

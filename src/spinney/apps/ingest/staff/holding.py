@@ -11,13 +11,13 @@ from spinney.apps.ingest import parking
 from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.profiling import collections
 from spinney.apps.ingest.staff.service import OBJECT, Service, introduce
-from spinney.control.order_scope import OrderScope
 from spinney.model.access import Role
 from spinney.model.errors import Refused, UsageError
-from spinney.model.holds import Hold, Scope
-from spinney.model.operators import Order, Verb
+from spinney.model.rights.operators import Order, Verb
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.params.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.service.order_scope import OrderScope
 
 PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = MappingProxyType(
     {

@@ -8,10 +8,10 @@ from typing import Any
 from spinney.apps.ingest import profiles, report
 from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.service import Service
-from spinney.job.handle import Child
+from spinney.define.job.handle import Child
 from spinney.model.errors import Refused
-from spinney.model.paths import job_folder
 from spinney.model.states import State
+from spinney.model.values.paths import job_folder
 
 _PAGE = 1000
 READS = "processing"

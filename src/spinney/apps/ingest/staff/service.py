@@ -9,8 +9,8 @@ from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
 from spinney.apps.ingest.settings import Settings
 from spinney.control import Control
-from spinney.control.queries import Queries
-from spinney.stores.contract import Store
+from spinney.service.queries import Queries
+from spinney.store.contract import Store
 
 BATCH, OBJECT = BATCHES.name, OBJECTS.name
 """The job types."""

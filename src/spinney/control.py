@@ -1,0 +1,235 @@
+"""One person's hand on a store: to submit, and the verbs for single jobs."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from spinney.define.job.options import Options
+from spinney.define.params.schema import checker
+from spinney.define.params.values import to_text
+from spinney.features.accounts.service import Accounts
+from spinney.features.bulk.service import Bulk
+from spinney.features.doctor.service import Doctor
+from spinney.features.external.service import External
+from spinney.features.holds.service import Holds
+from spinney.features.homes.service import Homes
+from spinney.features.locks.service import Locks
+from spinney.features.nodes.service import Fleet
+from spinney.features.queues.service import Queues
+from spinney.features.retention.service import Retention
+from spinney.features.schedules.service import Schedules
+from spinney.features.webhooks.service import Webhooks
+from spinney.folders.removal import remove_folders
+from spinney.model.access import Role
+from spinney.model.errors import DuplicateKey, Refused
+from spinney.model.jobs import Filter, Submission
+from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.types import DEFAULT_QUEUE, TypeSpec
+from spinney.service.order_scope import OrderScope
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+from spinney.service.sign_in import SignIn
+from spinney.service.submission_lines import known_type, submissions
+from spinney.service.submit_rights import authorized
+from spinney.store.contract import ChangedJobs, SubmissionKey, SubmitResult
+
+_NO_OPTIONS = Options()
+
+
+class Control(Service):
+    """Every verb is durable when it returns, and wakes the nodes. Each raises Forbidden where the rights of who asks do
+    not allow it, and NoSuchJob for a job that they keep out of sight."""
+
+    @property
+    def accounts(self) -> Accounts:
+        """Users and tokens; everybody's own password and tokens."""
+        return self.part(Accounts)
+
+    @property
+    def bulk(self) -> Bulk:
+        """One verb for many jobs."""
+        return self.part(Bulk)
+
+    @property
+    def doctor(self) -> Doctor:
+        """What must not be, and its repair."""
+        return self.part(Doctor)
+
+    @property
+    def sign_in(self) -> SignIn:
+        """How people and programs get in: for a server."""
+        return self.part(SignIn)
+
+    @property
+    def external(self) -> External:
+        """Stages that run elsewhere, claimed and settled by external workers that are no nodes."""
+        return self.part(External)
+
+    @property
+    def fleet(self) -> Fleet:
+        """Nodes, to be drained, resumed, given more or fewer slots."""
+        return self.part(Fleet)
+
+    @property
+    def holds(self) -> Holds:
+        """Stops with a reason, on everything that they cover."""
+        return self.part(Holds)
+
+    @property
+    def homes(self) -> Homes:
+        """Job folders on hosts that are gone, let go of."""
+        return self.part(Homes)
+
+    @property
+    def locks(self) -> Locks:
+        """Locks, taken away from who is gone."""
+        return self.part(Locks)
+
+    @property
+    def queries(self) -> Queries:
+        """All that is read, within the limits of who asks, and with secrets masked."""
+        return self.part(Queries)
+
+    @property
+    def queues(self) -> Queues:
+        """Limits, default types, pins and bars, set at run time."""
+        return self.part(Queues)
+
+    @property
+    def retention(self) -> Retention:
+        """How long settled jobs are kept."""
+        return self.part(Retention)
+
+    @property
+    def schedules(self) -> Schedules:
+        """Jobs that are made again and again."""
+        return self.part(Schedules)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Who is told when jobs settle."""
+        return self.part(Webhooks)
+
+    # --- submitting -----------------------------------------------------------------------
+
+    def submit(
+        self,
+        type_: str | None,
+        rows: Iterable[Mapping[str, Any]],
+        options: Options = _NO_OPTIONS,
+        *,
+        keys: Iterable[str] | None = None,
+        once: SubmissionKey | None = None,
+        under: Actor | None = None,
+        internal: bool = False,
+    ) -> SubmitResult:
+        """A job for each dict of parameters, all or none. Without a type: of the default type of the queue that the
+        options name. ``once``: a key of the caller's, with which the same may be asked again after any crash.
+        ``under``: each under a hold of its own, with this author's reason (``uploads``). ``internal``: the caller is
+        code of the application, or has the store itself, and answers for the parameters; without it jobs of internal
+        types (``TypeSpec.submit``) are refused.
+
+        Raises UsageError (no type, and none by the queue), UnknownType, BadParameters (naming the parameter),
+        DuplicateKey, NoSuchJob (a need), Forbidden.
+        """
+        self.require(Role.SUBMITTER, "submit jobs")
+        if type_ is None:
+            type_ = self.queues.default_type(options.queue or DEFAULT_QUEUE)
+        types = self.store.types()
+        check = checker(known_type(types, type_))
+        texts = []
+        for row in rows:
+            check(row)
+            texts.append(to_text(row, f"a parameter of {type_!r}"))
+        made = [options.submission(type_, texts, keys)] if texts else []
+        return self._submit(made, types, once, under, internal=internal)
+
+    def submit_lines(
+        self,
+        lines: Iterable[str | bytes],
+        *,
+        type_: str | None = None,
+        options: Options = _NO_OPTIONS,
+        once: SubmissionKey | None = None,
+        internal: bool = False,
+    ) -> SubmitResult:
+        """A job for each line of JSON, all or none; empty lines are passed over.
+
+        With ``type_`` a line is the job's parameters. Without, it is an object with ``type``,
+        ``params`` and any of the options, which win over ``options``; ``at`` is an ISO 8601 text, and
+        in ``needs`` a number ``-k`` means the job of the k-th line (empty ones not counted). One that names a queue
+        may leave out the type: then it is of the queue's default type.
+
+        Raises what ``submit`` raises, with the number of the line.
+        """
+        self.require(Role.SUBMITTER, "submit jobs")
+        types = self.store.types()
+        made = submissions(lines, types, type_, options, self.queues.default_type)
+        return self._submit(made, types, once, internal=internal)
+
+    def _submit(
+        self,
+        submissions: list[Submission],
+        types: Mapping[str, TypeSpec],
+        once: SubmissionKey | None,
+        under: Actor | None = None,
+        *,
+        internal: bool,
+    ) -> SubmitResult:
+        if not submissions:
+            return SubmitResult(ids=[])
+        todo = authorized(self, submissions, types, internal=internal)
+        try:
+            done = self.store.submit(todo, once=once, under=under, now_us=self.clock())
+        except DuplicateKey as taken:
+            if self.rights.everywhere or self.store.bulk.count(self._sight(taken.job_id), most=1):
+                raise
+            raise Refused(f"the key {taken.key!r} is taken; choose another key") from None
+        self.wake_nodes()
+        return done
+
+    def _sight(self, job_id: int) -> Filter:
+        return Filter(ids=(job_id,), within=self.rights.within)
+
+    # --- operating ------------------------------------------------------------------------
+
+    def cancel(self, job_id: int, *, tree: bool = False, reason: str | None = None) -> ChangedJobs:
+        """Cancel a job, or it and all below (``tree``). What runs is asked to end, then made to."""
+        self._require(Order(verb=Verb.CANCEL, tree=tree), job_id)
+        touched = self.store.cancel(job_id, tree=tree, by=self.by, reason=reason, now_us=self.clock())
+        self.wake_nodes()
+        return touched
+
+    def retry(self, job_id: int, *, stage: str | None = None) -> ChangedJobs:
+        """Open what failed again: behind the last stage that passed, or from an earlier one."""
+        self._require(Order(verb=Verb.RETRY, stage=stage), job_id)
+        touched = self.store.retry(job_id, stage=stage, by=self.by, now_us=self.clock())
+        self.wake_nodes()
+        return touched
+
+    def rerun(self, job_id: int, *, stage: str | None = None) -> ChangedJobs:
+        """Run a settled job again from its first stage, or from ``stage``, whatever had passed."""
+        self._require(Order(verb=Verb.RERUN, stage=stage), job_id)
+        touched = self.store.rerun(job_id, stage=stage, by=self.by, now_us=self.clock())
+        self.wake_nodes()
+        return touched
+
+    def release(self, job_id: int) -> ChangedJobs:
+        """Let a held job go on."""
+        self._require(Order(verb=Verb.RELEASE), job_id)
+        touched = self.store.release(job_id, by=self.by, now_us=self.clock())
+        self.wake_nodes()
+        return touched
+
+    def delete(self, job_id: int, remove: Callable[[int], None]) -> list[int]:
+        """Delete a job and all below it, with their folders; returns the ids.
+
+        ``remove`` removes one job's folder. Where this is cut off, nodes remove what is left.
+        """
+        self._require(Order(verb=Verb.DELETE), job_id)
+        ids = [gone.job_id for gone in self.store.delete(job_id, by=self.by, now_us=self.clock())]
+        remove_folders(self.store, ids, remove)
+        return ids
+
+    def _require(self, order: Order, job_id: int) -> None:
+        """Raise Forbidden, NoSuchJob unless this may be done to the job."""
+        OrderScope(service=self, order=order).require_job(job_id)

@@ -1,0 +1,101 @@
+"""What lasts of a job over its stages and attempts: named values, and a folder."""
+
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from spinney.define.job.port import Port
+from spinney.define.params.values import to_text
+from spinney.model.errors import BadParameters, Refused
+from spinney.model.values.paths import HOME_MARK, job_folder
+
+
+def folder_of(root: Path, job_id: int) -> Path:
+    """A job's folder below the folder root, made when it is not there."""
+    path = root / job_folder(job_id)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+class Data(MutableMapping[str, Any]):
+    """Named JSON values of a job, up to 64 kB each: read fresh, durable when the assignment returns.
+
+    They stay whatever becomes of the attempt.
+    """
+
+    __slots__ = ("_port", "_target")
+
+    def __init__(self, port: Port, target: int) -> None:
+        self._port, self._target = port, target
+
+    def __getitem__(self, name: str) -> Any:
+        return self._all()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        text = to_text(value, f"data[{name!r}]")
+        self._port.ask("put_data", target=self._target, name=data_name(name), value=text)
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._all():
+            raise KeyError(name)
+        self._port.ask("put_data", target=self._target, name=name, value=None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def snapshot(self) -> dict[str, Any]:
+        """All values as they are now, by one question; ``dict(data)`` asks once for each."""
+        return self._all()
+
+    def append(self, name: str, value: Any) -> int:
+        """Append to the list of that name, which is made when missing; returns its length.
+
+        Many jobs may append to their parent's at once: none loses another's.
+        """
+        text = to_text(value, f"data[{name!r}]")
+        length: int = self._port.ask("append_data", target=self._target, name=data_name(name), value=text)
+        return length
+
+    def _all(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._port.ask("get_data", target=self._target)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Data({self._all()!r})"
+
+
+class Relative:
+    """A job of the same tree, seen from below: what a subjob may use of its parent and root."""
+
+    __slots__ = ("_observer_id", "_port", "_root", "id")
+
+    def __init__(self, job_id: int, port: Port, folder_root: Path, *, observer_id: int) -> None:
+        """``observer_id``: the job that sees it so; a root sees itself."""
+        self.id, self._port, self._root, self._observer_id = job_id, port, folder_root, observer_id
+
+    @property
+    def data(self) -> Data:
+        """Its named values; many subjobs may write to those of one parent at once."""
+        return Data(self._port, self.id)
+
+    @property
+    def folder(self) -> Path:
+        """Its folder. Where folders are local, only when that is on this host: raises Refused when there is none here,
+        rather than make one that the job itself will never see."""
+        local = self.id != self._observer_id and (self._root / HOME_MARK).exists()
+        if local and not (self._root / job_folder(self.id)).is_dir():
+            raise Refused(
+                f"the folder of job {self.id} is not on this host, where folders are local, or it has none yet; hand "
+                f"over by job.data, or make its folder there before it spawns"
+            )
+        return folder_of(self._root, self.id)
+
+
+def data_name(name: str) -> str:
+    """Return ``name`` when it may name an entry; else raise BadParameters."""
+    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+        raise BadParameters(f"{name!r} cannot name an entry of job.data: use 1 to 200 printable characters")
+    return name

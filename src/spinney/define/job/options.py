@@ -1,0 +1,178 @@
+"""How a job is to be submitted, apart from its parameters. Whatever is None is inherited."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spinney.define.job.data import data_name
+from spinney.define.params.values import to_text
+from spinney.model.errors import BadParameters, UsageError
+from spinney.model.jobs import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Submission
+from spinney.model.types import PRIORITIES
+from spinney.model.values import names
+from spinney.model.values.hints import did_you_mean, listed
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Some way before the calendar's end, so that every zone can show it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Checked when made, so that a wrong one is refused where it is written."""
+
+    queue: str | None = None
+    """The queue in which the job stands, for all its stages."""
+    priority: int | None = None
+    """The job's priority, 0 (first) to 99 (last); the parent's, or the type's, unless given."""
+    share: str | None = None
+    """Whom the job counts against when slots are shared out."""
+    collection: str | None = None
+    """What the job belongs to: rights, lists and holds go by it."""
+    submitter: str | None = None
+    """In whose name the job is made."""
+    key: str | None = None
+    """Of all jobs with the same key only one is unsettled; below one parent it is the same child."""
+    forever: bool = False
+    """The key stays taken until the job is deleted, not only until it settles."""
+    at: datetime | None = None
+    """The job does not start before this time, which must have a time zone."""
+    needs: Sequence[int] = ()
+    """The numbers of jobs that must complete first."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What ``job.data`` holds from the start."""
+
+    def __post_init__(self) -> None:
+        for option in ("queue", "collection"):
+            value = getattr(self, option)
+            if value is not None:
+                names.name(option, value)
+        for option in ("share", "submitter", "key"):
+            value = getattr(self, option)
+            if value is not None:
+                names.label(option, value)
+        if self.priority is not None:
+            check_priority(self.priority)
+        _check_at(self.at)
+        _check_needs(self.needs)
+        _data_texts(self.data)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Options":
+        """From words that somebody wrote; an unknown one is refused by name."""
+        return cls().changed(given)
+
+    def changed(self, given: Mapping[str, Any]) -> "Options":
+        """These, with the given ones laid over them; an unknown one is refused by name."""
+        known = [f.name for f in fields(self)]
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is not None:
+            hint = did_you_mean(unknown, known)
+            raise UsageError(f"there is no option {unknown!r} for a job{hint}; use one of: {listed(known)}")
+        return replace(self, **given)
+
+    def submission(self, type_: str, texts: Sequence[str], keys: Iterable[str] | None = None) -> Submission:
+        """The order for jobs with these parameter texts; ``keys`` has a key for each of them.
+
+        Raises BadParameters when some are too long for a store.
+        """
+        _check_lengths(type_, texts)
+        return Submission(
+            type=type_,
+            params=texts,
+            queue=self.queue,
+            priority=self.priority,
+            share=self.share,
+            collection=self.collection,
+            submitter=self.submitter,
+            keys=self._keys(len(texts), keys),
+            forever=self.forever,
+            at_us=None if self.at is None else (self.at - _EPOCH) // timedelta(microseconds=1),
+            needs=tuple(self.needs),
+            data=_data_texts(self.data) if self.data else {},
+        )
+
+    def _keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:
+        if keys is None:
+            if self.key is None:
+                return None
+            if jobs != 1:
+                raise UsageError(f"one key cannot serve {jobs} jobs; give keys=[...] with one for each job")
+            return [self.key]
+        if self.key is not None:
+            raise UsageError("give either the option key or keys=[...] with one for each job, not both")
+        found = [names.label("key", key) for key in keys]
+        if len(found) != jobs:
+            raise UsageError(f"there are {len(found)} keys for {jobs} jobs; give one for each job")
+        return found
+
+
+def to_json(submission: Submission) -> dict[str, Any]:
+    """The submission as JSON values without what is unset: how it travels out of a worker."""
+    row = {f.name: getattr(submission, f.name) for f in fields(submission)}
+    return {name: value for name, value in row.items() if name == "params" or not _is_unset(value)}
+
+
+def _is_unset(value: Any) -> bool:
+    """None, False or empty; a priority of 0 is set."""
+    return value is None or value is False or value in ((), {})
+
+
+def from_json(row: Mapping[str, Any]) -> Submission:
+    """The submission of a row made by ``to_json``."""
+    return Submission(**{**row, "needs": tuple(row.get("needs", ()))})
+
+
+def check_priority(priority: int) -> None:
+    """Raises UsageError unless it is a whole number from 0 to 99."""
+    if type(priority) is not int or priority not in PRIORITIES:
+        raise UsageError(f"the priority must be a whole number from 0 (first) to 99 (last), not {priority!r}")
+
+
+def _check_at(at: datetime | None) -> None:
+    if at is None:
+        return
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise UsageError(
+            f"at must be a datetime with a time zone, not {at!r}; "
+            f"for example datetime(2030, 1, 31, 8, tzinfo=UTC)"
+        )
+    if not _EPOCH <= at < _LATEST:
+        raise UsageError(
+            f"at must lie in the years {_EPOCH.year} to {_LATEST.year - 1}, not at {at.isoformat()}"
+        )
+
+
+def _check_needs(needs: Sequence[int]) -> None:
+    is_list = isinstance(needs, Collection) and not isinstance(needs, str | bytes | Mapping)
+    if not is_list or not all(type(need) is int and 1 <= need <= JOB_ID_MAX for need in needs):
+        raise UsageError(
+            f"needs must be a list of job ids (1 to {JOB_ID_MAX}), as submit and spawn return them, not {needs!r}"
+        )
+
+
+def _check_lengths(type_: str, texts: Sequence[str]) -> None:
+    for number, text in enumerate(texts, 1):
+        # A character has at most four bytes: only what may be too long is counted in bytes.
+        if len(text) * 4 > PARAMS_MAX_BYTES and len(text.encode()) > PARAMS_MAX_BYTES:
+            which = f" (job {number} of the list)" if len(texts) > 1 else ""
+            raise BadParameters(  # without a word of them: there may be a secret among them
+                f"the parameters of a {type_!r} job{which} are "
+                f"{len(text.encode())} bytes long as JSON, the most is {PARAMS_MAX_BYTES}; put larger things into a "
+                f"file and submit its path"
+            )
+
+
+def _data_texts(data: Mapping[str, Any]) -> dict[str, str]:
+    """The entries as JSON texts, under the rules that ``job.data`` keeps later on."""
+    if not isinstance(data, Mapping):
+        raise UsageError(f'data must map names to values, for example data={{"tries": 3}}, not {data!r:.80}')
+    texts = {data_name(name): to_text(value, f"data[{name!r}]") for name, value in data.items()}
+    for name, text in texts.items():
+        if len(text.encode()) > DATA_MAX_BYTES:
+            raise BadParameters(
+                f"data[{name!r}] is {len(text.encode())} bytes long as JSON, the most is {DATA_MAX_BYTES}; "
+                f"put it into a file and submit its path"
+            )
+    return texts

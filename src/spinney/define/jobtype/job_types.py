@@ -1,0 +1,347 @@
+"""How functions and programs become a job type with stages.
+
+A ``JobType`` is what the decorators of an application give back: a handle to submit and to spawn
+by, and for nodes the ``spec`` to register and the ``runner`` of each stage.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack, overload
+
+from spinney.define.job.handle import Job
+from spinney.define.job.options import Options
+from spinney.define.jobtype import signature
+from spinney.define.jobtype.functions import name_of, require_function
+from spinney.define.jobtype.parameters import Parameters, Reader, reader
+from spinney.define.jobtype.stage import (
+    ExternalOptions,
+    ProgramOptions,
+    Stage,
+    StageOptions,
+    external_stage,
+    function_stage,
+    program_stage,
+    require_known,
+)
+from spinney.define.params.environment import require_declarable
+from spinney.model.errors import UsageError
+from spinney.model.types import Isolation, StageSpec, TypeSpec
+from spinney.model.values import durations
+from spinney.model.values.durations import Duration
+
+Rows = Iterable[Mapping[str, Any]]
+"""Parameters of many jobs."""
+F = TypeVar("F", bound=Callable[..., Any])
+Runner = Callable[[str, Job], Any]
+"""Takes a job's parameters as JSON text and its handle; returns the stage's value (or, of an async
+function, a coroutine) or raises one of the signals."""
+_ANY_STAGES = (StageSpec(name="any"),)
+_WITHOUT_FUNCTION = {Isolation.PROGRAM: "a program", Isolation.EXTERNAL: "what an external worker runs"}
+
+
+class CommonTypeOptions(TypedDict, total=False):
+    """What may be said of any job type as a whole."""
+
+    version: str
+    """A word for people, kept with the type; nothing is decided by it."""
+    priority: int
+    """The priority of its jobs, 0 (first) to 99 (last); a subjob takes its parent's."""
+    children: str
+    """When a job goes on to its next stage: ``completed``, when all subjobs completed; ``settled``, whatever became of
+    them."""
+    serial: bool
+    """Below a job of this type at the top of its tree one job runs at a time, in the order of the tree."""
+    on_lost: str
+    """What becomes of a running job whose node died: ``requeue``, it runs again; ``orphan``, a person decides."""
+    on_deadlock: str
+    """What becomes of the youngest of several jobs that wait for each other's locks: ``fail`` or ``restart``."""
+    poison_after: int
+    """After so many deaths of a worker or node under one job it fails as poison."""
+    breaker: int | None
+    """After so many jobs that failed in a row at one stage with one cause the type is held; None: never."""
+    keep: Mapping[str, Duration | None]
+    """How long settled jobs at the top are kept with all below them, by state: ``{"completed": "30d"}``. None, and a
+    state that is not named: for ever. Folders go with the rows."""
+    submit: str
+    """The lowest role that may submit it through a server: ``submitter``, ``operator`` or ``admin``; or ``internal``:
+    only stages, schedules and the application's own code make such jobs."""
+    submit_limits: Mapping[str, str]
+    """Parameters that must lie within the limits of whoever submits through a server: ``{"collection": "dataset"}``."""
+    description: str
+    """One line for people; the first line of the function's docstring unless given."""
+
+
+class TypeOptions(CommonTypeOptions, total=False):
+    """What may be said of a pipeline."""
+
+    queue: str
+    """The queue for stages that name none, when the submission and the parent name none either."""
+
+
+class JobOptions(StageOptions, CommonTypeOptions, total=False):
+    """What may be said of a job type with one function."""
+
+
+class ProgramJobOptions(ProgramOptions, CommonTypeOptions, total=False):
+    """What may be said of a job type with one program."""
+
+
+class ExternalJobOptions(ExternalOptions, CommonTypeOptions, total=False):
+    """What may be said of a job type with one stage that an external worker runs which is no node."""
+
+
+class JobSubmitter(Protocol):
+    """Where handles submit: the application they belong to."""
+
+    def submit_rows(
+        self, kind: "JobType | ConfiguredJob", rows: Rows, keys: Iterable[str] | None
+    ) -> list[int]:
+        """Validate and submit; the ids in order."""
+
+
+class ConfiguredJob:
+    """A job type with options: submits and spawns like the type itself."""
+
+    def __init__(self, kind: "JobType", options: Options, app: JobSubmitter) -> None:
+        self.kind, self.submit_options, self.app = kind, options, app
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def texts(self, rows: Rows) -> list[str]:
+        return self.kind.texts(rows)
+
+    def options(self, **options: Any) -> "ConfiguredJob":
+        """The same with more options."""
+        return ConfiguredJob(self.kind, self.submit_options.changed(options), self.app)
+
+    def submit(self, /, **params: Any) -> int:
+        """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
+        return self.app.submit_rows(self, [params], None)[0]
+
+    def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
+        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        return self.app.submit_rows(self, rows, keys)
+
+
+class JobType:
+    """A job type of one stage or many."""
+
+    def __init__(self, name: str, app: JobSubmitter, options: TypeOptions) -> None:
+        require_known(f"job type {name!r}", options, TypeOptions)
+        # Stages come later; what is said of the whole is refused here, where it is written.
+        plain = _plain(f"job type {name!r}", options)
+        TypeSpec(name=name, stages=_ANY_STAGES, **plain)
+        self.name = name
+        self.submit_options = Options()
+        self.app = app
+        """The application to which it belongs."""
+        self._options = plain
+        self._stages: dict[str, Stage] = {}
+
+    # --- submitting -----------------------------------------------------------------------
+
+    def options(self, **options: Any) -> ConfiguredJob:
+        """This type with options: queue, priority, share, collection, submitter, key, forever, at,
+        needs, data."""
+        return ConfiguredJob(self, Options.of(options), self.app)
+
+    def submit(self, /, **params: Any) -> int:
+        """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
+        return self.app.submit_rows(self, [params], None)[0]
+
+    def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
+        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        return self.app.submit_rows(self, rows, keys)
+
+    def texts(self, rows: Rows) -> list[str]:
+        """Parameters of many jobs, checked, as JSON texts."""
+        return self.parameters.texts(rows)
+
+    # --- for nodes ------------------------------------------------------------------------
+
+    @functools.cached_property
+    def spec(self) -> TypeSpec:
+        """What nodes register."""
+        return TypeSpec(
+            name=self.name,
+            stages=tuple(stage.spec for stage in self._stages.values()),
+            schema=self.parameters.schema,
+            **{"description": self._described(), **self._options},
+        )
+
+    @functools.cached_property
+    def parameters(self) -> Parameters:
+        """What its jobs are called with: the parameters of all its stages."""
+        stages = self._stages.values()
+        return Parameters(
+            self.name,
+            self._fields,
+            anything=any(s.signature.extra for s in stages) or not any(s.declared for s in stages),
+            program=any(s.spec.program for s in stages),
+            lock_templates=[lock.template for s in stages for lock in s.spec.locks],
+        )
+
+    def runner(self, stage: str) -> Runner:
+        """What runs that stage; a coroutine function when the stage's function is async."""
+        found = self._stages.get(stage)
+        if found is None or found.function is None:
+            what = (
+                "no stage"
+                if found is None
+                else f"{_WITHOUT_FUNCTION[found.spec.isolation]}, no function, as stage"
+            )
+            there = ", ".join(self._stages)
+            raise UsageError(f"job type {self.name!r} has {what} {stage!r}; its stages are: {there}")
+        read = reader(f"stage {stage!r} of {self.name!r}", found.signature, self._fields)
+        return _runner(found.function, read, found.signature.job_name)
+
+    def takes_handle(self, stage: str) -> bool:
+        """Whether what runs that stage makes any use of the handle that it is called with."""
+        found = self._stages.get(stage)
+        return found is not None and (found.function is None or found.signature.job_name is not None)
+
+    def function(self, stage: str | None = None) -> Callable[..., Any] | None:
+        """The bare function of a stage (the first unless named); None for a program, and for an external worker's
+        stage."""
+        return self._stages[stage or next(iter(self._stages))].function
+
+    @property
+    def _fields(self) -> dict[str, signature.DeclaredParameter]:
+        return signature.merge_signatures(self.name, {n: s.signature for n, s in self._stages.items()})
+
+    def _described(self) -> str:
+        functions = [s.function for s in self._stages.values() if s.function is not None]
+        text = inspect.getdoc(functions[0]) if functions else None
+        return text.partition("\n")[0] if text else ""
+
+    def _add(self, stage: Stage) -> None:
+        name = stage.spec.name
+        if name in self._stages:
+            raise UsageError(f"job type {self.name!r} has two stages named {name!r}; rename one")
+        self._stages[name] = stage
+        for cached in ("spec", "parameters"):
+            self.__dict__.pop(cached, None)
+        try:
+            declared = self._fields
+            if any(each.spec.program for each in self._stages.values()):
+                require_declarable(self.name, declared)
+        except UsageError:
+            del self._stages[name]
+            raise
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {' -> '.join(self._stages)}>"
+
+
+class FunctionJob(JobType):
+    """A job type that is one function; calling it calls the function, in this process and now."""
+
+    def __init__(self, function: Callable[..., Any], app: JobSubmitter, options: JobOptions) -> None:
+        function = _bare(function)
+        require_function("a job", function)
+        name = options["name"] if "name" in options else name_of(function)
+        require_known(f"job type {name!r}", options, JobOptions)
+        whole, own = _divided(options)
+        super().__init__(name, app, whole)
+        self._add(function_stage(name, function, own))
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself: nothing is stored, and it needs whatever it declares."""
+        return self.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
+
+
+class ProgramJob(JobType):
+    """A job type that is one program."""
+
+    def __init__(self, name: str, argv: Sequence[str], app: JobSubmitter, options: ProgramJobOptions) -> None:
+        require_known(f"job type {name!r}", options, ProgramJobOptions)
+        whole, own = _divided(options)
+        super().__init__(name, app, whole)
+        self._add(program_stage(name, name, argv, own))
+
+
+class ExternalJob(JobType):
+    """A job type that is one stage which an external worker runs that is no node."""
+
+    def __init__(self, name: str, app: JobSubmitter, options: ExternalJobOptions) -> None:
+        require_known(f"job type {name!r}", options, ExternalJobOptions)
+        whole, own = _divided(options)
+        super().__init__(name, app, whole)
+        self._add(external_stage(name, name, own))
+
+
+class Pipeline(JobType):
+    """A job type of several stages, which run in the order in which they are defined."""
+
+    @overload
+    def stage(self, function: F, /) -> F: ...
+    @overload
+    def stage(self, /, **options: Unpack[StageOptions]) -> Callable[[F], F]: ...
+    def stage(self, function: F | None = None, /, **options: Unpack[StageOptions]) -> F | Callable[[F], F]:
+        """The next stage: a decorator, bare or with options. The function stays what it is."""
+        if function is None:
+            return functools.partial(self._stage, options=options)
+        return self._stage(function, options)
+
+    def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramOptions]) -> None:
+        """The next stage is a program of any language, given as a list of arguments."""
+        self._add(program_stage(self.name, name, argv, options))
+
+    def external(self, name: str, **options: Unpack[ExternalOptions]) -> None:
+        """The next stage is run elsewhere: an external worker that is no node claims it over the API
+        (docs/external.md)."""
+        self._add(external_stage(self.name, name, options))
+
+    def _stage(self, function: F, options: StageOptions) -> F:
+        self._add(function_stage(self.name, _bare(function), options))
+        return function
+
+
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a job type that is one; it may be async, and its job type is not."""
+    bare = function.function() if isinstance(function, FunctionJob) else None
+    return function if bare is None else bare
+
+
+def _plain(where: str, options: TypeOptions) -> dict[str, Any]:
+    """The options as a ``TypeSpec`` takes them: times in seconds."""
+    plain: dict[str, Any] = dict(options)
+    keep = plain.get("keep")
+    if isinstance(keep, Mapping):
+        plain["keep"] = {
+            state: None if time is None else float(durations.seconds(time, f"{where}: keep for {state}"))
+            for state, time in keep.items()
+        }
+    return plain
+
+
+def _divided(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Options of the type and options of its one stage. The queue is the stage's, so that a subjob
+    goes there too, whatever queue its parent is in."""
+    whole = CommonTypeOptions.__optional_keys__
+    return (
+        {k: v for k, v in options.items() if k in whole},
+        {k: v for k, v in options.items() if k not in whole},
+    )
+
+
+def _runner(function: Callable[..., Any], read: Reader, job_name: str | None) -> Runner:
+    if inspect.iscoroutinefunction(function):
+        return _async_runner(function, read, job_name)
+    if job_name is None:
+        return lambda text, job: function(**read(text))
+    if job_name == signature.JOB_NAME:
+        return lambda text, job: function(job=job, **read(text))
+    return lambda text, job: function(**{job_name: job}, **read(text))
+
+
+def _async_runner(function: Callable[..., Any], read: Reader, job_name: str | None) -> Runner:
+    async def run(text: str, job: Job) -> Any:
+        handle = {} if job_name is None else {job_name: job}
+        return await function(**handle, **read(text))
+
+    return run

@@ -1,0 +1,336 @@
+"""The parameters of a job type: checked and made JSON at submission, turned back for each stage.
+
+Many jobs are checked as a list and in one go, so that a submission of a hundred thousand costs a
+microsecond or two a job.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import cache, cached_property, lru_cache
+from itertools import islice
+from pathlib import Path, PurePath
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import orjson
+import typing_extensions as te
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from spinney.define.jobtype.signature import DeclaredParameter, Signature, annotation_text, is_plain
+from spinney.define.params.environment import check_variables
+from spinney.define.params.masking import has_secrets
+from spinney.define.params.validation_errors import (
+    Problem,
+    ProblemKind,
+    check_locks,
+    is_secret,
+    validation_error,
+)
+from spinney.model.attempts.signals import Fail
+from spinney.model.errors import BadParameters, UsageError
+from spinney.model.values import lock_names
+
+Reader = Callable[[str], dict[str, Any]]
+"""Turns a job's parameters as JSON text into keyword arguments."""
+
+_NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
+"""What is raised where JSON has no form for a value."""
+_CHUNK = 1000
+"""Rows checked in one go: a bad one among them is found by its number, and memory stays bounded."""
+
+
+class Parameters:
+    """What the jobs of one type are called with."""
+
+    def __init__(
+        self,
+        type_name: str,
+        fields: Mapping[str, DeclaredParameter],
+        *,
+        anything: bool = False,
+        program: bool = False,
+        lock_templates: Iterable[str] = (),
+    ) -> None:
+        """``anything``: jobs may have parameters beside ``fields``. ``program``: a program is called with them."""
+        self._type_name = type_name
+        self._by_environment = anything and program
+        self._locks = tuple(dict.fromkeys(lock_templates))
+        self._anything = anything
+        named = {field for template in self._locks for field in lock_names.fields(template)}
+        self._fields = {
+            # A job without the parameter that its lock is named by could take no lock.
+            name: DeclaredParameter(annotation=f.annotation, required=f.required or name in named)
+            for name, f in fields.items()
+        }
+        if not anything:
+            _require_known(type_name, named, self._fields)
+        _require_no_secret(type_name, named, self._fields)
+        self._plain = all(is_plain(_path_as(str, f.annotation)) for f in self._fields.values())
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema that nodes register; empty when anything goes."""
+        if self._anything and not self._fields:
+            return {}
+        schema = self._row.json_schema()
+        schema.pop("title", None)
+        for prop in schema.get("properties", {}).values():
+            prop.pop("title", None)
+        return schema
+
+    def text(self, params: Mapping[str, Any]) -> str:
+        """One job's parameters as JSON text. Raises BadParameters."""
+        return self._texts([params], None)[0]
+
+    def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Many jobs' parameters as JSON texts. Raises BadParameters, with the row's number if there are several."""
+        texts: list[str] = []
+        rows = iter(rows)
+        while chunk := list(islice(rows, _CHUNK)):
+            texts += self._texts(chunk, len(texts) + 1 if texts or len(chunk) > 1 else None)
+        return texts
+
+    @cached_property
+    def _row(self) -> TypeAdapter[Any]:
+        fields = {
+            name: DeclaredParameter(annotation=_path_as(_PATH_TEXT, f.annotation), required=f.required)
+            for name, f in self._fields.items()
+        }
+        return adapter(f"job type {self._type_name!r}", fields, "allow" if self._anything else "forbid")
+
+    @cached_property
+    def _rows(self) -> TypeAdapter[Any]:
+        return TypeAdapter(list[self._row._type])  # type: ignore[name-defined]
+
+    def _texts(self, rows: list[Any], first: int | None) -> list[str]:
+        try:
+            valid = self._rows.validate_python(rows)
+        except ValidationError as error:
+            # Of what was validated a ValidationError quotes the values.
+            raise self._refusal(error, rows, first) from (None if self._secret else error)
+        try:
+            if not self._plain:
+                valid = self._dumped(self._rows, valid)
+            if self._by_environment:
+                for row in valid:
+                    check_variables(self._type_name, row)
+            if self._locks:
+                for row in valid:
+                    check_locks(self._type_name, self._locks, row)
+            dumps = orjson.dumps
+            return [dumps(row).decode() for row in valid]
+        except _NO_JSON as error:
+            raise self._no_json(rows, first) or error from (None if self._secret else error)
+
+    def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
+        if not self._secret:
+            return by.dump_python(valid, mode="json")
+        # As JSON pydantic would write its stars, and the stage needs the value.
+        return to_jsonable_python(_revealed(by.dump_python(valid, mode="python")))
+
+    @cached_property
+    def _secret(self) -> bool:
+        return not self._plain and has_secrets(self.schema)
+
+    def _refusal(self, error: ValidationError, rows: list[Any], first: int | None) -> BadParameters:
+        found = error.errors(include_url=False, include_context=False)
+        row = int(found[0]["loc"][0])
+        problems = (_problem(e, rows[row]) for e in found if e["loc"][0] == row)
+        return validation_error(self._type_name, self.schema, problems, _where(first, row))
+
+    def _no_json(self, rows: list[Any], first: int | None) -> BadParameters | None:
+        """The refusal of the first parameter that was valid, but that JSON has no form for."""
+        for i, row in enumerate(rows):
+            for name, value in self._row.validate_python(row).items():
+                try:
+                    one = {name: value}
+                    orjson.dumps(one if self._plain else self._dumped(self._row, one))
+                except _NO_JSON as error:
+                    problem = Problem(ProblemKind.WRONG, name, value, str(error))
+                    return validation_error(self._type_name, self.schema, [problem], _where(first, i))
+        return None
+
+
+def reader(where: str, signature: Signature, type_fields: Mapping[str, DeclaredParameter]) -> Reader:
+    """What turns a job's JSON text into the keyword arguments of one stage.
+
+    Parsing alone where Python and JSON mean the same; conversion by the annotations elsewhere.
+    """
+    names = frozenset(signature.fields)
+    if not all(is_plain(f.annotation) for f in signature.fields.values()):
+        return _converting(where, signature)
+    if signature.extra or names == frozenset(type_fields):
+        return orjson.loads
+
+    def some(text: str) -> dict[str, Any]:
+        return {name: value for name, value in orjson.loads(text).items() if name in names}
+
+    return some
+
+
+class _Same:
+    """An annotation as a key that equals itself alone: unions are equal in whatever order they are tried."""
+
+    __slots__ = ("annotation",)
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.annotation is self.annotation
+
+    def __hash__(self) -> int:
+        return id(self.annotation)
+
+
+def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> TypeAdapter[Any]:
+    """Validation of a dict with these fields. Raises UsageError for an annotation without JSON form."""
+    try:
+        made, named = _adapter(tuple((n, _Same(f.annotation), f.required) for n, f in fields.items()), extra)
+    except UsageError as error:
+        raise UsageError(f"{where}: {_without_form(fields)}: {error}") from error
+    except PydanticUserError as error:
+        raise UsageError(
+            f"{where}: {_without_form(fields)} cannot be a parameter, for it has no JSON form; take text, numbers, "
+            f"lists, dicts, paths, dates, dataclasses or pydantic models"
+        ) from error
+    if aliases := named - fields.keys():
+        raise UsageError(
+            f"{where}: a parameter has the alias {min(aliases)!r}, and parameters are stored and passed by their own "
+            f"names; rename the parameter, and leave out the alias"
+        )
+    return made
+
+
+@lru_cache
+def _adapter(fields: tuple[tuple[str, _Same, bool], ...], extra: str) -> tuple[TypeAdapter[Any], Set[str]]:
+    """Return the validation of a dict with these fields, and the names that its schema has for them.
+
+    Kept, for many stages of an application take the same, and a schema takes longer to make than most modules to load.
+    """
+    shape = te.TypedDict(  # type: ignore[misc]
+        "Parameters",
+        {n: same.annotation if required else te.NotRequired[same.annotation] for n, same, required in fields},
+    )
+    shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
+    made: TypeAdapter[Any] = TypeAdapter(shape)
+    return made, made.json_schema().get("properties", {}).keys()
+
+
+def _converting(where: str, signature: Signature) -> Reader:
+    made = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
+    convert, schema_of = made.validate_json, cache(made.json_schema)
+
+    def converted(text: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = convert(text)
+        except ValidationError as error:
+            schema = schema_of()
+            secret = has_secrets(schema)
+            faults = "; ".join(
+                _fault(schema, e) for e in error.errors(include_url=False, include_context=False)
+            )
+            cause = None if secret else error  # which quotes the values
+            raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from cause
+        return found
+
+    return converted
+
+
+def _fault(schema: Mapping[str, Any], error: Any) -> str:
+    """What is wrong at one place; of a secret not what a validator says of it, which may quote it."""
+    loc = error["loc"]
+    hidden = is_secret(schema, str(loc[0]) if loc else "")
+    return f"{'.'.join(map(str, loc))}: {'a secret that is wrong' if hidden else error['msg']}"
+
+
+def _path_as(instead: Any, annotation: Any) -> Any:
+    """The annotation with ``Path`` replaced: what is submitted need only be text, and making paths of
+    it only to write them down as text again would cost more than all the rest."""
+    if annotation is Path:
+        return instead
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is list and args:
+        return list[_path_as(instead, args[0])]  # type: ignore[misc]
+    if origin in (Union, UnionType):
+        return Union[tuple(_path_as(instead, arg) for arg in args)]  # noqa: UP007  built at run time
+    return annotation
+
+
+def _path_text(value: object) -> object:
+    return str(value) if isinstance(value, PurePath) else value
+
+
+_PATH_TEXT = Annotated[str, BeforeValidator(_path_text), WithJsonSchema({"type": "string", "format": "path"})]
+
+
+def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, DeclaredParameter]) -> None:
+    for name in named:
+        if name not in fields:
+            raise UsageError(
+                f"job type {type_name!r} has a lock named by {{{name}}}, but no parameter {name!r}; "
+                f"add it to a stage or mend the lock"
+            )
+
+
+def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str, DeclaredParameter]) -> None:
+    for name in named:
+        annotation = fields[name].annotation if name in fields else str
+        if not is_plain(annotation) and has_secrets(
+            adapter(type_name, {name: fields[name]}, "forbid").json_schema()
+        ):
+            raise UsageError(
+                f"job type {type_name!r} has a lock named by the secret parameter {name!r}, and names of locks are "
+                f"shown; name the lock by another parameter"
+            )
+
+
+def _revealed(value: Any) -> Any:
+    """What pydantic dumped, with the values of secrets in place of what hides them."""
+    if isinstance(value, SecretStr | SecretBytes):
+        found = value.get_secret_value()
+        return found.decode() if isinstance(found, bytes) else found
+    if isinstance(value, dict):
+        return {name: _revealed(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_revealed(part) for part in value]
+    return value
+
+
+def _without_form(fields: Mapping[str, DeclaredParameter]) -> str:
+    for name, field in fields.items():
+        try:
+            TypeAdapter(field.annotation).json_schema()
+        except (PydanticUserError, UsageError):
+            return f"{name!r} ({annotation_text(field.annotation)})"
+    return "one of them"
+
+
+def _where(first: int | None, row: int) -> str:
+    return "" if first is None else f", job {first + row} of the list"
+
+
+def _problem(error: Any, row: Any) -> Problem:
+    _, *path = error["loc"]
+    if not path:
+        return Problem(ProblemKind.WRONG, "(all)", error["input"], "a dict of parameters is needed")
+    name = str(path[0])
+    if len(path) == 1 and error["type"] == "extra_forbidden":
+        return Problem(ProblemKind.UNKNOWN, name)
+    if len(path) == 1 and error["type"] == "missing":
+        return Problem(ProblemKind.MISSING, name)
+    if not isinstance(row[path[0]], list | dict):
+        # What stands behind the name in the path is then no place inside the value, but one of the
+        # alternatives that were tried.
+        said = error["type"].endswith(("_type", "_parsing", "_error")) or len(path) > 1
+        return Problem(ProblemKind.WRONG, name, row[path[0]], "" if said else error["msg"])
+    return Problem(ProblemKind.WRONG, ".".join(str(part) for part in path), error["input"], error["msg"])

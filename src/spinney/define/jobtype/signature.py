@@ -1,0 +1,158 @@
+"""What parameters a stage takes, read from the annotations of its function."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spinney.define.job import Job
+from spinney.model.errors import UsageError
+
+JOB_NAME = "job"
+"""The parameter of this name gets the handle, annotated or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredParameter:
+    """One parameter of a stage."""
+
+    annotation: Any
+    required: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """The parameters of one stage."""
+
+    fields: Mapping[str, DeclaredParameter]
+    job_name: str | None = None
+    """Under this name the function gets the handle; None: it does not want it."""
+    extra: bool = False
+    """It takes any further parameter (``**rest``)."""
+
+
+def of_function(where: str, function: Callable[..., Any]) -> Signature:
+    """Read a function; ``where`` names it in messages. Raises UsageError for what no job can pass."""
+    hints = _hints(where, function)
+    fields: dict[str, DeclaredParameter] = {}
+    job_name, extra = None, False
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation = hints.get(name, Any)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            extra = True
+        elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            raise UsageError(
+                f"{where} takes {name!r} by position, but parameters are passed by name; "
+                f"declare it as a plain one"
+            )
+        elif annotation is Job or (name == JOB_NAME and _may_be_handle(annotation)):
+            if job_name is not None:
+                raise UsageError(
+                    f"{where} takes its job twice, as {job_name!r} and as {name!r}; keep one of the two"
+                )
+            job_name = name
+        elif name == JOB_NAME and Job not in hints.values():
+            raise UsageError(
+                f"{where} takes {name!r}, which is the handle of its job, as {annotation_text(annotation)}; "
+                "annotate it as "
+                f"spinney.Job, or give the parameter another name"
+            )
+        else:
+            _require_no_shared_default(where, name, parameter.default)
+            fields[name] = DeclaredParameter(
+                annotation=annotation, required=parameter.default is parameter.empty
+            )
+    return Signature(fields=fields, job_name=job_name, extra=extra)
+
+
+def _may_be_handle(annotation: Any) -> bool:
+    """Whether a parameter called ``job`` may be the handle: untyped, Job or None, a protocol of its author's."""
+    if annotation is Any:
+        return True
+    if isinstance(annotation, type) and not getattr(annotation, "_is_protocol", False):
+        return issubclass(Job, annotation)
+    return not is_plain(annotation)
+
+
+def _require_no_shared_default(where: str, name: str, default: object) -> None:
+    """A worker runs many jobs: what one of them puts into such a default, the next ones would find there."""
+    if isinstance(default, list | dict | set | bytearray):
+        raise UsageError(
+            f"{where}: the default of {name!r} is {default!r:.80}, one {type(default).__name__} that all jobs of a "
+            f"worker would share; write {name}=None and make it in the function"
+        )
+
+
+def of_mapping(where: str, params: Mapping[str, Any]) -> Signature:
+    """The parameters of a program: name to type. One that may be None may also be left out."""
+    if not isinstance(params, Mapping):
+        raise UsageError(f'{where}: params must map names to types, for example params={{"path": Path}}')
+    for name in params:
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise UsageError(f"{where}: {name!r:.80} cannot name a parameter; use printable text")
+    return Signature(
+        fields={n: DeclaredParameter(annotation=a, required=not _may_be_none(a)) for n, a in params.items()}
+    )
+
+
+def merge_signatures(type_name: str, stages: Mapping[str, Signature]) -> dict[str, DeclaredParameter]:
+    """The parameters of a job: those of all its stages.
+
+    Required by one is required of the job. Raises UsageError when two stages mean different things
+    by one name.
+    """
+    found: dict[str, DeclaredParameter] = {}
+    owner: dict[str, str] = {}
+    for stage, signature in stages.items():
+        for name, new in signature.fields.items():
+            old = found.get(name)
+            if old is None or old.annotation is Any:
+                owner[name] = stage
+            elif new.annotation not in (Any, old.annotation):
+                raise UsageError(
+                    f"job type {type_name!r}: parameter {name!r} is {annotation_text(old.annotation)} in stage "
+                    f"{owner[name]!r} but {annotation_text(new.annotation)} in stage {stage!r}; "
+                    f"annotate both alike, or rename one"
+                )
+            annotation = new.annotation if old is None or old.annotation is Any else old.annotation
+            required = new.required or (old is not None and old.required)
+            found[name] = DeclaredParameter(annotation=annotation, required=required)
+    return found
+
+
+def is_plain(annotation: Any) -> bool:
+    """Whether every lawful value is the same in Python and in JSON, so that nothing need be converted."""
+    if annotation in _PLAIN:
+        return True
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType, list):
+        return all(is_plain(arg) for arg in args)
+    if origin is dict:
+        return args[0] is str and is_plain(args[1])
+    if origin is typing.Literal:
+        return all(type(arg) in (str, int, bool, type(None)) for arg in args)
+    return False
+
+
+_PLAIN: tuple[Any, ...] = (str, int, float, bool, None, type(None), Any, list, dict)
+
+
+def annotation_text(annotation: Any) -> str:
+    """An annotation as its author wrote it, more or less."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).removeprefix("typing.")
+
+
+def _hints(where: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        raise UsageError(
+            f"the annotations of {where} cannot be read: {error}; define or import what they name "
+            f"at the top of the module"
+        ) from error
+
+
+def _may_be_none(annotation: Any) -> bool:
+    return annotation is None or type(None) in typing.get_args(annotation)

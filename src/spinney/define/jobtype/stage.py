@@ -1,0 +1,192 @@
+"""What may be said of a stage, and how a function or a program becomes one."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from spinney.define.jobtype import signature
+from spinney.define.jobtype.functions import name_of, require_function
+from spinney.define.jobtype.parameters import adapter
+from spinney.define.jobtype.signature import Signature, is_plain
+from spinney.model.errors import UsageError
+from spinney.model.outcomes import STAGE_WORDS
+from spinney.model.types import Backoff, Isolation, LockSpec, StageSpec
+from spinney.model.values import durations, lock_names
+from spinney.model.values.durations import Duration
+from spinney.model.values.hints import did_you_mean, listed
+
+
+class CommonStageOptions(TypedDict, total=False):
+    """What may be said of any stage."""
+
+    queue: str
+    """The queue in which a job stands for this stage, unless its submission names one."""
+    max_attempts: int
+    """How often the stage is tried in all; 1 means that nothing is retried."""
+    backoff: Backoff
+    """The pause before each further attempt: ``Backoff(base_s="10s", factor=2, cap_s="10m", jitter=0.5)``."""
+    timeout: Duration
+    """How long an attempt may last; one that lasts longer is ended with every process that it started."""
+    grace: Duration
+    """The time between TERM and KILL when an attempt is ended by force."""
+    locks: Sequence[str | LockSpec]
+    """Locks that the stage must have before it starts: names with ``{parameter}`` fields, ``["receiver:{serno}"]``."""
+    again: bool
+    """The stage runs once more when failed subjobs were mended and the tree below the job regrew."""
+
+
+class StageOptions(CommonStageOptions, total=False):
+    """What may be said of a stage that is a function."""
+
+    name: str
+    """The stage's name; the function's name unless given."""
+    isolation: str
+    """Where the function runs: ``process``, ``cold``, ``thread``, or ``async``, the default of an ``async def``."""
+
+
+class ExternalOptions(CommonStageOptions, total=False):
+    """What may be said of a stage that an external worker runs which is no node."""
+
+    params: Mapping[str, Any]
+    """The parameters that the external worker is given, name to type; unless given, any are taken."""
+
+
+class ProgramOptions(CommonStageOptions, total=False):
+    """What may be said of a stage that is a program."""
+
+    params: Mapping[str, Any]
+    """The parameters that the program is given, name to type; unless given, any are taken."""
+    exit_codes: Mapping[int, str]
+    """What exit codes mean, number to outcome; laid over 0 ``ok``, 75 ``defer``, all others ``error``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A stage with what runs it."""
+
+    spec: StageSpec
+    signature: Signature
+    function: Callable[..., Any] | None
+    """None: a program, or an external worker's."""
+    declared: bool = True
+    """False: a program (or an external worker's stage) that says nothing of its parameters."""
+
+
+def function_stage(type_name: str, function: Callable[..., Any], options: StageOptions) -> Stage:
+    """A stage that runs ``function``."""
+    require_function(f"a stage of {type_name!r}", function)
+    name = options["name"] if "name" in options else name_of(function)
+    where = f"stage {name!r} of {type_name!r}"
+    require_known(where, options, StageOptions)
+    found = signature.of_function(where, function)
+    adapter(where, {n: f for n, f in found.fields.items() if not is_plain(f.annotation)}, "ignore")
+    spec = StageSpec(
+        name=name, isolation=_isolation(where, name, function, options), **_policy(where, options)
+    )
+    return Stage(spec=spec, signature=found, function=function)
+
+
+def program_stage(type_name: str, name: str, argv: Sequence[str], options: ProgramOptions) -> Stage:
+    """A stage that runs a program."""
+    where = f"stage {name!r} of {type_name!r}"
+    require_known(where, options, ProgramOptions)
+    if (
+        isinstance(argv, str)
+        or not argv
+        or not all(isinstance(word, str) for word in argv)
+        or not argv[0].strip()
+    ):
+        raise UsageError(
+            f"{where}: a program is a list of arguments, never a shell string: "
+            f'["convert", "--size", "200"], not {argv!r}'
+        )
+    found = signature.of_mapping(where, options.get("params", {}))
+    adapter(where, found.fields, "ignore")
+    spec = StageSpec(
+        name=name,
+        isolation=Isolation.PROGRAM,
+        program=tuple(argv),
+        exit_codes=_exit_codes(where, options.get("exit_codes", {})),
+        **_policy(where, options),
+    )
+    return Stage(spec=spec, signature=found, function=None, declared="params" in options)
+
+
+def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage:
+    """A stage that nothing of the application runs: an external worker claims it over the API."""
+    where = f"stage {name!r} of {type_name!r}"
+    require_known(where, options, ExternalOptions)
+    found = signature.of_mapping(where, options.get("params", {}))
+    adapter(where, found.fields, "ignore")
+    spec = StageSpec(name=name, isolation=Isolation.EXTERNAL, **_policy(where, options))
+    return Stage(spec=spec, signature=found, function=None, declared="params" in options)
+
+
+def _policy(where: str, options: CommonStageOptions) -> dict[str, Any]:
+    policy: dict[str, Any] = {
+        key: options[key] for key in ("queue", "max_attempts", "backoff", "again") if key in options
+    }
+    if "timeout" in options:
+        policy["timeout_s"] = float(durations.seconds(options["timeout"], f"{where}: timeout"))
+    if "grace" in options:
+        policy["grace_s"] = float(durations.seconds(options["grace"], f"{where}: grace"))
+    return policy | {"locks": _locks(where, options.get("locks", ()))}
+
+
+def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
+    if isinstance(locks, str | LockSpec):
+        raise UsageError(f"{where}: locks is a list of names; write locks=[{locks!r}]")
+    if not isinstance(locks, Iterable):
+        raise UsageError(f"{where}: locks is a list of names such as ['receiver:{{serno}}'], not {locks!r}")
+    try:
+        specs = tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
+        for spec in specs:
+            # Whatever its parameters are: with one letter for each it must be a name.
+            lock_names.render(spec.template, dict.fromkeys(lock_names.fields(spec.template), "x"))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+    templates = [spec.template for spec in specs]
+    for template in templates:
+        if templates.count(template) > 1:
+            raise UsageError(f"{where}: the lock {template!r} is named twice; keep one of the two")
+    return specs
+
+
+def _isolation(where: str, name: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
+    is_async = inspect.iscoroutinefunction(function)
+    wanted = options.get("isolation", Isolation.ASYNC if is_async else Isolation.PROCESS)
+    offered = [i for i in Isolation if i not in (Isolation.PROGRAM, Isolation.EXTERNAL)]
+    if wanted == Isolation.EXTERNAL:
+        raise UsageError(
+            f"{where}: a stage that runs elsewhere has no function; write external({name!r}, …) in its place"
+        )
+    if wanted not in offered:
+        raise UsageError(f"{where}: isolation is one of {listed(offered)}, not {wanted!r}")
+    if wanted == Isolation.ASYNC and not is_async:
+        raise UsageError(f"{where} has isolation 'async' but is no async function; write 'async def'")
+    if wanted == Isolation.THREAD and is_async:
+        raise UsageError(f"{where} is async and needs no thread; use isolation 'async' or 'process'")
+    return Isolation(wanted)
+
+
+def _exit_codes(where: str, codes: Mapping[int, str]) -> dict[int, str]:
+    if not isinstance(codes, Mapping):
+        raise UsageError(f'{where}: exit codes map numbers to outcomes, as in {{3: "hold"}}, not {codes!r}')
+    for code, word in codes.items():
+        if type(code) is not int or not 0 <= code <= 255:
+            raise UsageError(f"{where}: exit codes are whole numbers from 0 to 255, not {code!r}")
+        if word not in STAGE_WORDS:
+            raise UsageError(
+                f"{where}: exit code {code} cannot mean {word!r}{did_you_mean(str(word), STAGE_WORDS)}; "
+                f"use one of: {listed(STAGE_WORDS)}"
+            )
+    return {code: str(word) for code, word in codes.items()}
+
+
+def require_known(where: str, given: Mapping[str, Any], known: Any) -> None:
+    allowed = known.__required_keys__ | known.__optional_keys__
+    for option in given:
+        if option not in allowed:
+            hint = did_you_mean(option, allowed)
+            raise UsageError(f"{where}: there is no option {option!r}{hint}; use one of: {listed(allowed)}")

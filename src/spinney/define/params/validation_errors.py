@@ -1,0 +1,151 @@
+"""The sentences that say which parameter is wrong, why, and what is expected instead.
+
+The same words come out whether a job is submitted with the code of its type at hand (``params``)
+or only with the schema that the nodes registered (``schema``).
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from spinney.define.params.masking import MIN_SECRET_LENGTH, holds_secret
+from spinney.model.errors import BadName, BadParameters
+from spinney.model.values import lock_names
+from spinney.model.values.hints import did_you_mean
+
+_SHOWN = 5
+"""Problems in one message; a list of fifty helps nobody."""
+
+
+class ProblemKind(StrEnum):
+    UNKNOWN = "unknown"
+    MISSING = "missing"
+    WRONG = "wrong"
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with one parameter."""
+
+    fault: ProblemKind
+    name: str
+    """The parameter; with a path behind it when the fault lies inside its value."""
+    value: Any = None
+    detail: str = ""
+    """What more there is to say than the expected form."""
+
+
+def validation_error(
+    type_name: str, schema: Mapping[str, Any], problems: Iterable[Problem], where: str = ""
+) -> BadParameters:
+    """The error that names every problem and what is expected instead."""
+    shown = list(dict.fromkeys(sentence(schema, p) for p in problems))[:_SHOWN]
+    return BadParameters(
+        f"job type {type_name!r}{where}: {'; '.join(shown)}. "
+        f"It takes {_signature(schema)}. Nothing was submitted; mend this and submit again"
+    )
+
+
+def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, Any]) -> None:
+    """Raise BadParameters, naming the parameter, when a lock cannot be named by ``params``."""
+    for template in templates:
+        try:
+            lock_names.render(template, params)
+        except BadName as error:
+            named = ", ".join(repr(field) for field in lock_names.fields(template))
+            raise BadParameters(
+                f"job type {type_name!r}: parameter {named} names the lock {template!r}, but {error}. "
+                f"Nothing was submitted; mend this and submit again"
+            ) from error
+
+
+def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
+    """What is wrong, and what is expected instead; of a secret not its value."""
+    name, top = problem.name, problem.name.split(".")[0]
+    if problem.fault is ProblemKind.UNKNOWN:
+        return f"there is no parameter {name!r}{did_you_mean(name, schema.get('properties', {}))}"
+    if problem.fault is ProblemKind.MISSING:
+        return f"parameter {name!r} is missing"
+    expected = describe(property_of(schema, top), schema)
+    if is_secret(schema, top):
+        # Neither its value nor what a validator says of it, which may quote it.
+        return f"parameter {top!r} is wrong{f' at {name!r}' if name != top else ''}: it must be {expected}"
+    if name != top:
+        return f"parameter {top!r} is wrong at {name!r}, {_short(problem.value)}: {problem.detail}"
+    detail = f" ({problem.detail})" if problem.detail else ""
+    return f"parameter {name!r} must be {expected}, not {_short(problem.value)}{detail}"
+
+
+def is_secret(schema: Mapping[str, Any], top: str) -> bool:
+    """Whether a parameter may have a secret in it; one that the schema does not name may, where anything may."""
+    known = schema.get("properties", {})
+    return holds_secret(schema, known.get(top, schema))
+
+
+def _signature(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    parts = [
+        f"{name} ({describe(prop, schema)}{'' if name in required else ', optional'})"
+        for name, prop in schema.get("properties", {}).items()
+    ]
+    return ", ".join(parts) or "no parameters"
+
+
+_FORMATS = {
+    "password": "a secret text",
+    "path": "a path",
+    "file-path": "a path of a file",
+    "directory-path": "a path of a folder",
+    "date-time": "a date and time such as '2030-01-31T08:00:00Z'",
+    "date": "a date such as '2030-01-31'",
+    "time": "a time such as '08:00:00'",
+    "duration": "a duration such as 'PT15M'",
+    "uuid": "a UUID",
+}
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_BOUNDS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "more than",
+    "exclusiveMaximum": "less than",
+    "minLength": "at least this many characters:",
+    "maxLength": "at most this many characters:",
+    "pattern": "like",
+}
+
+
+def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """What a property of the schema expects, in a few words."""
+    if "$ref" in prop:
+        target = str(prop["$ref"]).rsplit("/", 1)[-1]
+        return describe(schema.get("$defs", {}).get(target, {}), schema)
+    if "anyOf" in prop:
+        return " or ".join(dict.fromkeys(describe(p, schema) for p in prop["anyOf"]))
+    if "enum" in prop:
+        return "one of " + ", ".join(_short(v) for v in prop["enum"])
+    if "const" in prop:
+        return _short(prop["const"])
+    base = _FORMATS.get(prop.get("format", "")) or _TYPES.get(str(prop.get("type")), "any JSON value")
+    if prop.get("type") == "array" and prop.get("items"):
+        base = f"a list, each {describe(prop['items'], schema)}"
+    if prop.get("format") == "password" and prop.get("minLength", 0) < MIN_SECRET_LENGTH:
+        base += f" (masked outside of the parameters only from {MIN_SECRET_LENGTH} characters on)"
+    bounds = [f"{word} {prop[key]}" for key, word in _BOUNDS.items() if key in prop]
+    return " ".join([base, *([", ".join(bounds)] if bounds else [])])
+
+
+def property_of(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = schema.get("properties", {}).get(name, {})
+    return found
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

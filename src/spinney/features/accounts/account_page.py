@@ -1,0 +1,79 @@
+"""One's own account: the password, and where one is signed in."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from spinney.features.accounts import sign_in_forms
+from spinney.model.errors import BadLogin, Forbidden, SpinneyError, UsageError
+from spinney.web.bodies import SmallBody
+from spinney.web.pages.rendering import page, redirect
+from spinney.web.problems import of_error
+from spinney.web.request_context import Authenticated, AuthMethod, RequestContext
+
+router = APIRouter(include_in_schema=False)
+ACCOUNT = "/account"
+
+
+@router.get(ACCOUNT)
+async def show(request: Request, context: Authenticated) -> Response:
+    """The page."""
+    return await _page(request, context)
+
+
+@router.post(f"{ACCOUNT}/password", dependencies=[SmallBody])
+async def change_password(request: Request, context: Authenticated) -> Response:
+    """Another password; every other browser is signed out."""
+    _require_session(context)
+    given = await sign_in_forms.fields(request)
+    try:
+        if given.get("password") != given.get("again"):
+            raise UsageError("the two new passwords differ; write the same one twice")
+        who = await sign_in_forms.sign_in_flow(request).change_password(
+            request, context, given.get("before", ""), given.get("password", "")
+        )
+    except SpinneyError as error:
+        return await _page(request, context, error)
+    answer = redirect(ACCOUNT, done="The password is changed, and every other browser is signed out.")
+    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
+    return answer
+
+
+@router.post(f"{ACCOUNT}/alone", dependencies=[SmallBody])
+async def end_other_sessions(request: Request, context: Authenticated) -> Response:
+    """Sign every other browser out."""
+    _require_session(context)
+    who = await sign_in_forms.sign_in_flow(request).end_other_sessions(request, context.principal.name)
+    answer = redirect(ACCOUNT, done="Every other browser is signed out.")
+    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
+    return answer
+
+
+def _require_session(context: RequestContext) -> None:
+    if context.principal.how is not AuthMethod.SESSION:
+        raise Forbidden("this is for who has signed in here; sign in with a password first")
+
+
+async def _page(request: Request, context: RequestContext, error: SpinneyError | None = None) -> Response:
+    principal = context.principal
+    signed_in = principal.how is AuthMethod.SESSION
+    user, sessions = None, []
+    if signed_in:
+        user = await context.run(lambda control: control.accounts.user(principal.name))
+        sessions = list(await context.run(lambda control: control.accounts.sessions(principal.name)))
+    sentence = "" if error is None else str(error)[:1].upper() + str(error)[1:] + "."
+    where = "before" if isinstance(error, BadLogin) else "password" if isinstance(error, UsageError) else ""
+    plain = None if error is None else of_error(error)
+    answer = page(
+        request,
+        principal,
+        "account.html",
+        status=200 if plain is None else plain.status_code,
+        user=user,
+        sessions=sessions,
+        signed_in=signed_in,
+        error="" if where else sentence,
+        wrong={where: sentence},
+    )
+    if plain is not None and "retry-after" in plain.headers:
+        answer.headers["Retry-After"] = plain.headers["retry-after"]
+    return answer

@@ -1,0 +1,404 @@
+"""``user`` and ``token``: who may ask a server, and what for."""
+
+import getpass
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.model.errors import UsageError
+from spinney.model.values import durations
+from spinney.terminal import completion, display, rights
+from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.confirmation import require_yes
+from spinney.terminal.connection import open_control
+from spinney.terminal.rights import (
+    CollectionsOption,
+    ExternalOption,
+    LocksOption,
+    PriorityOption,
+    QueuesOption,
+    RoleOption,
+    SharesOption,
+)
+
+if TYPE_CHECKING:
+    from spinney.model.access import Rights
+    from spinney.model.rights.accounts import Token, User
+
+WELCOME = "/welcome?link="
+"""Where the server's pages take a one-time secret."""
+NewNameArgument = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The user's name, as ann or ann@example.org.", show_default=False),
+]
+UserArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The user's name.", show_default=False, autocompletion=completion.users
+    ),
+]
+TokenArgument = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.", show_default=False)]
+OwnerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--user",
+        metavar="NAME",
+        show_default=False,
+        autocompletion=completion.users,
+        help="The user in whose name it acts, within that one's rights; else it is a machine's.",
+    ),
+]
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+]
+NoPasswordOption = Annotated[
+    bool,
+    typer.Option("--no-password", help="None: a proxy, an identity provider or a link (user link) lets in."),
+]
+StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+user_group = typer.Typer(
+    help="People who may ask a server: names, roles, limits, passwords.",
+    no_args_is_help=True,
+    context_settings=_HELP,
+)
+token_group = typer.Typer(
+    help="What programs ask a server with.", no_args_is_help=True, context_settings=_HELP
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    for name, of_users in (
+        ("add", add),
+        ("list", list_users),
+        ("show", show),
+        ("set", change),
+        ("disable", disable),
+        ("enable", enable),
+        ("delete", delete),
+        ("password", password),
+        ("link", link),
+    ):
+        user_group.command(name)(of_users)
+    for name, of_tokens in (("make", make), ("list", list_tokens), ("revoke", revoke)):
+        token_group.command(name)(of_tokens)
+    app.add_typer(user_group, name="user")
+    app.add_typer(token_group, name="token")
+
+
+# --- users ------------------------------------------------------------------------------------
+
+
+def add(
+    name: NewNameArgument,
+    role: RoleOption = None,
+    collections: CollectionsOption = None,
+    queues: QueuesOption = None,
+    shares: SharesOption = None,
+    priority: PriorityOption = None,
+    locks: LocksOption = None,
+    external: ExternalOption = None,
+    no_password: NoPasswordOption = False,
+    password_stdin: StdinOption = False,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Make a user. Without limits it is for all jobs."""
+    asked = rights.from_options(
+        None,
+        role=role or "",
+        collections=collections,
+        queues=queues,
+        shares=shares,
+        priority=priority,
+        locks=locks,
+        external=external,
+    )
+    assert asked is not None
+    secret = _new_password(no_password=no_password, from_stdin=password_stdin)
+    with open_control(store, by) as control:
+        made = control.accounts.add(name, asked, secret, reason=reason)
+    typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
+
+
+def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
+    """List the users, by name."""
+    with open_control(store) as control:
+        found = control.accounts.users()
+    if json:
+        display.print_json_lines(found)
+        return
+    rows = [
+        (
+            u.name,
+            u.rights.role,
+            rights.limits_text(u.rights),
+            _sign_in_method(u),
+            display.format_time(u.created_us),
+        )
+        for u in found
+    ]
+    display.print_table(("USER", "ROLE", "LIMITS", "ENTERS", "SINCE"), rows)
+
+
+def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None) -> None:
+    """Show a user, with what is open in that name: tokens and sessions."""
+    with open_control(store) as control:
+        found = control.accounts.user(name)
+        tokens = control.accounts.tokens(name)
+        sessions, now_us = control.accounts.sessions(name), control.clock()
+    if json:
+        display.print_json({"user": found, "tokens": tokens, "sessions": sessions})
+        return
+    out = display.console()
+    for what, told in (
+        ("user", found.name),
+        ("role", found.rights.role),
+        ("limits", rights.limits_text(found.rights) or "none"),
+        ("enters", _sign_in_method(found)),
+        ("made", f"{display.format_time(found.created_us)} by {found.by}"),
+    ):
+        out.print(f"{what:<9} {display.safe(told)}")
+    for token in tokens:
+        out.print(f"{'token':<9} {display.safe(token.name)} ({_token_state(token, now_us)})")
+    for session in sessions:
+        where = display.safe(session.address or "this host")
+        out.print(f"{'session':<9} from {where}, seen {display.format_time(session.seen_us)}")
+
+
+def change(
+    name: UserArgument,
+    role: RoleOption = None,
+    collections: CollectionsOption = None,
+    queues: QueuesOption = None,
+    shares: SharesOption = None,
+    priority: PriorityOption = None,
+    locks: LocksOption = None,
+    external: ExternalOption = None,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Give a user another role or other limits, from the next request on; what is not named stays."""
+    with open_control(store, by) as control:
+        before = control.accounts.user(name).rights
+        asked = (
+            rights.from_options(
+                before,
+                role=role,
+                collections=collections,
+                queues=queues,
+                shares=shares,
+                priority=priority,
+                locks=locks,
+                external=external,
+            )
+            or before
+        )
+        if asked == before:
+            raise UsageError("nothing would change; say what, as --role operator or --collection alpha")
+        made = control.accounts.change(name, asked, reason=reason)
+    typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
+
+
+def disable(
+    name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
+) -> None:
+    """Let nobody in by this name: sessions end, tokens open nothing."""
+    with open_control(store, by) as control:
+        control.accounts.disable(name, reason=reason)
+    typer.echo(f"user {name} is disabled")
+
+
+def enable(
+    name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
+) -> None:
+    """Let a disabled user in again."""
+    with open_control(store, by) as control:
+        control.accounts.disable(name, disabled=False, reason=reason)
+    typer.echo(f"user {name} is enabled")
+
+
+def delete(
+    name: UserArgument,
+    yes: YesOption = False,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Delete a user and revoke that one's tokens; jobs and the audit keep the name."""
+    with open_control(store, by) as control:
+        control.accounts.user(name)
+        require_yes(f"Delete user {display.safe(name)} and revoke all tokens of that name?", yes=yes)
+        control.accounts.delete(name, reason=reason)
+    typer.echo(f"user {name} is deleted")
+
+
+def password(
+    name: UserArgument,
+    no_password: NoPasswordOption = False,
+    password_stdin: StdinOption = False,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Set a user's password; all that one's sessions end."""
+    with open_control(store, by) as control:
+        control.accounts.user(name)
+        secret = _new_password(no_password=no_password, from_stdin=password_stdin)
+        control.accounts.set_password(name, secret, reason=reason)
+    typer.echo(f"user {name} has {'no password any more' if no_password else 'a new password'}")
+
+
+def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> None:
+    """Print a link with which this user sets a password, once and within a day: put it behind the server's address."""
+    with open_control(store, by) as control:
+        secret, made = control.accounts.invite(name)
+    typer.echo(f"{WELCOME}{secret}")
+    typer.echo(f"good once, until {display.format_time(made.ends_us)}", err=True)
+
+
+# --- tokens -----------------------------------------------------------------------------------
+
+
+def make(
+    name: TokenArgument,
+    user: OwnerOption = None,
+    role: RoleOption = None,
+    collections: CollectionsOption = None,
+    queues: QueuesOption = None,
+    shares: SharesOption = None,
+    priority: PriorityOption = None,
+    locks: LocksOption = None,
+    external: ExternalOption = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How long it is good, as 30d; else for ever.", show_default=False),
+    ] = None,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Make a token and print its secret, which is shown this once. Of a user's the rights are that one's, unless less
+    is said; a machine's has its own (--role), and acts in the name token:NAME."""
+    with open_control(store, by) as control:
+        before = None if user is None else control.accounts.user(user).rights
+        asked = rights.from_options(
+            before,
+            role=role,
+            collections=collections,
+            queues=queues,
+            shares=shares,
+            priority=priority,
+            locks=locks,
+            external=external,
+        )
+        expires_us = None if expires is None else control.clock() + round(durations.seconds(expires) * 1e6)
+        made = control.accounts.make_token(
+            name, owner=user, rights=asked, expires_us=expires_us, reason=reason
+        )
+    typer.echo(made.secret)
+    end = "" if expires_us is None else f", good until {display.format_time(expires_us)}"
+    typer.echo(
+        f"token {name} of {made.token.acts_as}: {_rights_text(made.token.rights)}{end}; shown this once",
+        err=True,
+    )
+
+
+def list_tokens(
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="NAME",
+            help="Only this user's.",
+            show_default=False,
+            autocompletion=completion.users,
+        ),
+    ] = None,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """List the tokens, machines' first, with those that opened something not long ago."""
+    with open_control(store) as control:
+        found = control.accounts.tokens(user)
+        now_us = control.clock()
+    if json:
+        display.print_json_lines(found)
+        return
+    rows = [
+        (
+            t.name,
+            t.owner or "(a machine)",
+            t.rights.role,
+            rights.limits_text(t.rights),
+            _token_state(t, now_us),
+            display.format_time(t.used_us) or "never",
+        )
+        for t in found
+    ]
+    display.print_table(("TOKEN", "USER", "ROLE", "LIMITS", "STATE", "LAST USED"), rows)
+
+
+def revoke(
+    name: TokenArgument,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="NAME",
+            help="The user whose it is; else it is a machine's.",
+            show_default=False,
+            autocompletion=completion.users,
+        ),
+    ] = None,
+    reason: ReasonOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Make a token void for good."""
+    with open_control(store, by) as control:
+        found = control.accounts.find_token(name, user)
+        control.accounts.revoke_token(found.id, reason=reason)
+    typer.echo(f"token {name} of {found.acts_as} is revoked")
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
+    if no_password and from_stdin:
+        raise UsageError("--no-password and --password-stdin cannot both be meant; leave one out")
+    if no_password:
+        return None
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise UsageError("there is nobody to ask for a password here; say --password-stdin or --no-password")
+    first = getpass.getpass("New password: ")
+    if getpass.getpass("The same again: ") != first:
+        raise UsageError("the two passwords differ; nothing was done, so try again")
+    return first
+
+
+def _rights_text(found: "Rights") -> str:
+    limits = rights.limits_text(found)
+    return f"{found.role}{f', {limits}' if limits else ''}"
+
+
+def _sign_in_method(found: "User") -> str:
+    if found.disabled:
+        return "disabled"
+    return "by password" if found.password_us is not None else "without a password"
+
+
+def _token_state(token: "Token", now_us: int) -> str:
+    if token.revoked_us is not None:
+        return f"revoked {display.format_time(token.revoked_us)}"
+    if token.expires_us is None:
+        return "good"
+    return f"{'good until' if token.good(now_us) else 'expired'} {display.format_time(token.expires_us)}"

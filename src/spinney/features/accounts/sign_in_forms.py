@@ -1,0 +1,106 @@
+"""What the pages have in common that people use before it is known who they are: their forms, and where they lead."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from spinney.model.errors import BadName, SpinneyError, UsageError
+from spinney.model.rights.accounts import new_secret
+from spinney.web.identity.authenticator import StoreAuthenticator
+from spinney.web.identity.cookies import Cookies
+from spinney.web.identity.sign_in import SignedIn, SignInFlow
+from spinney.web.pages.rendering import page
+from spinney.web.problems import of_error
+
+HOME = "/"
+
+
+def identity(request: Request) -> StoreAuthenticator:
+    """That of this application. Raises HTTPException where it knows people by other means."""
+    found = request.app.state.identity
+    if not isinstance(found, StoreAuthenticator):
+        raise HTTPException(404)
+    return found
+
+
+def sign_in_flow(request: Request) -> SignInFlow:
+    """The one of this application."""
+    state = request.app.state
+    if not hasattr(state, "doorway"):
+        state.sign_in_flow = SignInFlow(identity(request), state.settings, state.refusals)
+    return state.sign_in_flow  # type: ignore[no-any-return]
+
+
+async def fields(request: Request) -> Mapping[str, str]:
+    """What was written into the form."""
+    return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+
+
+async def anonymous_page(request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
+    """A page with a form of somebody who is not known yet."""
+    cookies = await identity(request).cookies()
+    number = cookies.guest(request.cookies) or new_secret()
+    answer = page(
+        request,
+        None,
+        template,
+        status=status,
+        guest={"csrf": cookies.proof("guest", number)},
+        **{"error": "", "wrong": {}, **context},
+    )
+    cookies.set_guest(answer, number)
+    return answer
+
+
+async def require_form_token(request: Request) -> None:
+    """Raise Forbidden unless such a page was sent."""
+    cookies = await identity(request).cookies()
+    number = cookies.guest(request.cookies)
+    # Without the cookie nothing can be the proof.
+    await sign_in_flow(request).require_ours(request, cookies.proof("guest", number or new_secret()))
+
+
+async def refused_page(request: Request, template: str, error: SpinneyError, **context: Any) -> Response:
+    """The form again, with what is wrong beside the field that it is about, else above all."""
+    plain = of_error(error)
+    sentence = str(error)[:1].upper() + str(error)[1:] + "."
+    wrong = {}
+    if isinstance(error, BadName):
+        wrong = {"name": sentence}
+    elif isinstance(error, UsageError):
+        wrong = {"password": sentence}
+    answer = await anonymous_page(
+        request, template, status=plain.status_code, error="" if wrong else sentence, wrong=wrong, **context
+    )
+    if "retry-after" in plain.headers:
+        answer.headers["Retry-After"] = plain.headers["retry-after"]
+    return answer
+
+
+def start_session(cookies: Cookies, who: SignedIn, path: str) -> Response:
+    """On with a session."""
+    answer = RedirectResponse(path, 303)
+    keep(cookies, answer, who)
+    return answer
+
+
+def keep(cookies: Cookies, answer: Response, who: SignedIn) -> None:
+    """Have the browser keep its session, and by what it is known when its user signs in again."""
+    cookies.set_session(answer, who.secret)
+    if who.device is not None:
+        cookies.set_device(answer, who.device)
+
+
+def local(path: str) -> str:
+    """Where to go on: a path of ours, whatever was asked for."""
+    if not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable() or "\\" in path:
+        return HOME
+    try:
+        parts = urlsplit(path)
+    except ValueError:
+        return HOME
+    return HOME if parts.scheme or parts.netloc or parts.path.startswith(("/sign-", "//")) else path

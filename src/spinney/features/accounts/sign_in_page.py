@@ -1,0 +1,107 @@
+"""Signing in, by password or by an identity provider, and signing out."""
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from spinney.features.accounts import sign_in_forms
+from spinney.model.errors import BadLogin, SpinneyError
+from spinney.web.bodies import SmallBody
+from spinney.web.identity.cookies import OIDC_COOKIE
+from spinney.web.identity.oidc import PendingAuthorization
+from spinney.web.pages.error_pages import SIGN_IN
+from spinney.web.request_context import SESSION_COOKIE, MaybeAuthenticated
+
+router = APIRouter(include_in_schema=False)
+PAGE = "sign_in.html"
+BY_PROVIDER = f"{SIGN_IN}/oidc"
+CALLBACK = f"{BY_PROVIDER}/callback"
+
+
+@router.get(SIGN_IN)
+async def show(request: Request, context: MaybeAuthenticated, next: str = sign_in_forms.HOME) -> Response:  # noqa: A002 - its name
+    """The form; who is known already goes on."""
+    if context is not None:
+        return RedirectResponse(sign_in_forms.local(next), 303)
+    anybody = await sign_in_forms.identity(request).sign_in(lambda sign_in: sign_in.store.accounts.any_user())
+    return await sign_in_forms.anonymous_page(request, PAGE, **_shown(request, next=next, nobody=not anybody))
+
+
+@router.post(SIGN_IN, dependencies=[SmallBody])
+async def sign_in(request: Request) -> Response:
+    """By password. A session that this browser had before ends."""
+    sign_in_flow = sign_in_forms.sign_in_flow(request)
+    given = await sign_in_forms.fields(request)
+    name, next_ = given.get("name", "").strip(), given.get("next", sign_in_forms.HOME)
+    try:
+        await sign_in_forms.require_form_token(request)
+        who = await sign_in_flow.sign_in(request, name, given.get("password", ""))
+    except SpinneyError as error:
+        shown = _shown(request, next=next_, name=name[:100] if name.isprintable() else "")
+        return await sign_in_forms.refused_page(request, PAGE, error, **shown)
+    cookies = await sign_in_forms.identity(request).cookies()
+    before = cookies.session(request.cookies)
+    if before is not None:
+        await sign_in_flow.sign_out(before)
+    return sign_in_forms.start_session(cookies, who, sign_in_forms.local(next_))
+
+
+@router.post("/sign-out", dependencies=[SmallBody])
+async def sign_out(request: Request, context: MaybeAuthenticated) -> Response:
+    """End this session."""
+    cookies = await sign_in_forms.identity(request).cookies()
+    secret = cookies.session(request.cookies)
+    if secret is not None:
+        await sign_in_forms.sign_in_flow(request).sign_out(secret)
+    answer = RedirectResponse(SIGN_IN, 303)
+    cookies.clear(answer, SESSION_COOKIE)
+    answer.headers["Clear-Site-Data"] = '"cache", "storage"'
+    return answer
+
+
+@router.get(BY_PROVIDER)
+async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Response:  # noqa: A002 - as above
+    """To the identity provider."""
+    url = request.app.state.settings.url
+    base = (url or f"{request.url.scheme}://{request.headers.get('host', '')}").rstrip("/")
+    try:
+        address, away = await sign_in_forms.sign_in_flow(request).begin_oidc(base + CALLBACK)
+    except SpinneyError as error:
+        return await sign_in_forms.refused_page(request, PAGE, error, **_shown(request, next=next))
+    answer = RedirectResponse(address, 303)
+    cookies = await sign_in_forms.identity(request).cookies()
+    cookies.set_short(answer, OIDC_COOKIE, {"next": sign_in_forms.local(next), **asdict(away)})
+    return answer
+
+
+@router.get(CALLBACK)
+async def complete_oidc(request: Request) -> Response:
+    """Back from there."""
+    cookies = await sign_in_forms.identity(request).cookies()
+    kept = cookies.short(request.cookies, OIDC_COOKIE) or {}
+    next_ = kept.pop("next", sign_in_forms.HOME)
+    try:
+        if not kept:
+            raise BadLogin("this sign-in was not begun in this browser, or is long over; sign in again")
+        who = await sign_in_forms.sign_in_flow(request).complete_oidc(
+            request, request.query_params, PendingAuthorization(**kept)
+        )
+    except SpinneyError as error:
+        answer = await sign_in_forms.refused_page(request, PAGE, error, **_shown(request, next=next_))
+    else:
+        answer = sign_in_forms.start_session(cookies, who, sign_in_forms.local(next_))
+    cookies.clear(answer, OIDC_COOKIE)
+    return answer
+
+
+def _shown(request: Request, *, next: str, name: str = "", nobody: bool = False) -> dict[str, Any]:  # noqa: A002
+    oidc = request.app.state.settings.oidc
+    return {
+        "name": name,
+        "next": sign_in_forms.local(next),
+        "nobody": nobody,
+        "provider": oidc and oidc.label,
+        "provider_path": BY_PROVIDER,
+    }

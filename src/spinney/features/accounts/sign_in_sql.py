@@ -1,0 +1,286 @@
+"""How people get in: sessions, what slows guessing, links that set a password, what servers sign with.
+
+**Slowing.** An attempt is counted before the password is looked at (``attempt``), so that a thousand at once are no
+way round; one that succeeds takes its count back in the transaction that opens the session. Under what it is counted,
+and how many failures are free there, its caller says (``control.login_limits``).
+
+**A session is opened only on the password that was verified**: hashing takes long and happens outside of any
+transaction, so it may have been changed meanwhile.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from spinney.features.accounts import sql as accounts
+from spinney.features.accounts.sql import SEEN_EVERY_US
+from spinney.model.access import ALL_RIGHTS
+from spinney.model.errors import BadLogin, Refused, TooManyAttempts
+from spinney.model.rights.accounts import AGENT_MAX, Identity, Link, LoginAttempt, LoginLimit, User, rights_in
+from spinney.model.rights.accounts import Session as Login
+from spinney.model.rights.operators import Actor
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.session import Session
+
+WAIT_MOST_S = 300
+DAY_US = 86_400_000_000
+TOKENS_KEPT_US = 90 * DAY_US
+"""So long tokens that open nothing any more are listed; the audit has them for ever."""
+_SESSION = "digest, user_name, created_us, seen_us, ends_us, address, agent"
+_ID_DIGITS = 16
+_FIRST_ADMIN = ""
+"""For whom a link is that makes the first admin."""
+
+
+class SqlSignIn:
+    """``spinney.store.operators.SignIn`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- slowing --------------------------------------------------------------------------
+
+    def attempt(self, limits: Sequence[LoginLimit], *, now_us: int) -> LoginAttempt:
+        with self._session.look() as tx:
+            _require_time(tx, limits, now_us)
+        with self._session.write(durable=False) as tx:
+            before_us = _require_time(tx, limits, now_us)
+            for limit in limits:
+                tx.run(
+                    "insert into login_failures (whose, failures, last_us) values (?, 1, ?) on conflict (whose) do "
+                    "update set failures = case when login_failures.last_us <= ? then 1 else "
+                    "login_failures.failures + 1 end, last_us = excluded.last_us",
+                    (limit.whose, now_us, now_us - DAY_US),
+                )
+        return LoginAttempt(limits=tuple(limits), at_us=now_us, before_us=before_us)
+
+    # --- sessions -------------------------------------------------------------------------
+
+    def open(
+        self,
+        name: str,
+        digest: str,
+        actor: Actor,
+        *,
+        proof: str | None = None,
+        attempt: LoginAttempt | None = None,
+        idle_us: int,
+        lasts_us: int,
+        address: str | None = None,
+        agent: str | None = None,
+        now_us: int,
+    ) -> Login:
+        with self._session.write() as tx:
+            found = tx.one("select disabled, password from users where name = ?", (name,))
+            if found is None or found[0] or (proof is not None and found[1] != proof):
+                raise BadLogin("the name or the password is wrong; try again, or ask an admin for a link")
+            if attempt is not None:
+                take_back(tx, attempt)
+            row = (digest, name, now_us, now_us, now_us + lasts_us, address, agent and agent[:AGENT_MAX])
+            tx.run(
+                f"insert into sessions ({_SESSION}, idle_us) values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, idle_us)
+            )
+            note(tx, now_us, actor, "login", {"user": name, "address": address}, 1)
+        return _login(row)
+
+    def known(self, digest: str, *, used: bool = True, now_us: int) -> Identity | None:
+        with self._session.look() as tx:
+            row = tx.one(
+                f"select {_SESSION}, rights from sessions join (select name, rights from users where disabled = 0) u "
+                "on u.name = user_name where digest = ? and ends_us > ? and seen_us + idle_us > ?",
+                (digest, now_us, now_us),
+            )
+        if row is None:
+            return None
+        login = _login(row[:-1])
+        if used and now_us - login.seen_us >= SEEN_EVERY_US:
+            with self._session.write(durable=False) as tx:
+                tx.run(
+                    "update sessions set seen_us = ? where digest = ? and seen_us < ?",
+                    (now_us, digest, now_us),
+                )
+        return Identity(name=login.user, rights=rights_in(row[-1]), session=login)
+
+    def take_back(self, attempt: LoginAttempt) -> None:
+        with self._session.write() as tx:
+            take_back(tx, attempt)
+
+    def close(self, digest: str, actor: Actor, *, now_us: int) -> bool:
+        with self._session.write() as tx:
+            user = tx.value("select user_name from sessions where digest = ?", (digest,))
+            if user is None:
+                return False
+            tx.run("delete from sessions where digest = ?", (digest,))
+            note(tx, now_us, actor, "logout", {"user": user}, 1)
+            return True
+
+    def sessions(self, user: str, *, now_us: int) -> Sequence[Login]:
+        with self._session.look() as tx:
+            accounts.require(tx, user)
+            found = tx.all(
+                f"select {_SESSION} from sessions where user_name = ? and ends_us > ? and seen_us + idle_us > ? "
+                "order by created_us, digest",
+                (user, now_us, now_us),
+            )
+        return [_login(row) for row in found]
+
+    def end(self, user: str, actor: Actor, *, now_us: int) -> int:
+        with self._session.write() as tx:
+            accounts.require(tx, user)
+            tx.run("delete from sessions where user_name = ?", (user,))
+            ended = tx.changed()
+            if ended:
+                note(tx, now_us, actor, "logout all", {"user": user}, ended)
+            return ended
+
+    # --- links ----------------------------------------------------------------------------
+
+    def invite(self, user: str | None, digest: str, actor: Actor, *, lasts_us: int, now_us: int) -> Link:
+        with self._session.write() as tx:
+            if user is None:
+                _require_nobody(tx)
+            elif accounts.require(tx, user).disabled:
+                raise Refused(f"{user} is disabled; 'spinney user enable {user}' lets that user in again")
+            ends_us = now_us + lasts_us
+            if user is None:
+                # A link that nobody used ends when its hour is over, however often a server starts in between.
+                ends_us = min(ends_us, _first_link_ends_us(tx, now_us) or ends_us)
+            tx.run(
+                "insert into invites (user_name, digest, ends_us, by) values (?, ?, ?, ?) on conflict (user_name) do "
+                "update set digest = excluded.digest, ends_us = excluded.ends_us, by = excluded.by",
+                (user or _FIRST_ADMIN, digest, ends_us, actor.by),
+            )
+            note(tx, now_us, actor, "user link", {"user": user}, 1)
+        return Link(user=user, ends_us=ends_us)
+
+    def link(self, digest: str, *, now_us: int) -> Link | None:
+        with self._session.look() as tx:
+            return _link(tx, digest, now_us)
+
+    def accept(self, digest: str, name: str, password: str, actor: Actor, *, now_us: int) -> User:
+        with self._session.write() as tx:
+            link = _link(tx, digest, now_us)
+            if link is None:
+                raise BadLogin(
+                    "the link is no longer good: it works once and for a limited time; ask for a new one"
+                )
+            if link.user is None:
+                made = accounts.add(tx, name, ALL_RIGHTS, password, actor, now_us)
+            else:
+                made = accounts.set_password(tx, link.user, password, actor, now_us)
+            tx.run("delete from invites where digest = ?", (digest,))
+            return made
+
+    # --- what servers share ---------------------------------------------------------------
+
+    def secret(self, name: str, *, now_us: int) -> bytes:
+        sql = "select value from server_secrets where name = ?"
+        with self._session.look() as tx:
+            found = tx.value(sql, (name,))
+        if found is None:
+            with self._session.write() as tx:
+                tx.run(
+                    "insert into server_secrets (name, value, made_us) values (?, ?, ?) on conflict (name) do nothing",
+                    (name, secrets.token_hex(32), now_us),
+                )
+                found = tx.value(sql, (name,))
+        return bytes.fromhex(found)
+
+    def expire(self, tx: Tx, now_us: int, limit: int = 500) -> None:
+        _expire(tx, now_us, limit)
+
+
+def _expire(tx: Tx, now_us: int, limit: int) -> None:
+    """Remove a bounded number of rows that have no meaning any more; the next step goes on."""
+    for table, key, over, at in (
+        ("tokens", "id", "revoked_us <= ?", now_us - TOKENS_KEPT_US),
+        ("tokens", "id", "expires_us <= ?", now_us - TOKENS_KEPT_US),
+        ("sessions", "digest", "ends_us <= ?", now_us),
+        ("login_failures", "whose", "last_us <= ?", now_us - DAY_US),
+        # The first admin's link stays: that it has expired must be known at the next start of a server.
+        ("invites", "user_name", f"user_name <> '{_FIRST_ADMIN}' and ends_us <= ?", now_us),
+    ):
+        tx.run(
+            f"delete from {table} where {key} in (select {key} from {table} where {over} limit ?)",
+            (at, limit),
+        )
+
+
+# --- within a transaction ---------------------------------------------------------------------
+
+
+def _require_time(tx: Tx, limits: Sequence[LoginLimit], now_us: int) -> tuple[int, ...]:
+    """Return when an attempt failed last under each limit (0: none has). Raises TooManyAttempts when one has to
+    wait."""
+    last, wait_s = [], 0.0
+    for limit in limits:
+        row = tx.one("select failures, last_us from login_failures where whose = ?", (limit.whose,))
+        if row is None or row[1] <= now_us - DAY_US:
+            last.append(0)
+            continue
+        failures, last_us = row
+        last.append(last_us)
+        if failures >= limit.free:
+            least_s = min(WAIT_MOST_S, 2 ** min(failures - limit.free, 20))
+            # A server whose clock is ahead makes nobody wait longer than that.
+            wait_s = max(wait_s, least_s - max(0, now_us - last_us) / 1e6)
+    if wait_s > 0:
+        raise TooManyAttempts(wait_s)
+    return tuple(last)
+
+
+def take_back(tx: Tx, attempt: LoginAttempt) -> None:
+    """It did not fail. Where others are counted, too, only this attempt is taken back, so that nobody clears what he
+    guessed at others' names by logging in as himself in between."""
+    for limit, before_us in zip(attempt.limits, attempt.before_us, strict=True):
+        tx.run(
+            "update login_failures set failures = failures - 1, last_us = case when last_us = ? then ? else last_us "
+            "end where whose = ?",
+            (attempt.at_us, before_us, limit.whose),
+        )
+        tx.run(
+            "delete from login_failures where whose = ? and (failures <= 0 or ? = 1)",
+            (limit.whose, int(limit.cleared)),
+        )
+
+
+def _require_nobody(tx: Tx) -> None:
+    if accounts.any_user(tx):
+        raise Refused(
+            "there are users already, so no link makes a first admin; ask an admin for a link of your own"
+        )
+
+
+def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
+    """Return when the first admin's link ends; None: none was made yet. Raises Refused when it has expired."""
+    ends_us: int | None = tx.value("select ends_us from invites where user_name = ?", (_FIRST_ADMIN,))
+    if ends_us is not None and ends_us <= now_us:
+        raise Refused(
+            "the link for the first admin has expired; make the first admin on a host that has the "
+            "store: 'spinney user "
+            "add NAME --role admin'"
+        )
+    return ends_us
+
+
+def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
+    found = tx.one(
+        "select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us)
+    )
+    if found is None or (found[0] == _FIRST_ADMIN and accounts.any_user(tx)):
+        return None
+    return Link(user=found[0] or None, ends_us=found[1])
+
+
+def _login(row: Sequence[Any]) -> Login:
+    digest, user, created_us, seen_us, ends_us, address, agent = row
+    return Login(
+        id=digest[:_ID_DIGITS],
+        user=user,
+        created_us=created_us,
+        seen_us=seen_us,
+        ends_us=ends_us,
+        address=address,
+        agent=agent,
+    )

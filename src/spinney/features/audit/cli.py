@@ -1,0 +1,284 @@
+"""``audit``: every operator's verb, in a chain that proves itself."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spinney.model.errors import Refused, UsageError
+from spinney.terminal import display
+from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption
+from spinney.terminal.connection import open_queries
+
+if TYPE_CHECKING:
+    from spinney.model.audits import AuditCall, AuditEntry
+    from spinney.store.contract import Store
+
+SHOWN_ITEMS = 5
+"""Of a list within an entry."""
+_PAGE = 5_000
+
+AfterOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, max=SEQ_MAX, help="From behind entry N on, not the latest.", show_default=False
+    ),
+]
+LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="How many.")]
+VerbOption = Annotated[str | None, typer.Option(help="Only this verb, such as retry.", show_default=False)]
+AuthorOption = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Only what this person did.", show_default=False)
+]
+StepsOption = Annotated[
+    bool, typer.Option("--steps", help="Each step of a call by itself, as they are chained.")
+]
+
+group = typer.Typer(
+    help="Show what operators did, the latest last, and the audit's head.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    group.callback()(audit)
+    group.command("list")(list_entries)
+    group.command("head")(show_head)
+    for command in (verify, export):
+        group.command()(command)
+    app.add_typer(group, name="audit")
+
+
+def audit(
+    context: typer.Context,
+    after: AfterOption = None,
+    limit: LimitOption = 50,
+    verb: VerbOption = None,
+    by: AuthorOption = None,
+    steps: StepsOption = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show what operators did, the latest last, and the audit's head."""
+    if context.invoked_subcommand is None:
+        list_entries(after, limit, verb, by, steps, json, store)
+        return
+    given = [
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is not None
+        and context.get_parameter_source(name).name == "COMMANDLINE"  # type: ignore[union-attr]
+    ]
+    if given:
+        option = f"--{given[0]}"
+        raise UsageError(
+            f"write {option} behind the word it belongs to: spinney audit {context.invoked_subcommand} {option} …"
+        )
+
+
+def list_entries(
+    after: AfterOption = None,
+    limit: LimitOption = 50,
+    verb: VerbOption = None,
+    by: AuthorOption = None,
+    steps: StepsOption = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show what operators did, the latest last, and the audit's head.
+
+    A verb on many jobs works in steps, each with an entry of its own; they are shown as one line.
+    """
+    with open_queries(store) as look:
+        s = look.store
+        newest, at = after is None, after or 0
+        found: list[AuditCall | tuple[AuditEntry, str]] = []
+        if steps:
+            found += s.audit.entries(after=at, limit=limit, newest=newest, verb=verb, by=by)
+        else:
+            found += s.audit.calls(after=at, limit=limit, newest=newest, verb=verb, by=by)
+        head = s.audit.head()
+    if newest:
+        found.reverse()
+    if json:
+        display.print_json_lines(_parsed(each) for each in found)
+        return
+    if found:
+        rows = [_entry_row(*each) if isinstance(each, tuple) else _call_row(each) for each in found]
+        display.print_table(("ENTRY", "WHEN", "BY", "VERB", "COUNT", "WHAT", "REASON"), rows)
+    typer.echo(f"head {head}")
+
+
+def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
+    """Show the audit's head alone, to be kept elsewhere: later 'verify HEAD' proves that all up to it is untouched."""
+    with open_queries(store) as look:
+        s = look.store
+        head = s.audit.head()
+    if json:
+        display.print_json({"entries": int(head.partition(":")[0]), "head": head})
+    else:
+        typer.echo(head)
+
+
+def verify(
+    head: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HEAD]",
+            show_default=False,
+            help="A head that was printed or exported earlier: proves also that nothing up to it was cut off "
+            "or written anew.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Prove that no entry was changed or cut out; exit code 1 when one was."""
+    with open_queries(store) as look:
+        s = look.store
+        count = s.audit.verify(head)
+        now = s.audit.head()
+    if json:
+        display.print_json({"entries": count, "up_to": head, "head": now})
+        return
+    what = "1 entry is" if count == 1 else f"{count:,} entries are"
+    typer.echo(f"{what} whole{'' if head is None else ', and up to that head the ones that they were'}")
+    typer.echo(f"head {now}")
+
+
+def export(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to; it must not be there.", show_default=False)
+    ],
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Write all entries with their links into a file, a JSON object a line."""
+    import orjson
+
+    if file.exists():
+        raise Refused(f"{file} is there already and is not overwritten; name another file")
+    with open_queries(store) as look:
+        s = look.store
+        head = s.audit.head()
+        until = int(head.partition(":")[0])
+        lines = (
+            orjson.dumps(_exported(*each), option=orjson.OPT_APPEND_NEWLINE) for each in _up_to(s, until)
+        )
+        _write_new(file, lines)
+    if json:
+        display.print_json({"entries": until, "head": head})
+        return
+    typer.echo(f"{until:,} {'entry' if until == 1 else 'entries'} written to {display.safe(str(file))}")
+    typer.echo(f"head {head}")
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+def _call_row(call: "AuditCall") -> tuple[Any, ...]:
+    entries = str(call.first) if call.steps == 1 else f"{call.first}–{call.last}"
+    return (
+        entries,
+        display.format_time(call.at_us),
+        call.by,
+        call.verb,
+        f"{call.count:,}",
+        _what(call.what),
+        call.reason,
+    )
+
+
+def _entry_row(entry: "AuditEntry", link: str) -> tuple[Any, ...]:
+    return (
+        entry.seq,
+        display.format_time(entry.at_us),
+        entry.by,
+        entry.verb,
+        f"{entry.count:,}",
+        _what(entry.what),
+        entry.reason,
+    )
+
+
+def _what(text: str) -> str:
+    """``job 17, tree``; lists are cut."""
+    value = _json(text)
+    return _in_words(value) if isinstance(value, dict) else str(text)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        said = [
+            name if each is True else f"{name} {_in_words(each)}"
+            for name, each in value.items()
+            if each is not None and each is not False
+        ]
+        return ", ".join(said)
+    if isinstance(value, list):
+        more = f" and {len(value) - SHOWN_ITEMS:,} more" if len(value) > SHOWN_ITEMS else ""
+        return " ".join(_in_words(each) for each in value[:SHOWN_ITEMS]) + more
+    return str(value)
+
+
+def _parsed(each: "AuditCall | tuple[AuditEntry, str]") -> Mapping[str, Any]:
+    """For programs: what was asked is an object, not text in text."""
+    found = _exported(*each) if isinstance(each, tuple) else _fields(each)
+    return {**found, "what": _json(found["what"])}
+
+
+def _json(text: str) -> Any:
+    import orjson
+
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text  # somebody has tampered with it: 'verify' says so
+
+
+# --- export -----------------------------------------------------------------------------------
+
+
+def _up_to(store: "Store", until: int) -> "Iterator[tuple[AuditEntry, str]]":
+    after = 0
+    while after < until:
+        found = store.audit.entries(after=after, limit=min(_PAGE, until - after))
+        if not found:
+            return
+        yield from found
+        after = found[-1][0].seq
+
+
+def _exported(entry: "AuditEntry", link: str) -> dict[str, Any]:
+    """As it is chained, so that the links can be computed anew from the file alone."""
+    return {**_fields(entry), "link": link}
+
+
+def _fields(value: "AuditCall | AuditEntry") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(value)
+
+
+def _write_new(file: Path, lines: Iterator[bytes]) -> None:
+    """Write a file that appears whole or not at all, and never in place of another."""
+    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.writelines(lines)
+            out.flush()
+            os.fsync(out.fileno())
+        try:
+            os.link(name, file)
+        except FileExistsError:
+            raise Refused(f"{file} is there already and is not overwritten; name another file") from None
+    finally:
+        Path(name).unlink()
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,155 @@
+"""The audit: who did what, when and why; and the proof that nobody changed it since."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.model.access import Role
+from spinney.model.audits import AuditCall
+from spinney.model.errors import AuditBroken, UsageError
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.web.pages.formatting import moment, plural
+from spinney.web.pages.forms import Form, sentence
+from spinney.web.pages.rendering import page, with_query
+from spinney.web.request_context import Authenticated, RequestContext
+
+router = APIRouter(include_in_schema=False)
+
+AUDIT = "/audit"
+PAGE = 50
+TEXT_MAX = 500
+_ITEMS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """A call as the list shows it."""
+
+    call: AuditCall
+    words: str
+    """What was asked, shortly."""
+    jobs: Sequence[int]
+    """Those that it names, a few."""
+    more: int = 0
+    """How many others it names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What the chain showed."""
+
+    broken: bool
+    sentence: str
+
+
+@router.get(AUDIT, summary="The audit")
+async def audit(
+    request: Request, context: Authenticated, verb: str = "", by: str = "", after: str = ""
+) -> Response:
+    """The newest first; its address filters it."""
+    return await _page(request, context, verb.strip(), by.strip(), _after(after))
+
+
+@router.post(f"{AUDIT}/prove", summary="Prove the audit")
+async def prove(request: Request, context: Authenticated, form: Form) -> Response:
+    """Computes every link anew, and up to a head that was kept elsewhere, if one is given."""
+    head = form.maybe("head")
+
+    def call(control: Control) -> Proof:
+        control.require_everywhere(Role.ADMIN, "prove the audit")
+        try:
+            proven = control.store.audit.verify(head)
+        except (AuditBroken, UsageError) as error:
+            return Proof(broken=True, sentence=sentence(error))
+        up_to = ", and up to that head the ones that they were" if head else ""
+        whole = f"{plural(proven, 'entry', 'entries')} {'is' if proven == 1 else 'are'} whole{up_to}"
+        return Proof(broken=False, sentence=whole)
+
+    return await _page(request, context, "", "", 0, proof=await context.run(call, long=True), head=head or "")
+
+
+async def _page(
+    request: Request,
+    context: RequestContext,
+    verb: str,
+    by: str,
+    after: int,
+    *,
+    proof: Proof | None = None,
+    head: str = "",
+) -> Response:
+    def read(control: Control) -> tuple[Sequence[AuditCall], str]:
+        found = control.queries.calls(
+            after=after, limit=PAGE, newest=True, verb=verb[:TEXT_MAX] or None, by=by[:TEXT_MAX] or None
+        )
+        return found, control.store.audit.head()
+
+    found, now = await context.run(read)
+    query = {"verb": verb, "by": by}
+    next_ = with_query(AUDIT, after=found[-1].first, **query) if len(found) >= PAGE else None
+    return page(
+        request,
+        context.principal,
+        "audit.html",
+        lines=[_line(call) for call in found],
+        verb=verb,
+        by=by,
+        head_now=now,
+        given_head=head,
+        proof=proof,
+        next=next_,
+        first=with_query(AUDIT, **query) if after else None,
+    )
+
+
+def _line(call: AuditCall) -> AuditRow:
+    what = _json(call.what)
+    if not isinstance(what, dict):
+        return AuditRow(call=call, words=str(what), jobs=())
+    # The reason has a column of its own, and jobs are links.
+    plain = {name: each for name, each in what.items() if name not in ("reason", "job", "jobs")}
+    jobs = _jobs(what)
+    return AuditRow(call=call, words=in_words(plain), jobs=jobs[:_ITEMS], more=len(jobs) - _ITEMS)
+
+
+def in_words(value: Any) -> str:
+    """``job 17, tree``; lists are cut, and what says nothing is left out."""
+    if isinstance(value, dict):
+        return ", ".join(
+            _named(name, each) for name, each in value.items() if in_words(each) and each is not False
+        )
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        more = f" and {len(value) - _ITEMS:,} more" if len(value) > _ITEMS else ""
+        return " ".join(in_words(each) for each in value[:_ITEMS]) + more
+    return str(value)
+
+
+def _named(name: str, value: Any) -> str:
+    if name.endswith("_us") and type(value) is int:
+        return f"{name.removesuffix('_us')} {moment(value)}"
+    return name if value is True else f"{name} {in_words(value)}"
+
+
+def _jobs(what: Any) -> Sequence[int]:
+    named = what if isinstance(what, Mapping) else {}
+    many = named.get("jobs")
+    found = [named.get("job"), *(many if isinstance(many, list) else ())]
+    return [each for each in found if type(each) is int and 0 < each <= JOB_ID_MAX]
+
+
+def _json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text  # somebody has tampered with it: the proof says so
+
+
+def _after(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0

@@ -1,0 +1,158 @@
+"""``--and-after``: with what failed, everything of its tree that finished after its first failure.
+
+Tree by tree, and under a hold on the tree while there is something to run again in it: its jobs are opened
+in several steps, and none of them may start before those that it builds upon are open, too. What finished
+after the failure is opened first, so that the failure, by which its time is known, is there until the last
+step: whoever is cut off anywhere in between asks again, and the rest is done. The hold says so meanwhile.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from spinney.features.bulk.step_run import PAGE, STEP, StepRun, pages
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import ALLOWED_STATES, Actor, BulkStep, Order, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.states import State
+from spinney.service.order_scope import OrderScope
+
+if TYPE_CHECKING:
+    from spinney.store.contract import Store
+
+_LASTING_FIELDS = (
+    "states",
+    "type",
+    "queue",
+    "stage",
+    "collection",
+    "submitter",
+    "node",
+    "message",
+    "fingerprint",
+)
+"""What a filter says that is the same when it is asked for again."""
+
+
+class AndAfterRun:
+    """One run over the trees of some jobs."""
+
+    def __init__(
+        self,
+        order_scope: OrderScope,
+        actor: Actor,
+        clock: Callable[[], int],
+        at_once: int = STEP,
+        *,
+        trial: bool = False,
+    ) -> None:
+        """``trial``: it is taken back in the end, so that no tree need be held meanwhile."""
+        self._trial = trial
+        self._store, self._order, self._order_scope = (
+            order_scope.service.store,
+            order_scope.order,
+            order_scope,
+        )
+        self._actor, self._clock, self._at_once = actor, clock, at_once
+
+    def steps(self, which: Filter | None, ids: Sequence[int], last: int) -> Iterator[BulkStep]:
+        """The jobs that fit (or these), and what finished after the first failure in the tree of each."""
+        reason = _reason(self._order.verb, which, ids)
+        ids, refused = self._order_scope.sift(ids)
+        if refused:
+            yield BulkStep(touched=(), refused=refused)
+        left = self._left_held(reason)
+        done: set[int] = set()
+        for root_id in chain(left, roots(self._store, self._order.verb, which, ids, last)):
+            if root_id in done:
+                continue
+            done.add(root_id)
+            if not self._order_scope.whole_tree(root_id):
+                yield BulkStep(touched=(), refused=self._beyond(root_id, which, ids))
+                continue
+            hold_id = left.get(root_id)
+            if (found := finished_after(self._store, root_id)) is not None:
+                if hold_id is None and not self._trial:
+                    hold_id = self._lay(root_id, reason)
+                again = replace(self._order, verb=Verb.RERUN, stage=None)
+                yield from self._step_run(again).to_all(found, last)
+            yield from self._asked_for(root_id, which, ids, last, resumed=root_id in left)
+            if hold_id is not None and not self._trial:
+                self._store.holds.lift(hold_id, self._actor, now_us=self._clock())
+                while self._store.holds.sweep(now_us=self._clock()):
+                    pass
+        if which is None:
+            there = set(self._store.bulk.find(Filter(ids=tuple(ids)), limit=len(ids)))
+            yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in there])
+
+    def _beyond(self, root_id: int, which: Filter | None, ids: Sequence[int]) -> dict[int, str]:
+        """Those asked for in a tree that is not reached as a whole; of very many the first."""
+        asked = replace(Filter(ids=tuple(ids)) if which is None else which, root_id=root_id)
+        return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(asked, limit=PAGE)}
+
+    def _left_held(self, reason: str) -> dict[int, int]:
+        """Trees in which an earlier call was cut off, with their holds; all that was asked for may be open there."""
+        return {
+            int(hold.name): hold.id
+            for hold in (*self._store.holds.all(), *self._store.holds.lifted())
+            if (hold.scope, hold.reason, hold.by) == (Scope.TREE, reason, self._actor.by)
+        }
+
+    def _lay(self, root_id: int, reason: str) -> int:
+        return self._store.holds.lay(Scope.TREE, str(root_id), reason, self._actor, now_us=self._clock()).id
+
+    def _asked_for(
+        self, root_id: int, which: Filter | None, ids: Sequence[int], last: int, *, resumed: bool
+    ) -> Iterator[BulkStep]:
+        step_run = self._step_run(self._order)
+        if which is not None:
+            yield from step_run.to_all(replace(which, root_id=root_id), last)
+        elif resumed:
+            states = tuple(sorted(ALLOWED_STATES[self._order.verb]))
+            yield from step_run.to_all(Filter(root_id=root_id, ids=tuple(ids), states=states), last)
+        else:
+            here = set(self._store.bulk.find(Filter(root_id=root_id, ids=tuple(ids)), limit=len(ids)))
+            yield from step_run.to([job_id for job_id in ids if job_id in here])
+
+    def _step_run(self, order: Order) -> StepRun:
+        return StepRun(self._store, order, self._actor, self._clock, lambda: STEP, self._at_once)
+
+
+def finished_after(store: "Store", root_id: int) -> Filter | None:
+    """What completed in a tree after its first failure; None: nothing did."""
+    at_us = store.bulk.first_failure_us(root_id)
+    if at_us is None:
+        return None
+    found = Filter(root_id=root_id, states=(State.COMPLETED,), settled_after_us=at_us, superseded=False)
+    return found if store.bulk.count(found, most=1) else None
+
+
+def roots(store: "Store", verb: Verb, which: Filter | None, ids: Sequence[int], last: int) -> Iterator[int]:
+    """The tops of the trees of these jobs, each once."""
+    seen: set[int] = set()
+    found = pages(store, verb, which, last) if which is not None else _cut(ids)
+    for page in found:
+        for job in store.jobs(Filter(ids=tuple(page)), limit=len(page)):
+            if job.root_id not in seen:
+                seen.add(job.root_id)
+                yield job.root_id
+
+
+def _cut(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), PAGE):
+        yield ids[start : start + PAGE]
+
+
+def _reason(verb: Verb, which: Filter | None, ids: Sequence[int]) -> str:
+    """Why the tree is held: the same for the same call, made again."""
+    if which is None:
+        of = f"job {ids[0]}" + (f" and {len(ids) - 1} others" if len(ids) > 1 else "")
+    else:
+        said = {
+            name: value
+            for name, value in asdict(which).items()
+            if name in _LASTING_FIELDS and value is not None
+        }
+        of = ", ".join(f"{name} {' or '.join(v) if isinstance(v, tuple) else v}" for name, v in said.items())
+    return f"{verb} --and-after of {of} is not through with it; if it was cut off, ask for it again"

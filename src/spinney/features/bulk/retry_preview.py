@@ -1,0 +1,143 @@
+"""What a retry or rerun would run, worked out without doing it: the rules of ``job_operations``, read only.
+
+That both agree is held by a test that compares a preview with what then ran (``tests/contract/test_bulk.py``).
+"""
+
+from collections.abc import Callable, Collection, Sequence
+
+from spinney.model.attempts.progress import again_stages, next_stage, stages_from
+from spinney.model.errors import NoSuchJob
+from spinney.model.lineage import ancestors
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.rights.operators import Order, Verb
+from spinney.model.states import SETTLED, State
+from spinney.model.types import TypeSpec
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions.job_operations import REOPENABLE
+
+FailedChildren = Callable[[int], Sequence[int]]
+"""The children that are retried in a job's place."""
+
+
+class Preview:
+    """One look: made for a snapshot, asked for some jobs."""
+
+    def __init__(self, tx: Tx, registry: Registry, order: Order, failed_children: FailedChildren) -> None:
+        self.tx, self.registry, self.order, self.failed_children = tx, registry, order, failed_children
+        self.found: dict[int, tuple[str, Sequence[str]]] = {}
+
+    def look(self, job_ids: Sequence[int]) -> None:
+        """Add what each of these would run, and whoever goes on with it. In the order of the verb: one that goes
+        on with another by then needs nothing of its own."""
+        for job_id in job_ids:
+            todo = [job_id]
+            while todo:
+                todo += self._look_at(todo.pop())
+
+    def _look_at(self, job_id: int) -> Sequence[int]:
+        """Those that are asked in its place, if it is not what would be opened."""
+        row = None if job_id in self.found else self._row(job_id)
+        if row is None:
+            return ()
+        if (
+            self.order.verb is Verb.RETRY
+            and self.order.stage is None
+            and (below := self.failed_children(row.id))
+        ):
+            return below
+        if row.state in (REOPENABLE if self.order.verb is Verb.RETRY else SETTLED - {State.DELETED}):
+            self._open(row)
+        return ()
+
+    def _row(self, job_id: int) -> Row | None:
+        try:
+            return None if rows.hidden(self.tx, job_id) else rows.find(self.tx, job_id)
+        except NoSuchJob:
+            return None
+
+    def _open(self, row: Row) -> None:
+        spec = self.registry.types.get(row.type)
+        if spec is None or self._state_above(row) is State.CANCELLED:
+            return
+        stages = self._stages(row, spec)
+        if stages is not None:
+            self.found[row.id] = (row.type, stages)
+            self._others_go_on(row)
+
+    def _stages(self, row: Row, spec: TypeSpec) -> list[str] | None:
+        """What it would run; None: it would be refused."""
+        if self.order.verb is Verb.RERUN:
+            behind = stages_from(spec, self.order.stage or spec.stages[0].name)
+            return self._left(row, spec, behind, finished=False) if behind else None
+        if self.order.stage is None:
+            return self._left(row, spec, ()) or self._left(row, spec, again_stages(spec))
+        behind = stages_from(spec, self.order.stage)
+        due = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+        if not behind or (due is not None and due not in behind):
+            return None
+        return self._left(row, spec, behind, finished=False)
+
+    def _left(
+        self, row: Row, spec: TypeSpec, superseded: Collection[str], *, finished: bool = True
+    ) -> list[str]:
+        """The stages that have not passed, where those count as not passed, and of a ``finish`` all but its own
+        stage, too, unless ``finished``."""
+        passed = set()
+        for stage, outcome, told in self.tx.all(
+            "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
+            (row.id,),
+        ):
+            if outcome == Outcome.FINISH and told is None and finished:
+                return []
+            if outcome in PASSED and stage not in superseded:
+                passed.add(stage)
+        return [s.name for s in spec.stages if s.name not in passed]
+
+    # --- those above, and those that need it ----------------------------------------------------
+
+    def _state_above(self, row: Row) -> State | None:
+        """Of the ancestor at which regrowing ends; None: it reaches the root, or nobody counts on it."""
+        child = row
+        for job_id in reversed(ancestors(row.lineage)):
+            if self._superseded(child):
+                return None
+            child = rows.find(self.tx, job_id)
+            if not self._regrows(child):
+                return child.state
+        return None
+
+    def _others_go_on(self, row: Row) -> None:
+        todo = [row]
+        while todo:
+            child = todo.pop()
+            for job_id in self._waiting_for(child):
+                other = rows.find(self.tx, job_id)
+                spec = self.registry.types.get(other.type)
+                if job_id not in self.found and spec is not None and self._regrows(other):
+                    self.found[job_id] = (other.type, self._left(other, spec, again_stages(spec)))
+                    todo.append(other)
+
+    def _waiting_for(self, row: Row) -> list[int]:
+        needers = [
+            job_id
+            for (job_id,) in self.tx.all("select job_id from needs where need_id = ?", (row.id,))
+            if self._because(needer := rows.find(self.tx, job_id)) == "needs"
+            and self._state_above(needer) is not State.CANCELLED
+        ]
+        return needers if row.parent_id is None or self._superseded(row) else [row.parent_id, *needers]
+
+    def _regrows(self, row: Row) -> bool:
+        """Whether it waits again when something below it, or that it needs, is opened."""
+        return row.state is State.COMPLETED or (row.state is State.FAILED and self._because(row) is not None)
+
+    def _because(self, row: Row) -> str | None:
+        if row.state is not State.FAILED:
+            return None
+        found: str | None = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (row.id,))
+        return found
+
+    def _superseded(self, row: Row) -> bool:
+        return bool(self.tx.value("select superseded from jobs where id = ?", (row.id,)))

@@ -1,0 +1,258 @@
+"""One verb, many jobs: planned, asked about, done in bounded steps.
+
+A run takes the jobs that fit when it comes to them, up to the last that was there when it was planned, so
+that it never chases those made meanwhile. It may be cut off between any two steps: what was done is done
+and in the audit, and asked for again it goes on with what still fits.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from spinney.features.bulk.and_after import AndAfterRun, finished_after, roots
+from spinney.features.bulk.step_run import STEP, StepRun, pages
+from spinney.folders.removal import remove_folders
+from spinney.model.bulk_runs import Plan, Report, StageCount
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import ALLOWED_STATES, DEFAULT_STATES, BulkStep, Order, Verb
+from spinney.model.settings.holds import require_meant
+from spinney.model.states import State
+from spinney.model.types import PRIORITIES
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.service.canary import Canary, CanaryRun
+from spinney.service.filter_checks import require_known, require_possible, require_queue
+from spinney.service.order_scope import OrderScope
+from spinney.service.service import Service
+
+COUNTED = 100_000
+"""A plan counts no further."""
+_KEPT = (State.HELD, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
+"""Where jobs stand that a hold lies on: one that is laid on a pending job makes it held at once."""
+
+
+OnStep = Callable[[Report, BulkStep], None]
+OnCanaryCheck = Callable[[Report, CanaryRun], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bulk(Service):
+    """Bulk verbs in somebody's name."""
+
+    sleep: Callable[[float], None] = time.sleep
+
+    # --- planning -------------------------------------------------------------------------
+
+    def plan(
+        self, order: Order, which: Filter | None = None, ids: Sequence[int] = (), *, exact: bool = False
+    ) -> Plan:
+        """See what would be done. ``ids`` without a filter: to these, whether they allow it or not; with one:
+        to those of them that fit.
+
+        ``exact``: not how many fit, but to how many it would be done, without those that it would refuse or change
+        nothing of. It is done and taken back for that, which takes as long as doing it; of more than 50 jobs that take
+        longer than some hundredths of a second, each part is tried as if those before it had not been done.
+
+        Raises UsageError (and its kin) for what cannot be meant, with the nearest that can; Forbidden.
+        """
+        order_scope = self._order_scope(order)
+        order_scope.require()
+        self._check(order)
+        last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
+        if which is None:
+            fits = order_scope.bounded(
+                Filter(ids=tuple(ids), states=tuple(sorted(ALLOWED_STATES[order.verb])))
+            )
+        else:
+            fits = which = order_scope.bounded(
+                self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which)
+            )
+        jobs = self.store.bulk.count(fits, most=COUNTED + 1)
+        if which is not None and not jobs:
+            require_known(self.store, which, labels=True, within=self.rights.within)
+        plan = Plan(order=order, which=which, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
+        if exact:
+            jobs = self._tried(plan)
+        else:
+            jobs += sum(self.store.bulk.count(found, most=COUNTED) for found in self._after(plan))
+        return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
+
+    def _tried(self, plan: Plan) -> int:
+        """To how many jobs it would be done; no further than one more than are counted."""
+        touched: set[int] = set()
+        together = 0
+        with self.store.bulk.trial() as let_others:
+            for step in self._steps(plan, lambda: STEP, STEP, trial=True):
+                touched.update(step.touched)
+                if len(touched) > COUNTED:
+                    return COUNTED + 1
+                together += max(1, len(step.touched))
+                if together >= STEP:  # fewer than a transaction of the verb has are always tried together
+                    let_others()
+                    together = 0
+        return len(touched)
+
+    def stages(self, plan: Plan) -> Sequence[StageCount]:
+        """For retry and rerun: what would run again, and in how many jobs, of those counted."""
+        plan = self._within_scope(plan)
+        if plan.order.verb not in (Verb.RETRY, Verb.RERUN):
+            return ()
+        again = replace(plan.order, verb=Verb.RERUN, stage=None)
+        todo = [(plan.order, page) for page in self._pages(plan)]
+        for later in self._after(plan):
+            todo += [(again, page) for page in pages(self.store, again.verb, later, plan.last)]
+        counted: Counter[tuple[str, str]] = Counter()
+        seen: set[int] = set()
+        for order, page in todo:
+            new = [job_id for job_id in page if job_id not in seen]
+            found = self.store.bulk.preview(order, new)
+            in_sight = self._in_sight(found)
+            for job_id, (type_, stages) in found.items():
+                if job_id not in seen and job_id in in_sight:
+                    seen.add(job_id)
+                    counted.update((type_, stage) for stage in stages)
+        return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
+
+    def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
+        """Of those counted."""
+        if plan.which is None:
+            yield self._order_scope(plan.order).sift(plan.ids)[0]
+            return
+        left = COUNTED
+        for page in pages(self.store, plan.order.verb, plan.which, plan.last):
+            yield page[:left]
+            left -= len(page)
+            if left <= 0:
+                return
+
+    def _after(self, plan: Plan) -> Iterator[Filter]:
+        """What finished after the first failure, if it is asked for: a filter a tree."""
+        if not plan.order.and_after:
+            return
+        order_scope = self._order_scope(plan.order)
+        ids, _ = order_scope.sift(plan.ids)
+        for root_id in roots(self.store, plan.order.verb, plan.which, ids, plan.last):
+            if order_scope.whole_tree(root_id) and (found := finished_after(self.store, root_id)) is not None:
+                yield found
+
+    def _order_scope(self, order: Order) -> OrderScope:
+        return OrderScope(service=self, order=order)
+
+    def _within_scope(self, plan: Plan) -> Plan:
+        """The plan, whoever made it, as who asks may run it. Raises Forbidden."""
+        order_scope = self._order_scope(plan.order)
+        order_scope.require()
+        return plan if plan.which is None else replace(plan, which=order_scope.bounded(plan.which))
+
+    def _in_sight(self, job_ids: Collection[int]) -> Collection[int]:
+        if self.rights.everywhere:
+            return job_ids
+        return set(
+            self.store.bulk.find(Filter(ids=tuple(job_ids), within=self.rights.within), limit=len(job_ids))
+        )
+
+    def _check(self, order: Order) -> None:
+        if order.verb is Verb.HOLD:
+            require_meant(order.reason, order.until_us, self.clock())
+        if order.verb is Verb.MOVE and order.queue is None:
+            raise UsageError("name the queue to move to")
+        if order.verb is Verb.PRIORITY and order.priority is None:
+            raise UsageError("name the priority to give, 0 (first) to 99 (last)")
+        if order.priority is not None and order.priority not in PRIORITIES:
+            raise UsageError(f"priority {order.priority} is out of range; use 0 (first) to 99 (last)")
+        if order.queue is not None:
+            require_queue(self.store, order.queue, within=self.rights.within)
+        if order.stage is not None:
+            known = {stage.name for spec in self.store.types().values() for stage in spec.stages}
+            if order.stage not in known:
+                hint = did_you_mean(order.stage, known) or f"; use one of: {listed(known)}"
+                raise UsageError(f"no job type has a stage {order.stage!r}{hint}")
+
+    @staticmethod
+    def _meant(verb: Verb, which: Filter) -> Filter:
+        """The filter with what the verb adds to it."""
+        if which.states is None and verb is Verb.RELEASE:
+            which = replace(which, states=_KEPT, kept=True)
+        if which.states is None:
+            which = replace(which, states=DEFAULT_STATES[verb])
+        require_possible(verb, which.states or ())
+        if verb in (Verb.RETRY, Verb.RERUN):
+            which = replace(which, superseded=False)
+        if verb is Verb.DELETE and which.root_id is None and which.parent_id is None:
+            # What an open batch bore belongs to its report: it is deleted with the tree, or where that is named.
+            which = replace(which, tree_at_rest=True)
+        return which
+
+    # --- doing ----------------------------------------------------------------------------
+
+    def run(
+        self,
+        plan: Plan,
+        *,
+        remove: Callable[[int], None] | None = None,
+        canary: Canary | None = None,
+        at_once: int = STEP,
+        on_step: OnStep = lambda report, step: None,
+        on_canary_check: OnCanaryCheck = lambda report, trial: None,
+    ) -> Report:
+        """Do it; the report says to how many.
+
+        ``remove`` removes the folder of a deleted job; ``at_once``: so many jobs a step, where somebody wants
+        to be told what each brought about. What is out of reach is refused. Raises UsageError for a canary that
+        cannot be meant, Forbidden, and what ``go_on`` raises.
+        """
+        plan = self._within_scope(plan)
+        if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
+            raise UsageError(
+                "a canary is for retry and rerun, and not together with what finished after a failure"
+            )
+        report = Report()
+        trial = None if canary is None else CanaryRun(canary, self.store, self.sleep, self.clock)
+
+        def look(seen: CanaryRun) -> None:
+            self.go_on()
+            on_canary_check(report, seen)
+
+        def size() -> int:
+            """How many the next step may take; where a canary sings no more, none."""
+            if trial is None:
+                return STEP
+            if trial.room() == 0 and (stopped := trial.watch(look)):
+                raise _Enough(stopped)
+            return trial.room()
+
+        try:
+            for step in self._steps(plan, size, at_once):
+                report.add(step)
+                if trial is not None:
+                    trial.add(step.touched)
+                if step.touched:
+                    self.wake_nodes()
+                if plan.order.verb is Verb.DELETE and remove is not None:
+                    remove_folders(self.store, step.touched, remove)
+                on_step(report, step)
+                self.go_on()
+        except _Enough as stop:
+            report.stopped = str(stop)
+        if plan.order.tree:
+            # Of wide trees a step leaves the rest to housekeeping, of which this does its part at once.
+            while self.store.sweep(now_us=self.clock()).more:
+                self.go_on()
+        return report
+
+    def _steps(
+        self, plan: Plan, size: Callable[[], int], at_once: int, *, trial: bool = False
+    ) -> Iterator[BulkStep]:
+        actor, order_scope = self.actor(plan.order.reason), self._order_scope(plan.order)
+        if plan.order.and_after:
+            return AndAfterRun(order_scope, actor, self.clock, at_once, trial=trial).steps(
+                plan.which, plan.ids, plan.last
+            )
+        limited = None if order_scope.unlimited else order_scope
+        step_run = StepRun(self.store, plan.order, actor, self.clock, size, at_once, limited)
+        return step_run.to(plan.ids) if plan.which is None else step_run.to_all(plan.which, plan.last)
+
+
+class _Enough(Exception):
+    """A canary has ended the run."""

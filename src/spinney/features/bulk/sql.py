@@ -1,0 +1,343 @@
+"""Bulk verbs: one verb done to many jobs, a bounded transaction a step.
+
+Each job is done under a savepoint of its own: one that cannot is refused with its sentence and leaves
+nothing behind, the others go through. Which job comes before which, and when to stop, is the caller's
+(``spinney.features.bulk.service``); here nothing is remembered between two steps.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from spinney.features.bulk.retry_preview import Preview
+from spinney.model.access import AccessScope
+from spinney.model.errors import Refused, SpinneyError
+from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.lineage import ancestors
+from spinney.model.rights.operators import Actor, BulkStep, Order, Verb
+from spinney.model.states import State
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.read import access_paths, filter_queries
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.session import Session
+from spinney.store.sql.transitions import hold_rows
+from spinney.store.sql.transitions.cascades import BAD
+from spinney.store.sql.transitions.job_operations import Operation
+
+BELOW = 100
+"""Jobs below those asked for that one step deletes or cancels with them."""
+TRIED_S = 0.03
+"""So long a trial keeps others from writing before it is taken back, and goes on in another transaction."""
+TRIED = 500
+"""Jobs below one that a trial deletes with it; where there are more, they are counted."""
+_NAMED_BY = 1_000
+"""Jobs whose names somebody is told whose sight is limited."""
+ENOUGH_S = 0.02
+"""A step that has taken so long takes no further job: it ends well within 50 ms."""
+
+
+class SqlBulk:
+    """``spinney.store.operators.Bulk`` on SQL."""
+
+    def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._session, self._clock = session, clock
+
+    def find(
+        self,
+        which: Filter,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+    ) -> list[int]:
+        with self._session.look() as tx:
+            return filter_queries.ids(tx.all, which, after=after, until=until, limit=limit, newest=newest)
+
+    def count(self, which: Filter, *, most: int) -> int:
+        with self._session.look() as tx:
+            return filter_queries.count(tx.all, which, most=most)
+
+    def apply(
+        self, order: Order, job_ids: Sequence[int], actor: Actor, *, which: Filter | None = None, now_us: int
+    ) -> BulkStep:
+        with self._session.write() as tx:
+            working = _Working(
+                tx,
+                self._session.registry,
+                order,
+                actor,
+                which,
+                now_us,
+                self._clock,
+                trial=self._session.trying,
+            )
+            step = working.run(job_ids)
+            if step.touched or working.moved:
+                what = _said(order, "verb", "reason") | {"jobs": step.touched}
+                if which is not None:
+                    what["which"] = _said(which, "ids")
+                note(tx, now_us, actor, order.verb, what, len(step.touched))
+        return step
+
+    @contextmanager
+    def trial(self) -> Iterator[Callable[[], None]]:
+        begun = self._clock()
+        with ExitStack() as trying:
+            trying.enter_context(self._session.trial())
+
+            def let_others() -> None:
+                nonlocal begun
+                if self._clock() - begun > TRIED_S:
+                    trying.close()
+                    trying.enter_context(self._session.trial())
+                    begun = self._clock()
+
+            yield let_others
+
+    def failed_children(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
+        with self._session.look() as tx:
+            return Operation(tx, self._session.registry, 0, "").failed_children(
+                job_id, after=after, limit=limit
+            )
+
+    def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
+        found: list[int] = []
+        with self._session.look() as tx:
+            while len(found) < limit:
+                # One entry of the index each, however many children a tree has.
+                last = tx.value(
+                    "select max(root_id) from jobs where parent_id is not null and root_id < ?",
+                    (before or JOB_ID_MAX + 1,),
+                )
+                if last is None:
+                    break
+                before = last
+                found.append(last)
+        return found
+
+    def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
+        with self._session.look() as tx:
+            registry = self._session.registry
+            operation = Operation(tx, registry, 0, "")
+            preview = Preview(
+                tx, registry, order, lambda job_id: operation.failed_children(job_id, limit=JOB_ID_MAX)
+            )
+            preview.look(job_ids)
+            return preview.found
+
+    def first_failure_us(self, root_id: int) -> int | None:
+        with self._session.look() as tx:
+            found: int | None = tx.value(
+                "select min(settled_us) from jobs where state = 'failed' and superseded is null and "
+                "(id = ? or (parent_id is not null and root_id = ?))",
+                (root_id, root_id),
+            )
+            return found
+
+    def names(self, kind: str, *, within: AccessScope | None = None) -> Collection[str]:
+        with self._session.look() as tx:
+            if kind == "queue":
+                queues = None if within is None else within.queues
+                return {q for q in self._session.registry.queue_names() if queues is None or q in queues}
+            if kind == "node":
+                return {name for (name,) in tx.all("select distinct name from nodes")}
+            if kind not in ("collection", "submitter"):
+                raise ValueError(kind)
+            if within is not None and not within.everywhere:
+                newest = filter_queries.ids(tx.all, Filter(within=within), limit=_NAMED_BY, newest=True)
+                listed = orjson.dumps(newest).decode()
+                sql = f"select distinct {kind} from jobs where id in (select j.value from json_each(?) j)"
+                return {name for (name,) in tx.all(sql, (listed,)) if name is not None}
+            return set(access_paths.distinct(tx.all, kind, f"{kind} is not null", []))
+
+
+def _said(of: Order | Filter, *but: str) -> dict[str, Any]:
+    """The particulars that somebody gave."""
+    return {k: v for k, v in asdict(of).items() if v is not None and v is not False and k not in but}
+
+
+class _Working:
+    """One step: made for a transaction, run once."""
+
+    def __init__(
+        self,
+        tx: Tx,
+        registry: Registry,
+        order: Order,
+        actor: Actor,
+        which: Filter | None,
+        now_us: int,
+        clock: Callable[[], float],
+        *,
+        trial: bool = False,
+    ) -> None:
+        """``trial``: it is taken back in the end, so that nothing is left to a later step."""
+        self.trial = trial
+        self.tx, self.registry, self.order, self.actor = tx, registry, order, actor
+        self.which, self.now_us, self.clock = which, now_us, clock
+        self.moved = False
+        """Something was changed on a job that ``touched`` does not hold."""
+        self._room = BELOW
+        self._touched: dict[int, None] = {}
+        self._reopened: dict[int, None] = {}
+        self._refused: dict[int, str] = {}
+        self._passed_over: list[int] = []
+        self._instead: list[int] = []
+        self._unfinished: list[int] = []
+
+    def run(self, job_ids: Sequence[int]) -> BulkStep:
+        begun = self.clock()
+        fits = set(job_ids) if self.which is None else filter_queries.still(self.tx.all, self.which, job_ids)
+        done = 0
+        for job_id in job_ids:
+            if done and (self._room <= 0 or self.clock() - begun > ENOUGH_S):
+                break
+            done += 1
+            if job_id in self._touched or job_id in self._reopened:
+                continue
+            if job_id not in fits or self._needless(job_id):
+                self._passed_over.append(job_id)
+            else:
+                self._try(job_id)
+        return BulkStep(
+            touched=list(self._touched),
+            reopened=[j for j in self._reopened if j not in self._touched],
+            refused=self._refused,
+            skipped=self._passed_over,
+            instead=self._instead,
+            unfinished=[*self._unfinished, *job_ids[done:]],
+        )
+
+    def _try(self, job_id: int) -> None:
+        """All of it or nothing. What a savepoint takes back must not be believed any more."""
+        operation = Operation(self.tx, self.registry, self.now_us, self.actor.by)
+        try:
+            with self.tx.savepoint():
+                _VERBS[self.order.verb](self, operation, job_id)
+                operation.cascade.drain()
+        except SpinneyError as refusal:
+            self.registry.refresh(self.tx)
+            self._refused[job_id] = str(refusal)
+            return
+        if not operation.ids and job_id not in self._instead and job_id not in self._unfinished:
+            self._passed_over.append(job_id)  # it stood as it was asked to already
+        self._touched.update(dict.fromkeys(operation.ids))
+        self._reopened.update(dict.fromkeys(operation.reopened))
+
+    def _needless(self, job_id: int) -> bool:
+        """Of what a filter found: what the verb would change nothing for, or harm."""
+        if self.which is None:
+            return False
+        if self.order.verb in (Verb.RETRY, Verb.RERUN):
+            return self._counts_no_more(job_id)
+        if self.order.verb is Verb.CANCEL:
+            request = self.tx.one("select tree from cancel_requests where job_id = ?", (job_id,))
+            return request is not None and (bool(request[0]) or not self.order.tree)
+        if self.order.verb is Verb.HOLD:
+            laid = (str(job_id), self.actor.by, self.order.reason or "", self.order.until_us or 0)
+            sql = "select 1 from holds where scope = 'job' and name = ? and by = ? and reason = ?"
+            return self.tx.value(f"{sql} and coalesce(until_us, 0) = ?", laid) is not None
+        return False
+
+    def _counts_no_more(self, job_id: int) -> bool:
+        """A stage above it has run again (it or one above it is superseded): nobody waits for it."""
+        line = orjson.dumps([*ancestors(rows.find(self.tx, job_id).lineage), job_id]).decode()
+        sql = "select 1 from jobs where id in (select j.value from json_each(?) j) and superseded is not null"
+        return self.tx.value(sql, (line,)) is not None
+
+    # --- the verbs ------------------------------------------------------------------------------
+
+    def _retry(self, operation: Operation, job_id: int) -> None:
+        if self.order.stage is None and operation.failed_children(job_id, limit=1):
+            if self.order.queue is not None:
+                operation.into(job_id, self.order.queue)
+                self.moved = True
+            self._instead.append(job_id)
+            return
+        self._into_queue(operation, job_id)
+        operation.retry(job_id, self.order.stage)
+        self._require_open(operation, job_id)
+
+    def _rerun(self, operation: Operation, job_id: int) -> None:
+        self._into_queue(operation, job_id)
+        operation.rerun(job_id, self.order.stage)
+        self._require_open(operation, job_id)
+
+    def _into_queue(self, operation: Operation, job_id: int) -> None:
+        if self.order.queue is not None and operation.find(job_id).state is not State.DELETED:
+            operation.into(job_id, self.order.queue)
+
+    def _require_open(self, operation: Operation, job_id: int) -> None:
+        """What another job keeps from going on has failed again within the same step."""
+        operation.cascade.drain()
+        if rows.find(self.tx, job_id).state in BAD:
+            reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
+            raise Refused(f"job {job_id} would fail again at once, since {reason}; retry that one first")
+
+    def _cancel(self, operation: Operation, job_id: int) -> None:
+        top = operation.cancel(
+            job_id, tree=self.order.tree, reason=self.order.reason, patient=self.which is not None
+        )
+        if self.order.tree and operation.cancel_below(top, "", self._room) is None:
+            operation.cancel_top(top.id)
+            if not operation.left_open:
+                operation.forget_cancel_request(top.id)
+        # Else housekeeping goes on with it; the wish says so to whoever comes by.
+        self._room -= len(operation.ids)
+        operation.ids[:] = dict.fromkeys([*operation.ids, top.id])
+
+    def _hold(self, operation: Operation, job_id: int) -> None:
+        row = operation.find(job_id)
+        hold_rows.hold_one(
+            self.tx, self.registry, row, self.order.reason or "", self.actor, self.order.until_us, self.now_us
+        )
+        operation.ids.append(job_id)
+
+    def _release(self, operation: Operation, job_id: int) -> None:
+        operation.release(job_id)
+
+    def _delete(self, operation: Operation, job_id: int) -> None:
+        top = operation.require_deletable(job_id)
+        if self.trial:
+            self._delete_whole(operation, top)
+        elif operation.delete_step(top, max(1, self._room)):
+            self._room -= len(operation.ids)
+        else:
+            self._unfinished.append(job_id)
+            self._room = 0
+
+    def _delete_whole(self, operation: Operation, top: Row) -> None:
+        """All of a tree, which is taken back; one that would take long is counted."""
+        if len(operation.left_below(top, TRIED + 1)) > TRIED:
+            operation.ids += [*operation.left_below(top), top.id]
+            return
+        while not operation.delete_step(top, TRIED + 1):
+            pass
+
+    def _move(self, operation: Operation, job_id: int) -> None:
+        assert self.order.queue is not None
+        operation.move(job_id, self.order.queue)
+
+    def _prioritize(self, operation: Operation, job_id: int) -> None:
+        assert self.order.priority is not None
+        operation.prioritize(job_id, self.order.priority)
+
+
+_VERBS: Mapping[Verb, Callable[[_Working, Operation, int], None]] = {
+    Verb.RETRY: _Working._retry,
+    Verb.RERUN: _Working._rerun,
+    Verb.CANCEL: _Working._cancel,
+    Verb.HOLD: _Working._hold,
+    Verb.RELEASE: _Working._release,
+    Verb.DELETE: _Working._delete,
+    Verb.MOVE: _Working._move,
+    Verb.PRIORITY: _Working._prioritize,
+}

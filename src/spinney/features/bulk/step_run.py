@@ -1,0 +1,111 @@
+"""In which order a bulk verb comes to its jobs, a bounded step at a time.
+
+A retry goes from the newest to the oldest: what lies below comes before what failed because of it, which
+then waits again and needs no retry of its own. One whose failed children do not fit the filter has them
+retried in its place. What was refused is asked once more in the end, when what stood in its way may have
+been opened. All other verbs go from the oldest to the newest: a rerun supersedes what its stages bore
+before it comes to that, and a cancel is known to a parent before its last child has settled.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import ALLOWED_STATES, Actor, BulkStep, Order, Verb
+
+if TYPE_CHECKING:
+    from spinney.service.order_scope import OrderScope
+    from spinney.store.contract import Store
+
+STEP = 50
+"""Jobs that one transaction is asked for."""
+PAGE = 1_000
+"""Jobs that are looked up at a time."""
+_MENDABLE = Filter(states=tuple(sorted(ALLOWED_STATES[Verb.RETRY])))
+
+
+def pages(store: "Store", verb: Verb, which: Filter, last: int) -> Iterator[list[int]]:
+    """The jobs that fit, as they do when their page is looked up, none above ``last``."""
+    newest = verb is Verb.RETRY
+    after, until = (last + 1, None) if newest else (0, last)
+    while page := store.bulk.find(which, after=after, until=until, limit=PAGE, newest=newest):
+        yield page
+        after = page[-1]
+
+
+class StepRun:
+    """One run over some jobs. Each step is durable when it is yielded; what follows may never be asked for."""
+
+    def __init__(
+        self,
+        store: "Store",
+        order: Order,
+        actor: Actor,
+        clock: Callable[[], int],
+        size: Callable[[], int],
+        at_once: int = STEP,
+        order_scope: "OrderScope | None" = None,
+    ) -> None:
+        """``size``: how many the next step may take; ``at_once``: and how many of those that were asked for;
+        ``order_scope``: what may be reached (None: everything that the run comes to)."""
+        self._store, self._order, self._actor, self._clock = store, order, actor, clock
+        self._size, self._at_once, self._order_scope = size, at_once, order_scope
+        self._mendable = _MENDABLE if order_scope is None else order_scope.bounded(_MENDABLE)
+        self._opened: set[int] = set()
+        """Of named jobs: those that something was done to already."""
+        self._refused: dict[int, None] = {}
+
+    def to(self, job_ids: Sequence[int]) -> Iterator[BulkStep]:
+        """To these, fit or not."""
+        for start in range(0, len(job_ids), PAGE):
+            yield from self._sifted(job_ids[start : start + PAGE], None)
+        yield from self._once_more(None)
+
+    def to_all(self, which: Filter, last: int) -> Iterator[BulkStep]:
+        """To all that fit."""
+        for page in pages(self._store, self._order.verb, which, last):
+            yield from self._sifted(page, which)
+        yield from self._once_more(self._mendable)
+
+    def _sifted(self, job_ids: Sequence[int], which: Filter | None) -> Iterator[BulkStep]:
+        """To those of them that may be reached; the others are refused."""
+        if self._order_scope is not None:
+            job_ids, refused = self._order_scope.sift(job_ids, named=which is None)
+            if refused:
+                yield BulkStep(touched=(), refused=refused)
+        yield from self._apply(job_ids, which, self._at_once)
+
+    def _apply(self, job_ids: Sequence[int], which: Filter | None, at_once: int = STEP) -> Iterator[BulkStep]:
+        todo = list(job_ids)
+        while todo:
+            if which is None:
+                todo = [job_id for job_id in todo if job_id not in self._opened]
+            if not todo:
+                return
+            n = min(self._size(), at_once)
+            step = self._store.bulk.apply(
+                self._order, todo[:n], self._actor, which=which, now_us=self._clock()
+            )
+            self._remember(step, which)
+            todo = [*step.unfinished, *todo[n:]]
+            yield step
+            for job_id in step.instead:
+                yield from self._in_place_of(job_id, which)
+
+    def _in_place_of(self, job_id: int, which: Filter | None) -> Iterator[BulkStep]:
+        """Retry the children because of which it failed; theirs, if those failed because of theirs."""
+        after = 0
+        while children := self._store.bulk.failed_children(job_id, after=after, limit=STEP):
+            yield from self._apply(children, None if which is None else self._mendable)
+            after = children[-1]
+
+    def _once_more(self, which: Filter | None) -> Iterator[BulkStep]:
+        if self._order.verb is Verb.RETRY and self._opened and self._refused:
+            yield from self._apply(list(self._refused), which, self._at_once)
+
+    def _remember(self, step: BulkStep, which: Filter | None) -> None:
+        if which is None or not self._opened:  # of what a filter finds, that there was something is enough
+            self._opened.update(step.touched, step.reopened)
+        for job_id in (*step.touched, *step.reopened):
+            self._refused.pop(job_id, None)
+        self._refused.update(dict.fromkeys(step.refused))

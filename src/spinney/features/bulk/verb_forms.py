@@ -1,0 +1,177 @@
+"""Verbs on jobs, from a form: on one, on some that were chosen, or on all that a filter fits."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fastapi import Request
+
+from spinney.control import Control
+from spinney.features.bulk.page import BulkRun
+from spinney.folders import folders
+from spinney.model.access import Role
+from spinney.model.bulk_runs import Plan, Report
+from spinney.model.errors import UsageError
+from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.rights.allowed_verbs import OWN_JOB_VERBS
+from spinney.model.rights.operators import Order, Verb
+from spinney.model.values.hints import listed
+from spinney.web.pages.filters import moment
+from spinney.web.pages.formatting import plural
+from spinney.web.request_context import Principal, RequestContext, now_us
+
+FIELDS = (
+    "verb",
+    "reason",
+    "stage",
+    "and_after",
+    "tree",
+    "to_queue",
+    "to_priority",
+    "until",
+    "expect",
+    "csrf",
+    "id",
+)
+"""Of the forms, beside those of filters: a queue to move to is not the queue to look in."""
+IDS_MAX = 1_000
+_DONE: Mapping[Verb, str] = {
+    Verb.RETRY: "retried",
+    Verb.RERUN: "will run again",
+    Verb.CANCEL: "cancelled",
+    Verb.HOLD: "held",
+    Verb.RELEASE: "released",
+    Verb.DELETE: "deleted",
+    Verb.MOVE: "moved",
+    Verb.PRIORITY: "reprioritised",
+}
+_REASONS = 3
+
+Form = Mapping[str, str]
+
+
+def usable(principal: Principal) -> list[str]:
+    """The verbs that who asks may use at all, in the order of their buttons."""
+    if principal.rights.permits(Role.OPERATOR):
+        return [str(verb) for verb in Verb]
+    return (
+        [str(verb) for verb in Verb if verb in OWN_JOB_VERBS]
+        if principal.rights.permits(Role.SUBMITTER)
+        else []
+    )
+
+
+def verb(text: str) -> Verb:
+    """Raises UsageError with those there are."""
+    if text not in list(Verb):
+        raise UsageError(f"there is no verb {text[:40]!r}; use one of: {listed(Verb)}")
+    return Verb(text)
+
+
+def order(form: Form) -> Order:
+    """What a form asks for. Raises UsageError for what cannot be meant."""
+    what = verb(form.get("verb", ""))
+    until = form.get("until", "").strip()
+    priority = form.get("to_priority", "").strip()
+    if priority and not (priority.isascii() and priority.isdigit() and len(priority) < 3):
+        raise UsageError(f"{priority[:40]!r} is no priority; use 0 (first) to 99 (last)")
+    reruns = what in (Verb.RETRY, Verb.RERUN)
+    return Order(
+        verb=what,
+        reason=form.get("reason", "").strip() or None,
+        stage=form.get("stage", "").strip() or None if reruns else None,
+        and_after=reruns and bool(form.get("and_after")),
+        tree=what is Verb.CANCEL and bool(form.get("tree")),
+        queue=form.get("to_queue", "").strip() or None if reruns or what is Verb.MOVE else None,
+        priority=int(priority) if priority and what is Verb.PRIORITY else None,
+        until_us=moment(until, now_us(), ahead=True) if until and what is Verb.HOLD else None,
+    )
+
+
+def numbers(texts: Sequence[str]) -> tuple[int, ...]:
+    """The jobs that were chosen. Raises UsageError."""
+    if len(texts) > IDS_MAX:
+        raise UsageError(f"more than {IDS_MAX:,} jobs were chosen; choose by a filter instead")
+    if not all(t.isascii() and t.isdigit() and len(t) <= len(str(JOB_ID_MAX)) for t in texts):
+        raise UsageError("a job is chosen by its number; go back and choose again")
+    return tuple(dict.fromkeys(int(text) for text in texts))
+
+
+async def run_on(request: Request, context: RequestContext, what: Order, job_id: int) -> Report:
+    """Do it to one job. Raises Refused with the reason why it cannot be done."""
+    root = request.app.state.folders
+
+    def call(control: Control) -> Report:
+        report = control.bulk.run(control.bulk.plan(what, ids=(job_id,)), remove=remover(root))
+        context.refused_jobs(control.store, report)
+        return report
+
+    return await context.run(call, long=what.tree or what.and_after or what.verb is Verb.DELETE)
+
+
+async def run_plan(request: Request, context: RequestContext, run: BulkRun) -> Report:
+    """Do it to all of a plan, step by step."""
+    root = request.app.state.folders
+
+    def call(control: Control) -> Report:
+        report = control.bulk.run(run.plan, remove=remover(root), on_step=run.step)
+        context.refused_jobs(control.store, report)
+        return report
+
+    return await context.run(call, long=True)
+
+
+def remover(root: Path):  # type: ignore[no-untyped-def]
+    """Removes the folder of a deleted job."""
+    return lambda job_id: folders.remove(root, job_id)
+
+
+def planned(control: Control, what: Order, which: Filter | None, ids: Sequence[int]) -> Plan:
+    """What would be done, before its particulars are said: they change nothing of whom it is done to."""
+    trial = Order(
+        verb=what.verb,
+        reason=what.reason or "to be said",
+        stage=what.stage,
+        and_after=what.and_after,
+        tree=what.tree,
+        queue=what.queue or (_some_queue(control, which, ids) if what.verb is Verb.MOVE else None),
+        priority=_some_priority(control)
+        if what.verb is Verb.PRIORITY and what.priority is None
+        else what.priority,
+        until_us=what.until_us,
+    )
+    said = what.verb not in (Verb.MOVE, Verb.PRIORITY) or what.queue is not None or what.priority is not None
+    return control.bulk.plan(trial, which, ids, exact=said)
+
+
+def told(what: Verb, report: Report) -> tuple[str, str | None]:
+    """What was done, in a sentence; and what was refused, in another."""
+    parts = [f"{plural(report.touched, 'job')} {_DONE[what]}"]
+    if report.reopened:
+        parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for that again")
+    if report.skipped:
+        parts.append(f"{report.skipped:,} left as {'it is' if report.skipped == 1 else 'they are'}")
+    return "; ".join(parts), refusals(report)
+
+
+def refusals(report: Report) -> str | None:
+    """Why it was not done to others; the commonest reasons."""
+    if report.stopped:
+        return f"stopped: {report.stopped}"
+    if not report.refused:
+        return None
+    if len(report.refused) == 1:
+        return next(iter(report.refused.values()))
+    reasons = Counter(sentence.partition("; ")[0] for sentence in report.refused.values())
+    first = "; ".join(sentence for sentence, _ in reasons.most_common(_REASONS))
+    return f"{len(report.refused):,} refused: {first}"
+
+
+def _some_queue(control: Control, which: Filter | None, ids: Sequence[int]) -> str | None:
+    found = control.queries.jobs(Filter(ids=tuple(ids)) if ids else which or Filter(), limit=1, newest=True)
+    return found[0].queue if found else "default"
+
+
+def _some_priority(control: Control) -> int:
+    allowed = control.rights.priorities
+    return 50 if allowed is None else allowed[0]

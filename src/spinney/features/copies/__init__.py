@@ -1,0 +1,1 @@
+"""A consistent copy of a whole store, and its check."""

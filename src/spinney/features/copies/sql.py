@@ -1,0 +1,325 @@
+"""A whole store from one place to another: from SQLite to PostgreSQL, back, or to another of its kind.
+
+**What is copied**: every row of every table as it is, so that numbers go on where they were and the audit's chain with
+its heads holds there, too; not what belongs to a place (the counter ``turn``, marks of an upgrade). Job folders are
+not touched: the new store has the token of the folder root.
+
+**Nothing changes meanwhile.** No node may be there and nothing leased. All is read from one snapshot, and in the end
+nobody has written since before it was taken, or the copy is taken back. Nobody is kept waiting.
+
+**A copy that was cut off is no store.** The new place is marked before anything is written; all follows in one
+transaction, and with it the mark goes. Where the mark is nothing works, but another copy may begin anew.
+
+**It is the same**: of every table a digest over its rows, in the order of its key, is taken from what was read there,
+and once more from what stands here then.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from sqlalchemy import Boolean, Column, Float, Integer, Table
+
+from spinney.model.errors import Refused, StoreUnusable
+from spinney.store.sql.connection.database import SCHEMA_VERSION, Database, Tx
+from spinney.store.sql.connection.schema_state import COPYING, INDEX, SchemaState
+from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.registry import homes
+from spinney.store.sql.schema import metadata
+
+PAGE_BYTES = 4 * 2**20
+"""What a page of rows is to come to; so it takes memory for few of them, however wide they are."""
+PAGE_ROWS_LEAST, PAGE_ROWS_MOST = 50, 5_000
+INT4 = range(-(2**31), 2**31)
+_NAMED = 5
+_OF_THE_STORE: Mapping[str, str] = {
+    "counters": "name <> 'turn'",
+    "meta": f"name <> '{COPYING}' and name not like '{INDEX}%'",
+}
+"""Of tables that have rows in an empty store, and rows of the place: those that are copied."""
+
+OnProgress = Callable[[str, int, int], None]
+"""Is told how it goes on: what is done with which table, so many of its rows, and how many it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedTable:
+    """A table that is the same in both places."""
+
+    table: str
+    rows: int
+    digest: str
+    """SHA-256 over the rows in the order of the key."""
+
+
+def copy(source: Database, target: Database, *, told: OnProgress = lambda *_: None) -> Sequence[CopiedTable]:
+    """Copy everything; returns the tables, by name.
+
+    Raises Refused where something stands in the way, StoreUnusable for places that cannot be read or written and
+    for rows that the other place cannot keep. Then nothing is there that would be taken for a store.
+    """
+    from spinney.store.sql.migrations.upgrades import upgrade  # Alembic is slow to import and rarely needed
+
+    version = source.data_version()
+    with source.look() as tx:
+        _require_nobody_at_work(source, tx)
+        token = tx.value("select value from meta where name = 'folder_token'")
+    schema_state = _require_own_schema(source)
+    _require_room(target, token)
+    upgrade(target, meta={COPYING: source.name})
+    _require_one_schema(source, schema_state, target)
+    with target.fill() as into:
+        in_the_way = _held(into)
+        if in_the_way is None:
+            with source.look_long() as found:
+                found.exact()
+                copied = [_Copying(table, source, target, told).copy(found, into) for table in _tables()]
+            for each in copied:
+                _require_the_same(each, into, target, told)
+            if source.data_version() != version:
+                raise Refused(
+                    f"{source.name} was changed while it was copied, so nothing was kept; stop whatever submits to it "
+                    f"or works on it, then run the same command again"
+                )
+        into.run("delete from meta where name = ?", (COPYING,))
+    if in_the_way is not None:  # it came while the place was marked; now the mark is gone
+        raise _not_empty(target, in_the_way)
+    return copied
+
+
+def _tables() -> Sequence[Table]:
+    return [metadata.tables[name] for name in sorted(metadata.tables)]
+
+
+# --- what stands in the way -------------------------------------------------------------------
+
+
+def _require_nobody_at_work(source: Database, tx: Tx) -> None:
+    nodes = tx.all("select name, host, state from nodes where state <> 'left' order by id")
+    if nodes:
+        named = ", ".join(f"{name} on {host} ({state})" for name, host, state in nodes[:_NAMED])
+        more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
+        raise Refused(
+            f"nodes work on {source.name}: {named}{more}; end them with SIGTERM and wait until they have left, or, "
+            f"when one is dead, run 'spinney doctor --repair --dead {nodes[0][0]}'"
+        )
+    leased = tx.value("select count(*) from leases")
+    if leased:
+        raise Refused(
+            f"{leased:,} {'job is' if leased == 1 else 'jobs are'} still leased in {source.name}; start a node there, "
+            f"which takes them back, end it with SIGTERM, and run the same command again"
+        )
+
+
+def _require_own_schema(source: Database) -> SchemaState:
+    schema_state = source.schema_state()
+    if schema_state is None or schema_state.schema != SCHEMA_VERSION:
+        raise StoreUnusable(
+            f"{source.name} has schema {schema_state.schema if schema_state else 'none'}, this Spinney "
+            f"copies {SCHEMA_VERSION} "
+            f"alone; use the version that upgraded it"
+        )
+    return schema_state
+
+
+def _require_room(target: Database, token: str) -> None:
+    schema_state = target.schema_state()
+    if schema_state is None or COPYING in schema_state.meta:
+        return
+    if schema_state.meta.get("folder_token") == token:
+        raise Refused(f"{target.name} is the same store, or a copy of it; name another place")
+    if schema_state.schema != SCHEMA_VERSION:
+        raise Refused(
+            f"{target.name} is a store already, of schema {schema_state.schema or 'none'}; name another place"
+        )
+    with target.look() as tx:
+        held = _held(tx)
+    if held is not None:
+        raise _not_empty(target, held)
+
+
+def _held(tx: Tx) -> str | None:
+    """A table that has rows where there should be none yet."""
+    for table in _tables():
+        if table.name not in _OF_THE_STORE and tx.value(f"select 1 from {table.name} limit 1"):
+            return table.name
+    return None
+
+
+def _not_empty(target: Database, table: str) -> Refused:
+    return Refused(
+        f"{target.name} is a store that holds something already (see its {table}); name another place"
+    )
+
+
+def _require_one_schema(source: Database, theirs: SchemaState, target: Database) -> None:
+    ours = target.schema_state()
+    local = theirs.meta.get(homes.FOLDERS) == homes.LOCAL
+    if ours is None or (ours.schema, max(ours.works_with, homes.SINCE if local else "")) != (
+        theirs.schema,
+        theirs.works_with,
+    ):
+        raise Refused(
+            f"{source.name} has an upgrade that is not finished; run 'spinney init --finish' there, then copy it"
+        )
+
+
+# --- a table ----------------------------------------------------------------------------------
+
+
+class _Copying:
+    """One table."""
+
+    def __init__(self, table: Table, source: Database, target: Database, told: OnProgress) -> None:
+        self._table, self._source, self._target, self._told = table, source, target, told
+
+    def copy(self, found: Tx, into: Tx) -> CopiedTable:
+        name, columns = self._table.name, [column.name for column in self._table.columns]
+        if name in _OF_THE_STORE:
+            into.run(f"delete from {name} where {_OF_THE_STORE[name]}")
+        marks = ", ".join("?" for _ in columns)
+        insert = f"insert into {name} ({', '.join(columns)}) values ({marks})"
+        all_, rows, digest = _count(found, self._table), 0, sha256()
+        for page in self._readable(_pages(found, self._table)):
+            self._require_keepable(page)
+            if name == "audit":
+                self._require_whole(page, rows)
+            into.many(insert, page)
+            digest.update(_canonical(page))
+            rows += len(page)
+            self._told(f"{name}: copied", rows, all_)
+        return CopiedTable(table=name, rows=rows, digest=digest.hexdigest())
+
+    def _readable(self, pages: "Iterator[list[Any]]") -> "Iterator[list[Any]]":
+        try:
+            yield from pages
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+            raise StoreUnusable(
+                f"a row of {self._table.name} in {self._source.name} holds what is no text ({error}); 'spinney doctor' "
+                f"may say more, and a backup helps"
+            ) from error
+
+    def _require_whole(self, page: list[Any], before: int) -> None:
+        """Its guards refuse an entry that does not follow the one before."""
+        for seq, row in enumerate(page, start=before + 1):
+            if row[0] != seq:
+                raise StoreUnusable(
+                    f"the audit of {self._source.name} has entry {row[0]} where {seq} is due; 'spinney audit verify' "
+                    f"says what is wrong; a backup helps"
+                )
+
+    # --- values that do not fit ---------------------------------------------------------------
+
+    def _require_keepable(self, page: list[Any]) -> None:
+        """SQLite keeps anything in any column; what else it is shown here would be kept as something else, or ends
+        the copy with a sentence of the database's own."""
+        on_server = not isinstance(self._target, SqliteDatabase)
+        for column, values in zip(self._table.columns, zip(*page, strict=True), strict=True):
+            misfit = _misfit(column, values, on_server=on_server)
+            if misfit is not None:
+                where, what = misfit
+                raise StoreUnusable(
+                    f"{self._table.name} of {self._source.name} has {what} in the column {column.name} of the row "
+                    f"{_named(self._table, page[where])}, which {self._target.name} cannot keep; mend or delete it, "
+                    f"then copy again"
+                )
+
+
+def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) -> tuple[int, str] | None:
+    """Where a value is that does not fit, and what it is."""
+    kind, word = _kind(column)
+    if not {type(value) for value in values} <= {kind, type(None)}:
+        at = next(n for n, value in enumerate(values) if type(value) not in (kind, type(None)))
+        return at, f"what is no {word}"
+    if kind is int and type(column.type) is not Integer and not isinstance(column.type, Boolean):
+        return None  # 64 bits, as everywhere
+    if kind is int:
+        good: Any = (0, 1) if isinstance(column.type, Boolean) else INT4
+        return (
+            next(
+                (
+                    (n, f"{value}")
+                    for n, value in enumerate(values)
+                    if value is not None and value not in good
+                ),
+                None,
+            )
+            if on_server
+            else None
+        )
+    if kind is str and on_server:
+        return next(
+            ((n, "the character U+0000") for n, value in enumerate(values) if value and "\0" in value), None
+        )
+    return None
+
+
+def _kind(column: "Column[Any]") -> tuple[type, str]:
+    if isinstance(column.type, Float):
+        return float, "number"
+    if isinstance(column.type, Integer | Boolean):
+        return int, "whole number"
+    return str, "text"
+
+
+def _named(table: Table, row: Sequence[Any]) -> str:
+    return ", ".join(
+        f"{c.name} {value}" for c, value in zip(table.columns, row, strict=True) if c.primary_key
+    )
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _require_the_same(copied: CopiedTable, into: Tx, target: Database, told: OnProgress) -> None:
+    table, rows, digest = metadata.tables[copied.table], 0, sha256()
+    for page in _pages(into, table):
+        digest.update(_canonical(page))
+        rows += len(page)
+        told(f"{table.name}: read back", rows, copied.rows)
+    if (rows, digest.hexdigest()) != (copied.rows, copied.digest):
+        raise StoreUnusable(
+            f"{table.name} does not read back from {target.name} as it was copied ({rows:,} rows of {copied.rows:,}), "
+            f"so nothing was kept; look at the disk and the log of its database"
+        )
+
+
+def _canonical(page: list[Any]) -> bytes:
+    """The rows as JSON lists, a line each: what is equal is written equally, from whichever database it comes."""
+    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in page)
+
+
+def _count(tx: Tx, table: Table) -> int:
+    found: int = tx.value(f"select count(*) from {table.name} where {_of_the_store(table)}")
+    return found
+
+
+def _of_the_store(table: Table) -> str:
+    return _OF_THE_STORE.get(table.name, "1 = 1")
+
+
+def _pages(tx: Tx, table: Table) -> "Iterator[list[Any]]":
+    """All rows in the order of the key, some megabytes at a time."""
+    names = [column.name for column in table.columns]
+    key = [column.name for column in table.primary_key]
+    places = [names.index(name) for name in key]
+    select = f"select {', '.join(names)} from {table.name} where {_of_the_store(table)}"
+    order = f"order by {', '.join(key)} limit ?"
+    behind = f"and ({', '.join(key)}) > ({', '.join('?' for _ in key)})"
+    limit, after = PAGE_ROWS_LEAST, ()
+    while page := tx.all(f"{select} {behind if after else ''} {order}", (*after, limit)):
+        yield page
+        if len(page) < limit:
+            return
+        after = tuple(page[-1][place] for place in places)
+        limit = _next_size(page)
+
+
+def _next_size(page: list[Any]) -> int:
+    text = sum(len(value) for row in page for value in row if type(value) is str) // len(page)
+    return max(PAGE_ROWS_LEAST, min(PAGE_ROWS_MOST, PAGE_BYTES // (text + 8 * len(page[0]))))

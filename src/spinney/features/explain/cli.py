@@ -1,0 +1,40 @@
+"""``explain``: why a job is not running now."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from spinney.terminal import display
+from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
+from spinney.terminal.connection import open_queries
+from spinney.terminal.for_each import for_each
+
+if TYPE_CHECKING:
+    from spinney.model.rights.operators import Explanation
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(explain)
+
+
+def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
+    """Explain in one sentence why jobs are not running now, and what would change it."""
+    with open_queries(store) as look:
+
+        def one(job: int) -> None:
+            found = look.explain(job)
+            if json:
+                display.print_json_lines([found])
+            else:
+                _tell(found)
+
+        for_each(jobs, one)
+
+
+def _tell(found: "Explanation") -> None:
+    out = display.console()
+    out.print(display.safe(f"job {found.job_id}: {found.sentence}"))
+    if found.start_us is not None and found.cause != "next":
+        out.print(f"  expected to start at {display.format_time(found.start_us)}")
+    if found.command is not None:
+        out.print(f"  {display.safe(found.command)}")

@@ -1,0 +1,25 @@
+"""Why a job is not running now: one exact sentence, as of one snapshot.
+
+The questions are asked in the order in which the engine asks them; the first that stops the job is the
+answer. What a claim would do on the same snapshot must agree (``tests/contract/test_explainer.py``): a job
+that is ``next`` is claimed, one with any other cause but ``turn`` is not.
+"""
+
+from spinney.features.explain.sql.claimable import Claimable
+from spinney.features.explain.sql.unclaimable import Unclaimable
+from spinney.model.rights.operators import Explanation
+from spinney.store.sql.connection import rows
+from spinney.store.sql.session import Session
+
+
+class SqlExplainer:
+    """``spinney.store.operators.Explainer`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def explain(self, job_id: int, *, now_us: int) -> Explanation:
+        with self._session.look() as tx:
+            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            case = tx, self._session.registry, row, now_us
+            return Unclaimable(*case).answer() or Claimable(*case).answer()

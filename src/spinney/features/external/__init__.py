@@ -1,0 +1,1 @@
+"""External workers: stages that other people's programs run through the API."""

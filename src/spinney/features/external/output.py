@@ -1,0 +1,29 @@
+"""What an external worker prints, kept where a node would keep it: in the job's folder, by stage, fence and stream."""
+
+from pathlib import Path
+
+from spinney.folders import folders
+from spinney.model.errors import Refused
+from spinney.node.worker.capture import append
+
+OUTPUT_BYTES = 10 * 2**20
+"""So much of a stream of an attempt is kept; what comes after is cut."""
+_CUT = b"\n[spinney: more output was cut here]\n"
+
+
+def keep(root: Path, job_id: int, attempt: str, stream: str, data: bytes, *, most: int = OUTPUT_BYTES) -> int:
+    """Append some output; returns how many bytes of it were kept. ``attempt``: ``<stage>.<fence>``.
+
+    Raises Refused where the disk takes none."""
+    try:
+        file = folders.make(root, job_id) / folders.OWN / f"{attempt}.{stream}"
+        size = file.lstat().st_size if file.exists() else 0
+        head = data[: max(0, most - size)]
+        cut = len(head) < len(data) and size <= most  # said once: with it the file is longer than that
+        written = append(file, head + _CUT if cut else head) if head or cut else 0
+    except OSError as error:
+        raise Refused(
+            f"the output of job {job_id} cannot be kept: {error.strerror or error}; go on without, or send it again "
+            f"later"
+        ) from error
+    return min(written, len(head))

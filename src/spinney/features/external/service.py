@@ -1,0 +1,477 @@
+"""External stages: claimed, kept alive and settled by an external worker that is no node.
+
+The rights of who asks say of which job types (``Rights.external``); a role is not asked for. An external worker
+belongs to who let it join: nobody else may speak for it. Which of its leases it has heard of is told by fences (see
+``spinney.model.external``), so that neither an answer that got lost nor an external worker that died and came again
+leaves work behind:
+
+* what it was given and has never heard of goes back with its next claim;
+* what it has heard of and no longer names goes back with its next sign of life;
+* when it is silent for longer than its lease, whoever watches (a leader, a server) takes all back.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+from spinney.define.job.data import data_name
+from spinney.define.job.options import Options
+from spinney.define.params.masking import REDACT_NOTHING, Redactor
+from spinney.define.params.values import to_text
+from spinney.model.access import Role
+from spinney.model.errors import BadParameters, Forbidden, NoSuchJob, Refused, StaleFence, UsageError
+from spinney.model.external import (
+    CLAIM_MAX,
+    RESULT_BYTES,
+    ClaimedWork,
+    ExternalLease,
+    ExternalWorker,
+    ExternalWorkerGone,
+    HeartbeatReply,
+    Settlement,
+    WorkItem,
+    node_name,
+    parse_key,
+    require_sane,
+)
+from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, Record, SlotRequest, Submission
+from spinney.model.outcomes import Outcome
+from spinney.model.queue_selection import ALL, QueueSelection
+from spinney.model.types import Isolation, StageSpec, TypeSpec
+from spinney.model.values import durations
+from spinney.model.values.durations import Duration
+from spinney.model.values.names import EXTERNAL_PREFIX
+from spinney.model.values.unreadable import Unreadable, json_object, of_job
+from spinney.service.masks import Masks
+from spinney.service.order_scope import require_priority, require_queue_within
+from spinney.service.service import ASK, Service, limits
+from spinney.service.submission_lines import submissions
+from spinney.service.submit_rights import require_type
+from spinney.store.external_timeouts import ended_record, overdue_of
+
+SPAWN_MAX = 10_000
+"""The most subjobs that one call makes: a transaction must stay short."""
+
+
+class External(Service):
+    """What an external worker says. Each verb but ``join`` takes its key, and raises NoSuchExternalWorker for one
+    that is not who asks's, ExternalWorkerGone when its leases have been taken back; those about one attempt take its
+    job and fence, and raise StaleFence when it is not the external worker's (any more)."""
+
+    # --- coming and going -----------------------------------------------------------------
+
+    def join(
+        self, name: str, lanes: Iterable[tuple[str, str]], *, slots: int = 1, lease_s: Duration = 60.0
+    ) -> ExternalWorker:
+        """Let an external worker come that runs these (job type, stage) pairs, ``slots`` attempts at once. One of the
+        same name and owner that is there is taken over: what it had begun counts as interrupted, and goes back at once.
+
+        ``lease_s``: when nothing is heard of it for so long, its leases are taken back.
+
+        Raises UsageError, BadName, UnknownType, Forbidden (a job type that may not be claimed), Refused (somebody
+        else's external worker has this name; the folders of the store are local)."""
+        wanted = tuple(dict.fromkeys((type_, stage) for type_, stage in lanes))
+        node_name(name)
+        lease_s = durations.seconds(lease_s, "the lease")
+        require_sane(slots, lease_s, wanted)
+        self._require_claims(wanted)
+        asked = ExternalWorker(
+            id=0,
+            name=name,
+            owner=self.by,
+            join_count=0,
+            slots=slots,
+            lease_s=lease_s,
+            lanes=wanted,
+            serves=self._serves(),
+        )
+        before = self.store.external_workers.named(name)
+        if before is not None:
+            if before.owner != self.by and before.state != "left":
+                raise Refused(
+                    f"an external worker called {name} is there, and is not yours; give this one another name"
+                )
+            self.store.recover(before.id, None, now_us=self.clock())
+        joined = self.store.external_workers.join(
+            asked, self.actor(), version=version("spinney"), now_us=self.clock()
+        )
+        if before is not None:
+            self.wake_nodes()
+        return joined
+
+    def leave(self, key: str) -> Sequence[int]:
+        """The external worker goes; what it still has goes back uncounted (of types that must not run twice it counts
+        as lost).
+        Returns the jobs. To be said twice does no harm."""
+        external_worker = self._find(key)
+        if external_worker.state != "left":
+            self.store.external_workers.left(external_worker, self.actor(), now_us=self.clock())
+        back = self.store.recover(external_worker.id, {}, now_us=self.clock())
+        self.wake_nodes()
+        return back
+
+    def all(self) -> Sequence[ExternalWorker]:
+        """The external workers that are there: all for an operator without limits, else those of who asks."""
+        found = self.store.external_workers.all()
+        if self.rights.everywhere and self.rights.permits(Role.OPERATOR):
+            return found
+        return [external_worker for external_worker in found if external_worker.owner == self.by]
+
+    # --- leases ---------------------------------------------------------------------------
+
+    def claim(self, key: str, *, seen: int, limit: int = 1) -> ClaimedWork:
+        """Up to ``limit`` attempts for free slots, by all the rules by which nodes are given theirs. ``seen``: the
+        highest fence of which the external worker has heard, 0 at first. An external worker makes one claim at a
+        time: what an earlier one gave of which it has not heard goes back with this one."""
+        external_worker = self._beating(key)
+        self._require_serves(external_worker)
+        given = self.store.external_workers.given(external_worker.id)
+        unheard = [one for one in given if one.fence > seen]
+        back = [Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0) for one in unheard]
+        taken = {one.slot for one in given if one.fence <= seen}
+        free = [slot for slot in range(external_worker.slots) if slot not in taken][
+            : max(0, min(limit, CLAIM_MAX))
+        ]
+        types = self.store.types()
+        want = ClaimRequest(
+            node_id=external_worker.id,
+            slots=[SlotRequest(slot, 1, 0.0, True) for slot in free],
+            lanes={
+                lane: _want(stage)
+                for lane in external_worker.lanes
+                if (stage := self._stage(types, *lane)) is not None
+            },
+        )
+        answer = self.store.flush_and_claim(back, want, now_us=self.clock())
+        if answer.leases:
+            # Durable before the external worker hears of it: it may be elsewhere, and outlive a loss of power here.
+            self.store.started([lease.fence for lease in answer.leases], now_us=self.clock())
+        if back or answer.left:
+            self.wake_nodes()
+        return ClaimedWork(
+            work=self._works(answer.leases, types),
+            seen=max([seen, *(lease.fence for lease in answer.leases)]),
+        )
+
+    def heartbeat(self, key: str, *, seen: int, fences: Iterable[int]) -> HeartbeatReply:
+        """A sign of life, with the attempts on which the external worker works. What it had, has heard of (``seen``)
+        and does not name goes back."""
+        external_worker, named = self._beating(key), set(fences)
+        given = self.store.external_workers.given(external_worker.id)
+        records = overdue_of(self.store, external_worker, given, now_us=self.clock())
+        over = {record.fence for record in records}
+        records += self._left_out([g for g in given if g.fence <= seen and g.fence not in named | over])
+        if records:
+            self.store.flush_and_claim(records, None, now_us=self.clock())
+            self.wake_nodes()
+        yours = [one for one in given if one.fence in named - over]
+        return HeartbeatReply(
+            yours=tuple(one.fence for one in yours),
+            cancel=tuple(one.fence for one in yours if one.cancel_requested_us is not None),
+            lost=tuple(sorted(named - {one.fence for one in yours})),
+            unheard=sum(one.fence > seen and one.fence not in named for one in given),
+        )
+
+    def settle(self, key: str, job_id: int, fence: int, said: Settlement) -> None:
+        """Record what became of an attempt. Said again in the same words (the answer got lost) it does no harm.
+
+        Raises BadParameters (a result that is too large), Refused (cancelled, where nobody wished it)."""
+        external_worker = self._find(key)
+        result = _result(said)
+        one = self._given(external_worker, job_id, fence)
+        if one is None:
+            if self._told_before(external_worker, job_id, fence, said):
+                return
+            raise StaleFence(job_id, fence)
+        if said.outcome is Outcome.CANCELLED and one.cancel_requested_us is None:
+            raise Refused(
+                f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
+                f"first"
+            )
+        said = _without_secrets(said, Masks(self.store.types()).over(self.store.job(job_id)))
+        began_us = 0 if said.outcome is Outcome.RETURNED else one.running_us
+        error = None if said.error is None else to_text(said.error, "the error")
+        record = ended_record(one, said.outcome, _clean(said.message), now_us=self.clock())._replace(
+            started_us=began_us,
+            result=result,
+            error=error,
+            retryable=said.retryable,
+            code=said.code,
+            delay_s=said.delay_s,
+            lane=said.lane,
+            lock=said.lock,
+        )
+        if self.store.flush_and_claim([record], None, now_us=self.clock()).refused:
+            raise StaleFence(job_id, fence)
+        self.wake_nodes()
+
+    # --- while it runs --------------------------------------------------------------------
+
+    def attempt(self, key: str, job_id: int, fence: int) -> ExternalLease:
+        """The lease of an attempt that the external worker has; for what is not in the store, too (its output)."""
+        found = self._given(self._find(key), job_id, fence)
+        if found is None:
+            raise StaleFence(job_id, fence)
+        return found
+
+    def progress(
+        self, key: str, job_id: int, fence: int, fraction: float, message: str | None = None
+    ) -> None:
+        """What people see while it runs: 0 to 1, and a line."""
+        self.attempt(key, job_id, fence)
+        if not 0 <= fraction <= 1:
+            raise UsageError(f"progress goes from 0 to 1, not to {fraction}")
+        self.store.progress(job_id, fence, fraction, _clean(message))
+
+    def put_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> None:
+        """Set an entry of the data of the job, its ``parent`` or its ``root``; None removes it."""
+        self.attempt(key, job_id, fence)
+        text = None if value is None else to_text(value, f"data[{name!r}]")
+        self.store.put_data(job_id, fence, data_name(name), text, self._target(job_id, of))
+
+    def append_data(
+        self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job"
+    ) -> int:
+        """Append to the list of that name, which is made when missing; returns its length."""
+        self.attempt(key, job_id, fence)
+        text = to_text(value, f"data[{name!r}]")
+        return self.store.append_data(job_id, fence, data_name(name), text, self._target(job_id, of))
+
+    def spawn(
+        self, key: str, job_id: int, fence: int, children: Sequence[Mapping[str, Any]]
+    ) -> Sequence[int]:
+        """Subjobs, each as a line of a submission (``{"type": …, "params": …}`` and options): there when the attempt
+        has passed, or at once where each has a key. Returns their ids.
+
+        Raises what ``Control.submit_lines`` raises."""
+        self.require(Role.SUBMITTER, "make subjobs")
+        self.attempt(key, job_id, fence)
+        if len(children) > SPAWN_MAX:
+            raise UsageError(f"one call makes up to {SPAWN_MAX:,} subjobs; make more calls")
+        lines = [to_text(child, "a subjob").encode() for child in children]
+        types = self.store.types()
+        wanted = submissions(lines, types, None, Options(), _no_default)
+        for submission in wanted:
+            self._require_may_name(submission, types)
+        born = self.store.spawn(job_id, fence, wanted, now_us=self.clock())
+        self.wake_nodes()
+        return born.ids
+
+    def take_lock(
+        self, key: str, job_id: int, fence: int, name: str, *, until: str = "attempt", amount: int = 1
+    ) -> bool:
+        """Take a lock, or that much of it, or answer False; never waits. Who cannot go on without it settles the
+        attempt as ``locked``; once it is free the job may be claimed again."""
+        self.attempt(key, job_id, fence)
+        if until not in ("attempt", "job"):
+            raise UsageError(f"a lock is kept until 'attempt' or until 'job', not {until!r}")
+        return self.store.take_lock(job_id, fence, name, until, amount=amount, now_us=self.clock())
+
+    # --- whose it is ----------------------------------------------------------------------
+
+    def _find(self, key: str) -> ExternalWorker:
+        external_worker = self.store.external_workers.find(*parse_key(key), self.by)
+        self._require_claims(external_worker.lanes)
+        return external_worker
+
+    def _beating(self, key: str) -> ExternalWorker:
+        external_worker = self._find(key)
+        external_worker.require_there()
+        if not self.store.beat(external_worker.id, now_us=self.clock()):
+            raise ExternalWorkerGone(
+                f"external worker {external_worker.name} has just been taken back; stop what it does and "
+                "let it join again"
+            )
+        return external_worker
+
+    def _given(self, external_worker: ExternalWorker, job_id: int, fence: int) -> ExternalLease | None:
+        given = self.store.external_workers.given(external_worker.id)
+        return next((one for one in given if (one.job_id, one.fence) == (job_id, fence)), None)
+
+    def _told_before(
+        self, external_worker: ExternalWorker, job_id: int, fence: int, said: Settlement
+    ) -> bool:
+        try:
+            attempts = self.store.attempts(job_id)
+        except NoSuchJob:
+            return False
+        return any(
+            (a.fence, a.outcome, a.node) == (fence, said.outcome, EXTERNAL_PREFIX + external_worker.name)
+            for a in attempts
+        )
+
+    def _target(self, job_id: int, of: str) -> int:
+        if of not in ("job", "parent", "root"):
+            raise UsageError(f"data are of the job, its parent or its root, not of {of!r}")
+        if of == "job":
+            return job_id
+        job = self.store.job(job_id)
+        found = job.parent_id if of == "parent" else job.root_id
+        if found is None:
+            raise Refused(f"job {job_id} has no parent; keep it with the job itself")
+        return found
+
+    # --- who may --------------------------------------------------------------------------
+
+    def _require_claims(self, lanes: Iterable[tuple[str, str]]) -> None:
+        for type_, _ in lanes:
+            if not self.rights.claims(type_):
+                raise Forbidden(f"{self.by} may not claim external stages of job type {type_!r}; {ASK}")
+
+    def _serves(self) -> QueueSelection:
+        """From which queues: a claim can tell these apart, and collections not."""
+        within = self.rights.within
+        if within.collections is not None or within.queues == ():
+            raise Forbidden(
+                f"{self.by} is limited to {limits(self.rights)}, and an external worker is given jobs of "
+                f"every collection; {ASK}"
+            )
+        return ALL if within.queues is None else QueueSelection(active=within.queues)
+
+    def _require_serves(self, external_worker: ExternalWorker) -> None:
+        """Raise Forbidden where who asks has been limited since the external worker joined: it would be given too
+        much."""
+        allowed = self._serves()
+        named = external_worker.serves.active
+        if not allowed.all and (not named or not set(named) <= set(allowed.active)):
+            raise Forbidden(
+                f"{self.by} is limited to {limits(self.rights)}, and was to something else when external "
+                f"worker {external_worker.name} "
+                f"joined; let it join again"
+            )
+
+    def _require_may_name(self, submission: Submission, types: Mapping[str, TypeSpec]) -> None:
+        """What neither is named nor its type's own is the parent's, which the external worker has been given. Of
+        types whose stages the external worker may claim it is a part of the application; of others it submits as
+        anybody."""
+        rights = self.rights
+        if not rights.claims(submission.type):
+            require_type(self, types[submission.type], submission.params)
+        if submission.priority is not None:
+            require_priority(self, submission.priority)
+        if submission.queue is None:
+            for queue in sorted(
+                {stage.queue for stage in types[submission.type].stages if stage.queue is not None}
+            ):
+                require_queue_within(self, queue, f"make {submission.type!r} jobs, which come into")
+        named: tuple[tuple[str, str | None, bool], ...] = (
+            (
+                "queue",
+                submission.queue,
+                rights.within.queues is None or submission.queue in rights.within.queues,
+            ),
+            ("share", submission.share, submission.share is None or rights.names_share(submission.share)),
+            ("submitter", submission.submitter, rights.permits(Role.OPERATOR)),
+        )
+        for kind, name, allowed in named:
+            if name is not None and not allowed:
+                raise Forbidden(
+                    f"{self.by} may not name the {kind} {name!r} for a subjob; name none, or {ASK}"
+                )
+        if submission.needs and not rights.everywhere:
+            raise Forbidden(
+                f"{self.by} is limited to {limits(rights)} and may not name jobs that a subjob needs; {ASK}"
+            )
+
+    # --- what a claim gives ---------------------------------------------------------------
+
+    def _stage(self, types: Mapping[str, TypeSpec], type_: str, stage: str) -> StageSpec | None:
+        """None: the application has no such stage any more."""
+        found = types[type_].stage(stage) if type_ in types else None
+        return None if found is None or found.isolation is not Isolation.EXTERNAL else found
+
+    def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[WorkItem, ...]:
+        """What the external worker gets. A job that it could not go by, because something of it cannot be read, fails
+        instead."""
+        works = [self._work(lease, types) for lease in leases]
+        wrong = [
+            Record(
+                lease.job_id,
+                lease.fence,
+                Outcome.ERROR,
+                self.clock(),
+                self.clock(),
+                message=str(damage),
+                retryable=False,
+            )
+            for lease, work in zip(leases, works, strict=True)
+            if (damage := _damage(work)) is not None
+        ]
+        if wrong:
+            self.store.flush_and_claim(wrong, None, now_us=self.clock())
+        return tuple(work for work in works if _damage(work) is None)
+
+    def _work(self, lease: Lease, types: Mapping[str, TypeSpec]) -> WorkItem:
+        stage = types[lease.type].stage(lease.stage)
+        return WorkItem(
+            job_id=lease.job_id,
+            fence=lease.fence,
+            type=lease.type,
+            stage=lease.stage,
+            attempt=lease.attempt,
+            params=json_object(lease.params, of_job(lease.job_id)),
+            data=self.store.get_data(lease.job_id),
+            results=self.store.results(lease.job_id),
+            parent_id=lease.parent_id,
+            root_id=lease.root_id,
+            timeout_s=None if stage is None else stage.timeout_s,
+            grace_s=0.0 if stage is None else stage.grace_s,
+        )
+
+    def _left_out(self, given: Sequence[ExternalLease]) -> list[Record]:
+        """Records for what the external worker had and no longer works on: as when a node hands it back."""
+        types, now_us = (self.store.types() if given else {}), self.clock()
+        once = {one.type for one in given if one.type in types and types[one.type].on_lost == "orphan"}
+        return [
+            ended_record(one, Outcome.LOST, "its external worker no longer works on it", now_us=now_us)
+            if one.type in once
+            else Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0)
+            for one in given
+        ]
+
+
+def _damage(work: WorkItem) -> Unreadable | None:
+    """What of it cannot be read; None: nothing."""
+    values = (work.params, *work.data.values(), *work.results.values())
+    return next((value for value in values if isinstance(value, Unreadable)), None)
+
+
+def _want(stage: StageSpec) -> LaneRequest:
+    return LaneRequest(locks=tuple((lock.template, lock.until) for lock in stage.locks))
+
+
+def _result(said: Settlement) -> str | None:
+    if said.result is None:
+        return None
+    text = to_text(said.result, "the result")
+    if len(text.encode()) > RESULT_BYTES:
+        raise BadParameters(
+            f"the result is {len(text.encode())} bytes long as JSON, the most is {RESULT_BYTES}; put it into a file in "
+            f"the job's folder and say the file's name"
+        )
+    return text
+
+
+def _without_secrets(said: Settlement, redactor: Redactor) -> Settlement:
+    """As a node's worker does: what is recorded becomes a failure's cause, and a filter by message finds it."""
+    if redactor is REDACT_NOTHING:
+        return said
+    return replace(
+        said,
+        message=None if said.message is None else redactor.text(said.message),
+        error=None
+        if said.error is None
+        else {part: redactor.text(text) for part, text in said.error.items()},
+    )
+
+
+def _clean(message: str | None) -> str | None:
+    """A database keeps no NUL in a text."""
+    return None if message is None else message.replace("\0", "\ufffd")
+
+
+def _no_default(queue: str) -> str:
+    raise UsageError(
+        f'a subjob names its type, also in queue {queue!r}; write {{"type": "…", "params": {{…}}}}'
+    )

@@ -1,0 +1,233 @@
+"""External workers that run external stages: nodes with an owner, who speaks for them from outside.
+
+An external worker that joins again gets its old row of ``nodes``, so that rows do not pile up and its history bears
+its name; ``join_count`` tells the joinings apart. What it had before has been taken back by then (``Store.recover``).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from spinney.model.errors import Refused, UsageError
+from spinney.model.external import ExternalLease, ExternalWorker, ExternalWorkerGone, NoSuchExternalWorker
+from spinney.model.jobs import NodeInfo
+from spinney.model.rights.operators import Actor
+from spinney.model.types import Isolation
+from spinney.model.values.names import EXTERNAL_PREFIX
+from spinney.model.values.unreadable import json_list
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection.database import SCHEMA_VERSION, Tx
+from spinney.store.sql.registry import nodes
+from spinney.store.sql.session import Session
+
+_PARTY = (
+    "select n.id, n.name, p.owner, p.join_count, n.slots, p.lease_s, p.lanes, n.serves, n.state from nodes n "
+    "join external_workers p on p.node_id = n.id"
+)
+_WISHED = (
+    "(select min(w.at_us) from cancel_requests w where w.job_id = l.job_id or (w.tree = 1 "
+    "and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/'))"
+)
+
+
+class SqlExternalWorkers:
+    """``spinney.store.operators.ExternalWorkers`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self) -> Sequence[ExternalWorker]:
+        with self._session.look() as tx:
+            return [
+                _external_worker(row) for row in tx.all(f"{_PARTY} where n.state <> 'left' order by n.id")
+            ]
+
+    def named(self, name: str) -> ExternalWorker | None:
+        with self._session.look() as tx:
+            return _named(tx, name)
+
+    def join(
+        self, external_worker: ExternalWorker, actor: Actor, *, version: str, now_us: int
+    ) -> ExternalWorker:
+        with self._session.write() as tx:
+            self._require_shared_folders()
+            self._require_external(external_worker)
+            before = _named(tx, external_worker.name)
+            if before is not None and before.state != "left":
+                raise Refused(
+                    f"external worker {external_worker.name} has joined just now; if that was another, give "
+                    "this one another name"
+                )
+            if before is None:
+                node_id, join_count = nodes.join(tx, _info(external_worker, version, now_us), 0, now_us), 1
+                tx.run(
+                    "insert into external_workers (node_id, owner, join_count, lease_s, lanes) values (?, ?, 1, ?, ?)",
+                    (node_id, external_worker.owner, external_worker.lease_s, _lanes(external_worker)),
+                )
+            else:
+                node_id, join_count = before.id, before.join_count + 1
+                self._revive(tx, before, external_worker, version, now_us)
+            note(
+                tx,
+                now_us,
+                actor,
+                "join",
+                {"external_worker": external_worker.name, "lanes": [list(x) for x in external_worker.lanes]},
+                1,
+            )
+            return _found(tx, node_id, join_count)
+
+    def _revive(
+        self, tx: Tx, before: ExternalWorker, external_worker: ExternalWorker, version: str, now_us: int
+    ) -> None:
+        if tx.value("select 1 from leases where node_id = ? limit 1", (before.id,)) is not None:
+            raise Refused(
+                f"what external worker {external_worker.name} had is still being taken back; let it join "
+                "again in a moment"
+            )
+        tx.run(
+            "update nodes set state = 'active', beat = beat + 1, slots = ?, started_us = ?, seen_us = ?, version = ?, "
+            "types = ?, serves = ?, schema_version = ?, trouble = null where id = ?",
+            (
+                external_worker.slots,
+                now_us,
+                now_us,
+                version,
+                orjson.dumps(list(_types(external_worker))).decode(),
+                None
+                if external_worker.serves.all
+                else orjson.dumps(external_worker.serves.to_json()).decode(),
+                SCHEMA_VERSION,
+                before.id,
+            ),
+        )
+        tx.run(
+            "update external_workers set owner = ?, join_count = join_count + 1, lease_s = ?, lanes = "
+            "? where node_id = ?",
+            (external_worker.owner, external_worker.lease_s, _lanes(external_worker), before.id),
+        )
+        if external_worker.serves != before.serves:
+            self._session.registry.touch(tx)  # which lanes are closed to it is remembered by its number
+
+    def _require_shared_folders(self) -> None:
+        if self._session.registry.homes.local:
+            raise Refused(
+                "the folders of this store are local, and an external worker has none: a job would lose "
+                "its folder by it; run "
+                "external stages with a store of shared folders"
+            )
+
+    def _require_external(self, external_worker: ExternalWorker) -> None:
+        for type_, stage in external_worker.lanes:
+            found = self._session.registry.type(type_).stage(stage)
+            if found is None or found.isolation is not Isolation.EXTERNAL:
+                raise UsageError(
+                    f"job type {type_!r} has no external stage {stage!r}; name one that its application declares so"
+                )
+
+    def find(self, node_id: int, join_count: int, owner: str) -> ExternalWorker:
+        with self._session.look() as tx:
+            found = _found(tx, node_id, None)
+            if found.owner != owner:
+                raise NoSuchExternalWorker(f"{node_id}-{join_count}")
+            if found.join_count != join_count:
+                raise ExternalWorkerGone(
+                    f"external worker {found.name} has joined again since; what it had before goes on "
+                    "elsewhere, so stop that"
+                )
+            return found
+
+    def given(self, node_id: int) -> Sequence[ExternalLease]:
+        with self._session.look() as tx:
+            found = tx.all(
+                f"select l.job_id, l.fence, l.slot, l.lane, coalesce(l.running_us, l.claimed_us), {_WISHED} "
+                "from leases l join jobs on jobs.id = l.job_id where l.node_id = ? order by l.fence",
+                (node_id,),
+            )
+            lanes = self._session.registry.lanes
+            return [
+                ExternalLease(
+                    job_id=job_id,
+                    fence=fence,
+                    slot=slot,
+                    type=lanes[lane].type,
+                    stage=lanes[lane].stage,
+                    running_us=running_us,
+                    cancel_requested_us=cancel_requested_us,
+                )
+                for job_id, fence, slot, lane, running_us, cancel_requested_us in found
+            ]
+
+    def expire(self, node_id: int, beat: int, *, now_us: int) -> bool:
+        with self._session.write() as tx:
+            state, now = tx.one("select state, beat from nodes where id = ?", (node_id,)) or ("left", beat)
+            if state != "left" and now == beat:
+                nodes.update(tx, node_id, "left", now_us)
+            return bool(state == "left" or now == beat)
+
+    def left(self, external_worker: ExternalWorker, actor: Actor, *, now_us: int) -> None:
+        with self._session.write() as tx:
+            nodes.update(tx, external_worker.id, "left", now_us)
+            note(tx, now_us, actor, "leave", {"external_worker": external_worker.name}, 1)
+
+
+def _external_worker(row: Sequence[Any]) -> ExternalWorker:
+    id_, name, owner, join_count, slots, lease_s, lanes, serves, state = row
+    pairs = tuple(
+        (lane[0], lane[1]) for lane in json_list(lanes) if isinstance(lane, list) and len(lane) == 2
+    )
+    return ExternalWorker(
+        id=id_,
+        name=_bare(str(name)),
+        owner=owner,
+        join_count=join_count,
+        slots=slots,
+        lease_s=lease_s,
+        lanes=pairs,  # columns of this module, in its order
+        serves=nodes.serves(serves),
+        state=state,
+    )
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix(EXTERNAL_PREFIX)
+
+
+def _found(tx: Tx, node_id: int, join_count: int | None) -> ExternalWorker:
+    row = tx.one(f"{_PARTY} where n.id = ?", (node_id,))
+    if row is None:
+        raise NoSuchExternalWorker(f"{node_id}-{join_count or 0}")
+    return _external_worker(row)
+
+
+def _named(tx: Tx, name: str) -> ExternalWorker | None:
+    row = tx.one(f"{_PARTY} where n.name = ?", (EXTERNAL_PREFIX + name,))
+    return None if row is None else _external_worker(row)
+
+
+def _types(external_worker: ExternalWorker) -> Sequence[str]:
+    """What it runs, as others see it: no type's name has a slash, so that none takes it for a node that knows one."""
+    return tuple(f"{type_}/{stage}" for type_, stage in external_worker.lanes)
+
+
+def _lanes(external_worker: ExternalWorker) -> str:
+    return orjson.dumps(external_worker.lanes).decode()
+
+
+def _info(external_worker: ExternalWorker, version: str, now_us: int) -> NodeInfo:
+    return NodeInfo(
+        id=0,
+        name=EXTERNAL_PREFIX + external_worker.name,
+        boot_id="",
+        host=external_worker.owner,
+        pid=0,
+        slots=external_worker.slots,
+        state="active",
+        beat=0,
+        started_us=now_us,
+        seen_us=now_us,
+        version=version,
+        types=tuple(_types(external_worker)),
+        serves=external_worker.serves,
+    )

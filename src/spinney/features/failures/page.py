@@ -1,0 +1,122 @@
+"""Failures by cause: what failed, where, how often; and all that failed with one cause, to be retried."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.features.bulk import verb_forms as verbs
+from spinney.model.errors import NoSuch, Refused
+from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.rights.operators import Failure, FailureGroups, Verb
+from spinney.model.states import State
+from spinney.web.pages.filters import FINGERPRINT
+from spinney.web.pages.rendering import page, part, with_query
+from spinney.web.pages.tracebacks import Piece, pieces
+from spinney.web.request_context import Authenticated, RequestContext
+
+router = APIRouter(include_in_schema=False)
+
+GROUPS = 100
+GROUPS_MAX = 10_000
+NEWEST = 20
+CANARY = 10
+"""So many are tried before all are."""
+
+Mark = Annotated[str, Path(pattern=r"^[0-9a-fA-F]{1,16}$")]
+Type = Annotated[str, Query(alias="type", max_length=200)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureView:
+    """One cause."""
+
+    failure: Failure
+    jobs: Sequence[Job]
+    """The newest that stand failed with it."""
+    sample: Attempt | None
+    """How the newest of them failed."""
+    pieces: Sequence[Piece]
+    canary: Sequence[int]
+    """The oldest of them, to try it on."""
+
+
+@router.get("/failures", summary="Failures by cause")
+async def failures(request: Request, context: Authenticated, type_: Type = "") -> Response:
+    """The largest groups first."""
+    shown = await _groups(request, context, type_.strip())
+    return page(request, context.principal, "failures.html", topics=("failures",), **shown)
+
+
+@router.get("/failures/now", summary="What the failures by cause show now")
+async def failures_now(request: Request, context: Authenticated, type_: Type = "") -> Response:
+    """Its live part."""
+    return part(
+        request, context.principal, "failures_now.html", **await _groups(request, context, type_.strip())
+    )
+
+
+@router.get("/failures/{fingerprint}", summary="One cause of failures")
+async def failure(request: Request, context: Authenticated, fingerprint: Mark) -> Response:
+    """The whole page."""
+    return page(
+        request, context.principal, "failure.html", topics=("failures",), **await _shown(context, fingerprint)
+    )
+
+
+@router.get("/failures/{fingerprint}/now", summary="What the page of a cause shows now")
+async def failure_now(request: Request, context: Authenticated, fingerprint: Mark) -> Response:
+    """Its live part."""
+    return part(request, context.principal, "failure_now.html", **await _shown(context, fingerprint))
+
+
+async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:
+    key = ("failures", context.principal.rights.within, type_)
+    found: FailureGroups = await request.app.state.coalesced.get(
+        key, lambda: context.run(lambda control: control.queries.failures(type_ or None, GROUPS))
+    )
+    types = await context.run(lambda control: sorted(control.queries.types()))
+    return {
+        "found": found,
+        "type": type_,
+        "types": types,
+        "now_path": with_query("/failures/now", type=type_),
+        "may_retry": Verb.RETRY in verbs.usable(context.principal),
+    }
+
+
+async def _shown(context: RequestContext, fingerprint: str) -> dict[str, Any]:
+    mark, found = await context.run(lambda control: _read(control, fingerprint.lower()))
+    may_retry = Verb.RETRY in verbs.usable(context.principal)
+    return {"mark": mark, "shown": found, "may_retry": may_retry, "canary_of": CANARY}
+
+
+def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
+    """The whole fingerprint, and what stands failed with it; None: nothing does any more. Raises NoSuch, UsageError."""
+    look = control.queries
+    try:
+        mark = look.fingerprint(beginning)
+    except Refused as error:
+        if len(beginning) == FINGERPRINT:
+            return beginning, None  # it was one a moment ago, perhaps
+        raise NoSuch(str(error)) from None
+    groups = look.failures(limit=GROUPS_MAX).groups
+    found = next((group for group in groups if group.fingerprint == mark), None)
+    if found is None:
+        return mark, None
+    which = Filter(fingerprint=mark, states=(State.FAILED, State.ORPHANED))
+    jobs = look.jobs(which, limit=NEWEST, newest=True)
+    sample = _sample(look.attempts(jobs[0].id)) if jobs else None
+    text = str((sample.error or {}).get("traceback") or "") if sample else ""
+    # A retry takes only what still counts for its parent.
+    oldest = look.jobs(replace(which, superseded=False), limit=CANARY) if found.jobs > CANARY else ()
+    return mark, FailureView(
+        failure=found, jobs=jobs, sample=sample, pieces=pieces(text), canary=[job.id for job in oldest]
+    )
+
+
+def _sample(attempts: Sequence[Attempt]) -> Attempt | None:
+    return next((attempt for attempt in reversed(attempts) if attempt.error), None)

@@ -1,0 +1,1 @@
+"""Files and outputs of jobs: listing, reading, following, uploading."""

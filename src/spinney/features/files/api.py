@@ -1,0 +1,162 @@
+"""Files in a job's folder, and what its attempts wrote."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path as PathOnDisk
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from spinney.control import Control
+from spinney.define.params.masking import Redactor
+from spinney.features.files import folder_writes
+from spinney.features.files.content import listed, opened
+from spinney.features.files.output_stream import follow
+from spinney.features.files.uploads import Uploads
+from spinney.folders import folders
+from spinney.model.errors import NoSuch
+from spinney.model.jobs import Attempt
+from spinney.schemas import File, UploadedFile
+from spinney.web.api.json_routes import routes
+from spinney.web.api.request_types import Fence, JobId
+from spinney.web.bodies import LargeBody
+from spinney.web.files import spool
+from spinney.web.files.responses import BINARY, TEXT, answer
+from spinney.web.long_responses import or_end_with_reason, permission
+from spinney.web.problems import documented
+from spinney.web.quotas import acquire_quota
+from spinney.web.request_context import Authenticated, RequestContext
+
+router = routes("files")
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_PARTIAL: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {BINARY: _BYTES}},
+    206: {"description": "The part that `Range` asks for.", "content": {BINARY: _BYTES}},
+    304: {"description": "It is as `If-None-Match` has it."},
+}
+_OUTPUT: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The output.", "content": {"text/plain": _BYTES}},
+    206: {"description": "The part that `Range` asks for.", "content": {"text/plain": _BYTES}},
+    304: {"description": "It is as `If-None-Match` has it."},
+}
+FilePath = Annotated[str, Path(description="Its path in the job's folder.", examples=["scans/page-1.tif"])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files of a job."""
+
+    items: Sequence[File]
+    more: bool
+    """There are more than can be listed."""
+    next: None = None
+
+
+class Stream(StrEnum):
+    """Where an attempt wrote to."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+@router.get("/jobs/{job}/files", summary="List the files of a job", responses=documented(404, 409))
+async def list_files(job: JobId, context: Authenticated, request: Request) -> Files:
+    """All below its folder, by path; output and the like are in `.spinney`."""
+    found, whole = await listed(context, request.app.state.folders, job)
+    return Files(items=[File(path=name, kind=e.kind, size=e.size) for name, e in found], more=not whole)
+
+
+@router.get(
+    "/jobs/{job}/files/{path:path}",
+    summary="Download a file of a job",
+    response_class=Response,
+    responses=documented(404, 409, 416) | _PARTIAL,
+)
+async def download(job: JobId, path: FilePath, context: Authenticated, request: Request) -> Response:
+    """The file, or a part of it (`Range: bytes=…`, one range). Links are not followed."""
+    content = await opened(context, request.app.state.folders, job, path)
+    return await answer(request, context, job, content, media_type=BINARY, name=path.rpartition("/")[2])
+
+
+@router.put(
+    "/jobs/{job}/files/{path:path}",
+    summary="Upload a file into a job's folder",
+    status_code=201,
+    responses=documented(404, 408, 409, 413),
+    dependencies=[LargeBody],
+    openapi_extra={"requestBody": {"required": True, "content": {BINARY: _BYTES}}},
+)
+async def upload(job: JobId, path: FilePath, context: Authenticated, request: Request) -> UploadedFile:
+    """The body is the file. For operators, and for who submitted the job; not while the job is at work. What is there
+    of that name is replaced, once the whole file has come."""
+    root = request.app.state.folders
+    path = spool.checked(path)
+
+    def require(control: Control) -> None:
+        control.part(Uploads).require_may_put(job)
+        folder_writes.require_local_folder(control.store, root, job)
+
+    await context.run(require)
+    size = 0
+    with spool.upload(root) as files:
+        with files.writing(path) as file:
+            async for piece in request.stream():
+                size += len(piece)
+                await asyncio.to_thread(file.write, piece)
+        await context.run(require)  # it may have begun meanwhile
+        await asyncio.to_thread(folder_writes.put, root, job, files.files)
+    return UploadedFile(path=path, size=size)
+
+
+@router.get(
+    "/jobs/{job}/attempts/{fence}/{stream}",
+    summary="Read the output of an attempt",
+    response_class=Response,
+    responses=documented(404, 409, 416) | _OUTPUT,
+)
+async def read_output(
+    job: JobId,
+    fence: Fence,
+    stream: Stream,
+    context: Authenticated,
+    request: Request,
+    follow_: Annotated[bool, Query(alias="follow", description="Go on until the attempt has ended.")] = False,
+    start: Annotated[int, Query(ge=0, le=2**62, description="With `follow`: from this byte on.")] = 0,
+) -> Response:
+    """What the attempt wrote to stdout or stderr, as text; also while it runs. Secret parameters are masked."""
+    attempt, redactor = await context.run(
+        lambda control: (_attempt(control, job, fence), control.queries.redactor(job))
+    )
+    path = f"{folders.OWN}/{attempt.stage}.{fence}.{stream}"
+    if follow_:
+        acquire_quota(request, context, request.app.state.quotas.followers)
+        tail = _tail(context, request.app.state.folders, attempt, path, start, redactor)
+        return StreamingResponse(or_end_with_reason(tail), media_type=TEXT)
+    try:
+        content = await opened(context, request.app.state.folders, job, path)
+    except NoSuch:
+        return Response(media_type=TEXT)  # files are made at the first byte
+    return await answer(request, context, job, content, media_type=TEXT, name=None)
+
+
+def _tail(
+    context: RequestContext, root: PathOnDisk, attempt: Attempt, path: str, start: int, redactor: Redactor
+) -> AsyncIterator[bytes]:
+    job, fence = attempt.job_id, attempt.fence
+
+    async def ended() -> bool:
+        return (await context.run(lambda control: _attempt(control, job, fence))).ended_us is not None
+
+    open_ = partial(opened, context, root, job, path)
+    return follow(open_, ended, permission(context, job), start=start, redactor=redactor)
+
+
+def _attempt(control: Control, job_id: int, fence: int) -> Attempt:
+    found = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
+    if found is None:
+        raise NoSuch(f"job {job_id} has no attempt {fence}; its history lists them")
+    return found

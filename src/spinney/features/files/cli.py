@@ -1,0 +1,51 @@
+"""``files``: what lies in a job's folder, and the content of one of its files."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from spinney.features.files.job_files import files_of
+from spinney.model.homes import DirectoryEntry
+from spinney.terminal import display
+from spinney.terminal.arguments import JobArgument, JsonOption, RawOption, StoreOption
+from spinney.terminal.connection import open_queries
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(files)
+
+
+def files(
+    job: JobArgument,
+    path: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="Print this file, as the list names it.", show_default=False),
+    ] = None,
+    raw: RawOption = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """List the files in a job's folder, or print one of them; where folders are local, from whichever host has it."""
+    with open_queries(store) as look:
+        folder = files_of(look, job, store)
+        if path is not None:
+            content = display.Content(raw=raw)
+            for piece in folder.content(path):
+                content.write(piece)
+            content.write(b"", last=True)
+            sys.stdout.flush()
+            return
+        found = list(folder.everything())
+    if json:
+        display.print_json_lines(
+            [{"path": name, "kind": entry.kind, "size": entry.size} for name, entry in found]
+        )
+    elif not found:
+        typer.echo(f"there are no files of job {job}")
+    else:
+        display.print_table(("SIZE", "FILE"), [(_size(entry), display.safe(name)) for name, entry in found])
+
+
+def _size(entry: DirectoryEntry) -> str:
+    return f"{entry.size:,}" if entry.kind == "file" else "(link or special file)"

@@ -1,0 +1,73 @@
+"""Files put into a job's folder: by a rename each, step by step from the folder on, durable before it is told."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from spinney.features.files.job_folder import elsewhere
+from spinney.folders import folders
+from spinney.model.errors import Refused, StoreUnusable
+from spinney.store.contract import Store
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
+    """Raise Refused unless a job's files belong below this root, StoreUnusable where it is not this store's. ``job_id``
+    None: of a job to come."""
+    facts = store.facts()
+    folders.check_token(root, facts["folder_token"])
+    if facts.get("folders") != "local":
+        return
+    if job_id is not None and (home := elsewhere(store, job_id, root)) is not None:
+        raise Refused(
+            f"job {job_id} has its folder on {home}; upload to a server there, or copy the file there"
+        )
+    mine = folders.fingerprint(root, make=False)
+    others = [home for home in store.homes.all() if not home.gone and home.mark != mine]
+    unbound = job_id is None or store.homes.of(job_id) is None
+    if others and unbound:
+        raise Refused(
+            f"the folders of this store are local to its nodes, and the job may run on {others[0]}; put the files "
+            f"where its stage can fetch them, and submit their address"
+        )
+
+
+def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
+    """Move these files to their paths in the job's folder; what is there of that name is replaced.
+
+    Raises Refused (a directory or a link is in the way), StoreUnusable.
+    """
+    folder = folders.make(root, job_id)
+    for path, at in files.items():
+        *above, name = path.split("/")
+        try:
+            with _opened(folder, above) as levels:
+                os.rename(at, name, dst_dir_fd=levels[-1])
+                for fd in reversed(levels):
+                    os.fsync(fd)
+        except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+            raise Refused(
+                f"{path!r} cannot be put into the folder of job {job_id}: something else of that name is there "
+                f"({error.strerror}); choose another name"
+            ) from error
+        except OSError as error:
+            raise StoreUnusable(
+                f"{path!r} cannot be put into the folder of job {job_id}: {error.strerror or error}; see that {root} "
+                f"is writable and has room"
+            ) from error
+
+
+@contextmanager
+def _opened(folder: Path, above: list[str]) -> Iterator[list[int]]:
+    """Descriptors of the folder and of the directories below it, which are made when they are missing."""
+    with ExitStack() as stack:
+        levels = [os.open(folder, _DIRECTORY)]
+        stack.callback(os.close, levels[0])
+        for step in above:
+            with suppress(FileExistsError):
+                os.mkdir(step, 0o700, dir_fd=levels[-1])
+            levels.append(os.open(step, _DIRECTORY, dir_fd=levels[-1]))
+            stack.callback(os.close, levels[-1])
+        yield levels

@@ -1,0 +1,48 @@
+"""A job that is submitted with files: whoever the form comes from, they are in its folder before it may start."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spinney.control import Control
+from spinney.define.job.options import Options
+from spinney.features.files import folder_writes
+from spinney.features.files.uploads import PendingUpload, Uploads
+from spinney.model.access import Role
+from spinney.store.contract import SubmissionKey
+from spinney.web.files.spool import Upload
+from spinney.web.request_context import RequestContext
+
+
+async def require(context: RequestContext, root: Path) -> None:
+    """To be asked before a long body is read. Raises Forbidden, Refused, StoreUnusable."""
+
+    def call(control: Control) -> None:
+        control.require(Role.SUBMITTER, "submit jobs")
+        folder_writes.require_local_folder(control.store, root, None)
+
+    await context.run(call)
+
+
+async def with_files(
+    context: RequestContext,
+    root: Path,
+    upload: Upload,
+    type_: str | None,
+    params: Mapping[str, Any],
+    options: Options,
+    *,
+    once: SubmissionKey | None,
+) -> PendingUpload:
+    """Accept the job under a hold, put its files in place, let it go. Raises what ``Control.submit`` raises, and
+    ``folder_writes.put``."""
+
+    def begin(control: Control) -> PendingUpload:
+        return control.part(Uploads).begin(type_, params, options, once=once)
+
+    begun = await context.run(begin)
+    if begun.holds:
+        await asyncio.to_thread(folder_writes.put, root, begun.job_id, upload.files)
+        await context.run(lambda control: control.part(Uploads).finish(begun))
+    return begun

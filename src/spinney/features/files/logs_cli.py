@@ -1,0 +1,108 @@
+"""``logs``: what the attempts of a job wrote to stdout and stderr, also while they run."""
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.features.files.job_files import Files, files_of
+from spinney.model.attempts import remarks
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Attempt
+from spinney.model.states import SETTLED
+from spinney.terminal.arguments import JobArgument, RawOption, StoreOption
+from spinney.terminal.connection import open_queries
+from spinney.terminal.display import Content, safe
+
+if TYPE_CHECKING:
+    from spinney.service.queries import Queries
+
+LOOK_S = 0.2
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(logs)
+
+
+def logs(
+    job: JobArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has settled.")] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", help="Only stderr.")] = False,
+    stdout: Annotated[bool, typer.Option("--stdout", help="Only stdout.")] = False,
+    attempt: Annotated[
+        int | None,
+        typer.Option(help="Only this attempt, by its number in 'spinney show'.", show_default=False),
+    ] = None,
+    raw: RawOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Print what a job's attempts wrote, oldest first."""
+    names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
+    with open_queries(store) as look:
+        reader = _Reader(files_of(look, job, store), names, titles=attempt is None, raw=raw)
+        while True:
+            settled = look.job(job).state in SETTLED
+            found = _attempts(look, job, attempt)
+            reader.print_new(found)
+            if settled or not follow:
+                break
+            time.sleep(getattr(look, "look_s", LOOK_S))
+    missing = [(a, remark) for a in found if (remark := remarks.of(a.message))]
+    for a, remark in missing:
+        typer.echo(f"spinney: {a.stage}, attempt {a.fence}: {safe(remark)}", err=True)
+    if not (reader.printed or missing):
+        typer.echo(f"spinney: job {job} has written nothing{'' if settled else ' yet'}", err=True)
+
+
+def _attempts(look: "Queries", job: int, wanted: int | None) -> list[Attempt]:
+    found = look.attempts(job)
+    if wanted is None:
+        return found
+    chosen = [a for a in found if a.fence == wanted]
+    if not chosen:
+        raise UsageError(f"job {job} has no attempt {wanted}; 'spinney show {job}' lists them")
+    return chosen
+
+
+class _Reader:
+    """Prints files from where it stopped the last time."""
+
+    def __init__(self, files: Files, streams: list[str], *, titles: bool, raw: bool) -> None:
+        self._files, self._streams, self._titles = files, streams, titles
+        self._raw = raw
+        self._contents: dict[str, Content] = {}
+        self._at: dict[str, int] = {}
+        self._through: set[str] = set()
+        """Files of attempts that had ended before they were read to their end."""
+        self._title = ""
+        self.printed = False
+
+    def print_new(self, attempts: list[Attempt]) -> None:
+        for attempt in attempts:
+            for stream in self._streams:
+                name = f"{attempt.stage}.{attempt.fence}.{stream}"
+                if name in self._through:
+                    continue
+                for chunk in self._new(attempt, stream, name):
+                    self._print(f"== {attempt.stage}, attempt {attempt.fence}, {stream} ==\n", name, chunk)
+                if attempt.ended_us is not None:
+                    self._through.add(name)
+                    self._content(name).write(b"", last=True)
+        sys.stdout.flush()
+
+    def _new(self, attempt: Attempt, stream: str, name: str) -> Iterator[bytes]:
+        for chunk in self._files.output(attempt, stream, start=self._at.get(name, 0)):
+            self._at[name] = self._at.get(name, 0) + len(chunk)
+            yield chunk
+
+    def _content(self, name: str) -> Content:
+        return self._contents.setdefault(name, Content(raw=self._raw))
+
+    def _print(self, title: str, name: str, chunk: bytes) -> None:
+        if self._titles and title != self._title:
+            sys.stdout.write(title)
+            sys.stdout.flush()
+        self._title, self.printed = title, True
+        self._content(name).write(chunk)

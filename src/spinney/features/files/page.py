@@ -1,0 +1,201 @@
+"""What attempts wrote, and the files in a job's folder: read where they are, within bounds, with secrets hidden."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.control import Control
+from spinney.define.params.masking import REDACT_NOTHING, Redactor
+from spinney.features.files.job_folder import JobFiles, job_files
+from spinney.model.attempts import remarks
+from spinney.model.errors import Refused
+from spinney.model.homes import DirectoryEntry
+from spinney.model.jobs import Attempt
+
+OWN = ".spinney"
+"""The folder in a job's folder where the engine keeps its own files."""
+STREAMS = ("stdout", "stderr")
+TAIL_BYTES = 64 * 2**10
+"""So much of the end of a stream is shown."""
+PIECE_BYTES = 64 * 2**10
+"""So much more is told at once while it grows."""
+SEARCHED_BYTES = 20 * 2**20
+"""No stream is longer unless a node is set otherwise; what lies behind is not searched."""
+MATCHES = 500
+LINE_CHARS = 2_000
+FILES = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """The end of what an attempt wrote to one of its two."""
+
+    name: str
+    size: int
+    start: int
+    """Of what is shown; 0: it is shown whole."""
+    text: str
+
+    @property
+    def end(self) -> int:
+        """Where to go on."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A line that holds what is looked for."""
+
+    stream: str
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Of one attempt of a job."""
+
+    attempt: Attempt | None
+    attempts: Sequence[Attempt]
+    """Those that began, the last first."""
+    streams: Sequence[Stream]
+    matches: Sequence[Match] | None = None
+    """None: nothing is looked for."""
+    trouble: str | None = None
+    """Why nothing can be read now."""
+
+    @property
+    def remark(self) -> str | None:
+        """What is to be said where not all that the attempt wrote is here."""
+        return remarks.of(self.attempt.message) if self.attempt else None
+
+
+def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
+    """The files of a job in sight. Raises NoSuchJob."""
+    control.queries.job(job_id)
+    return job_files(control.store, job_id, root, clock=control.clock, wake_nodes=control.wake_nodes)
+
+
+def output(control: Control, job_id: int, root: Path, *, fence: int | None, search: str) -> Output:
+    """What one attempt wrote: without a number the one that runs, or the last that wrote something. Raises
+    NoSuchJob."""
+    attempts = [a for a in control.queries.attempts(job_id) if a.started_us][::-1]
+    if not attempts:
+        return Output(attempt=None, attempts=(), streams=())
+    redactor = control.queries.redactor(job_id)
+    attempt = next((a for a in attempts if a.fence == fence), attempts[0])
+    try:
+        files = files_of(control, job_id, root)
+        sizes = {entry.name: entry.size for entry in files.names(OWN, must=False)}
+        if fence is None and attempt.ended_us is not None:
+            attempt = next((a for a in attempts if _names_of(a) & sizes.keys()), attempt)
+        written = [stream for stream in STREAMS if _name(attempt, stream) in sizes]
+        return Output(
+            attempt=attempt,
+            attempts=attempts,
+            streams=[
+                _tail(files, attempt, sizes[_name(attempt, stream)], stream, redactor) for stream in written
+            ],
+            matches=_matches(files, attempt, written, search, redactor) if search else None,
+        )
+    except Refused as error:
+        return Output(attempt=attempt, attempts=attempts, streams=(), trouble=str(error))
+
+
+def more(
+    control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int
+) -> tuple[str, int, bool]:
+    """What a stream has from there on, where to go on, and whether there may be more. Raises NoSuchJob, Refused."""
+    attempt = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
+    if attempt is None or stream not in STREAMS:
+        raise Refused(f"job {job_id} has no attempt {fence}; look at its history for those it has")
+    files = files_of(control, job_id, root)
+    data = _read(files, path_of(attempt, stream), start, PIECE_BYTES, control.queries.redactor(job_id))
+    running = attempt.ended_us is None
+    whole = _whole_characters(data) if running or len(data) == PIECE_BYTES else data
+    return whole.decode("utf-8", "replace"), start + len(whole), running or len(data) == PIECE_BYTES
+
+
+def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[DirectoryEntry]:
+    """The names in a folder of the job; folders first. Raises NoSuchJob, Refused."""
+    files = files_of(control, job_id, root)
+    found: list[DirectoryEntry] = []
+    for entry in files.names(path, must=bool(path)):
+        if path or entry.name != OWN:
+            found.append(entry)
+        if len(found) > FILES:
+            break
+    return sorted(found, key=lambda entry: (entry.kind != "folder", entry.name))
+
+
+def path_of(attempt: Attempt, stream: str) -> str:
+    """Where a stream of an attempt is, in the job's folder."""
+    return f"{OWN}/{_name(attempt, stream)}"
+
+
+def _name(attempt: Attempt, stream: str) -> str:
+    return f"{attempt.stage}.{attempt.fence}.{stream}"
+
+
+def _names_of(attempt: Attempt) -> set[str]:
+    return {_name(attempt, stream) for stream in STREAMS}
+
+
+def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: Redactor) -> Stream:
+    start = max(0, size - TAIL_BYTES)
+    data = _read(files, path_of(attempt, stream), start, size - start, redactor)
+    if start:
+        # From the next whole line on; of one endless line from some whole character on.
+        cut = data.find(b"\n") + 1
+        cut = cut or next((i for i in range(min(4, len(data))) if data[i] & 0xC0 != 0x80), 0)
+        start, data = start + cut, data[cut:]
+    data = _whole_characters(data)
+    return Stream(name=stream, size=start + len(data), start=start, text=data.decode("utf-8", "replace"))
+
+
+def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redactor) -> bytes:
+    def read(start: int, length: int) -> bytes:
+        found = bytearray()
+        for piece in files.content(path, start=start, must=False):
+            found += piece
+            if len(found) >= length:
+                break
+        return bytes(found[:length])
+
+    return read(start, length) if redactor is REDACT_NOTHING else redactor.piece(read, start, length)
+
+
+def _matches(
+    files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str, redactor: Redactor
+) -> list[Match]:
+    found: list[Match] = []
+    wanted = search.casefold()
+    for stream in streams:
+        for number, line in enumerate(_lines(files, path_of(attempt, stream), redactor), 1):
+            if wanted in line.casefold():
+                found.append(Match(stream=stream, number=number, text=line[:LINE_CHARS]))
+                if len(found) >= MATCHES:
+                    return found
+    return found
+
+
+def _lines(files: JobFiles, path: str, redactor: Redactor) -> Iterator[str]:
+    data = bytearray()
+    for piece in files.content(path, must=False):
+        data += piece
+        if len(data) >= SEARCHED_BYTES:
+            break
+    for line in bytes(data).split(b"\n"):
+        yield redactor.text(line.decode("utf-8", "replace"))
+
+
+def _whole_characters(data: bytes) -> bytes:
+    """Without the beginning of a character at the end, which will be whole when more is there."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0xC0:
+            long = 2 if byte & 0xE0 == 0xC0 else 3 if byte & 0xF0 == 0xE0 else 4
+            return data[:-back] if long > back else data
+        if byte & 0x80 == 0:
+            break
+    return data

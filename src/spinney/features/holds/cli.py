@@ -1,0 +1,307 @@
+"""``hold``, ``holds``, ``release``: stops with a reason, and their end."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.features.bulk.cli import EachOptions
+from spinney.model.errors import UsageError
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.rights.operators import BulkStep, Order, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.values import durations
+from spinney.terminal import completion, display
+from spinney.terminal.arguments import ByOption, JsonOption, SomeJobsArgument, StoreOption
+from spinney.terminal.connection import now_us, open_control, open_queries
+from spinney.terminal.for_each import for_each
+from spinney.terminal.option_groups import with_option_groups
+
+if TYPE_CHECKING:
+    from spinney.control import Control
+    from spinney.model.bulk_runs import Plan
+    from spinney.model.rights.operators import HoldPreview
+    from spinney.model.settings.holds import Hold
+
+QueueOption = Annotated[
+    str | None,
+    typer.Option("--queue", help="All in this queue.", show_default=False, autocompletion=completion.queues),
+]
+TypeOption = Annotated[
+    str | None,
+    typer.Option("--type", help="All of this job type.", show_default=False, autocompletion=completion.types),
+]
+CollectionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--collection",
+        help="All of this collection.",
+        show_default=False,
+        autocompletion=completion.collections,
+    ),
+]
+SubmitterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--submitter",
+        help="All that this submitter handed in.",
+        show_default=False,
+        autocompletion=completion.submitters,
+    ),
+]
+TreeOption = Annotated[
+    int | None,
+    typer.Option(
+        "--tree", metavar="JOB", min=1, max=JOB_ID_MAX, help="A job and all below it.", show_default=False
+    ),
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Everything.")]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        help="It ends by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
+        show_default=False,
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (hold, holds, release):
+        app.command()(command)
+
+
+@with_option_groups
+def hold(
+    jobs: SomeJobsArgument = None,
+    *,
+    queue: QueueOption = None,
+    type_: TypeOption = None,
+    collection: CollectionOption = None,
+    submitter: SubmitterOption = None,
+    tree: TreeOption = None,
+    all_: AllOption = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why; shown with every job.", show_default=False)
+    ] = "",
+    until: UntilOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+    each_options: EachOptions,
+) -> None:
+    """Let nothing new start: what runs finishes its stage, what is submitted is held, until it is released."""
+    fits = each_options.selects_jobs(jobs, wide=all_ or tree is not None)
+    scopes = [] if fits else _scopes(jobs, queue, type_, collection, submitter, tree, all_=all_)
+    if not reason:
+        raise UsageError("say why with --reason: it is shown with every job that is held")
+    until_us = None if until is None else moment(until, now_us())
+    if fits or jobs:
+        each_options.run_verb(
+            Order(verb=Verb.HOLD, reason=reason, until_us=until_us),
+            jobs,
+            queue=queue,
+            type_=type_,
+            collection=collection,
+            submitter=submitter,
+            by=by,
+            store=store,
+            print_step=_tell_held,
+        )
+        return
+    with open_control(store, by) as control:
+        for scope, name in scopes:
+            if each_options.dry_run:
+                preview = control.holds.would_hold(scope, name, reason=reason, until_us=until_us)
+                _tell_preview(preview, f"a hold on {_of(scope, name)}", "be held", json=each_options.json)
+                continue
+            laid = control.holds.lay(scope, name, reason=reason, until_us=until_us)
+            control.holds.sweep()
+            typer.echo(_laid(control, laid))
+
+
+def holds(json: JsonOption = False, store: StoreOption = None) -> None:
+    """List the holds in force, the oldest first."""
+    with open_queries(store) as look:
+        found = look.holds()
+    if json:
+        display.print_json_lines(found)
+    elif not found:
+        typer.echo(
+            "nothing is held by a hold; 'spinney list --state held' shows jobs that their own stages hold"
+        )
+    else:
+        rows = [
+            (h.id, _on(h), h.by, display.format_time(h.since_us), display.format_time(h.until_us), h.reason)
+            for h in found
+        ]
+        display.print_table(("HOLD", "ON", "BY", "SINCE", "UNTIL", "REASON"), rows)
+
+
+@with_option_groups
+def release(
+    jobs: SomeJobsArgument = None,
+    *,
+    hold: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--hold",
+            metavar="ID",
+            min=1,
+            max=JOB_ID_MAX,
+            show_default=False,
+            autocompletion=completion.holds,
+            help="The hold of this number ('spinney holds' lists them); may be repeated.",
+        ),
+    ] = None,
+    queue: QueueOption = None,
+    type_: TypeOption = None,
+    collection: CollectionOption = None,
+    submitter: SubmitterOption = None,
+    tree: TreeOption = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="The hold on everything; others stay in force.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+    each_options: EachOptions,
+) -> None:
+    """Let held jobs go on: single ones, or all that a hold covered. Each is looked at afresh."""
+    fits = each_options.selects_jobs(jobs, wide=bool(hold) or all_ or tree is not None)
+    wide = all_ or any(w is not None for w in (queue, type_, collection, submitter, tree))
+    if not fits and bool(jobs) + bool(hold) + wide > 1:
+        raise UsageError(
+            "name jobs, or holds by --hold ID, or what they lie on: one of the three in one command"
+        )
+    if fits or jobs:
+        each_options.run_verb(
+            Order(verb=Verb.RELEASE, reason=reason),
+            jobs,
+            queue=queue,
+            type_=type_,
+            collection=collection,
+            submitter=submitter,
+            by=by,
+            store=store,
+            print_step=_tell_released,
+        )
+        return
+    if not (hold or wide):
+        raise UsageError(
+            "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them), or what it lies on"
+        )
+    with open_control(store, by) as control:
+        if each_options.dry_run:
+            ids = hold or [
+                h.id
+                for h in control.holds.on(
+                    *_scopes(None, queue, type_, collection, submitter, tree, all_=all_)[0]
+                )
+            ]
+            what = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
+            _tell_preview(control.holds.would_lift(ids), what, "go on", json=each_options.json)
+            return
+        if hold:
+            for_each(hold, lambda number: _tell_lifted(control, [control.holds.lift(number, reason=reason)]))
+        if wide:
+            (scope, name), *_ = _scopes(None, queue, type_, collection, submitter, tree, all_=all_)
+            _tell_lifted(control, control.holds.lift_all(scope, name, reason=reason))
+
+
+def moment(text: str, at_us: int) -> int:
+    """A time as people write it: so long from now, or a time of the calendar (local unless it has a zone)."""
+    try:
+        return at_us + round(durations.seconds(text) * 1e6)
+    except UsageError:
+        pass
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1e6)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"--until {text!r:.80} is no time; write how long, as in 30m, 2h or 1d12h, or when, as in 2030-01-31T08:00"
+        ) from None
+
+
+def _scopes(
+    jobs: Sequence[int] | None,
+    queue: str | None,
+    type_: str | None,
+    collection: str | None,
+    submitter: str | None,
+    tree: int | None,
+    *,
+    all_: bool,
+) -> list[tuple[Scope, str]]:
+    """What is meant: one wide scope, or nothing but some jobs."""
+    named: list[tuple[Scope, str | int | None]] = [
+        (Scope.QUEUE, queue),
+        (Scope.TYPE, type_),
+        (Scope.COLLECTION, collection),
+        (Scope.SUBMITTER, submitter),
+        (Scope.TREE, tree),
+        (Scope.EVERYTHING, "" if all_ else None),
+    ]
+    wide = [(scope, str(name)) for scope, name in named if name is not None]
+    if len(wide) + bool(jobs) != 1:
+        raise UsageError(
+            "say what is meant with exactly one of --queue, --type, --collection, --submitter, --tree, --all, "
+            "or with jobs' numbers"
+        )
+    return wide
+
+
+def _tell_preview(preview: "HoldPreview", what: str, would: str, *, json: bool) -> None:
+    if json:
+        display.print_json({"jobs": preview.jobs, "later": preview.later})
+        return
+    jobs = "1 job" if preview.jobs == 1 else f"{preview.jobs:,} jobs"
+    later = f"; {preview.later:,} more when they would start next" if preview.later else ""
+    typer.echo(f"by {display.safe(what)} {jobs} would {would}{later}")
+
+
+def _tell_held(control: "Control", plan: "Plan", step: BulkStep) -> None:
+    for job in step.touched:
+        own = (Scope.JOB, plan.order.reason, control.by)
+        laid = [h for h in control.store.holds.covering(job) if (h.scope, h.reason, h.by) == own]
+        typer.echo(_laid(control, laid[-1]) if laid else f"job {job} was held, and is released again")
+
+
+def _laid(control: "Control", laid: "Hold") -> str:
+    count = control.store.holds.held(laid.id)
+    if laid.scope is Scope.JOB:
+        after = "it is held" if count else "it is held when it would start next"
+        return f"hold {laid.id} on job {laid.name}: {after}"
+    return f"hold {laid.id} on {display.safe(_on(laid))}: {_jobs(count)} held"
+
+
+def _tell_lifted(control: "Control", lifted: "Sequence[Hold]") -> None:
+    control.holds.sweep()
+    for each in lifted:
+        typer.echo(f"hold {each.id} on {display.safe(_on(each))} is released")
+
+
+def _tell_released(control: "Control", plan: "Plan", step: BulkStep) -> None:
+    for job in step.touched:
+        typer.echo(_released(control, job))
+
+
+def _released(control: "Control", job: int) -> str:
+    over = control.store.holds.covering(job)
+    if not over:
+        return f"job {job} is released"
+    more = f" and {len(over) - 1} more" if len(over) > 1 else ""
+    return f"job {job} is released, but stays under {display.safe(str(over[0]))}{more}"
+
+
+def _on(hold: "Hold") -> str:
+    return _of(hold.scope, hold.name)
+
+
+def _of(scope: Scope, name: str) -> str:
+    return "everything" if scope is Scope.EVERYTHING else f"{scope} {name}"
+
+
+def _jobs(count: int) -> str:
+    return "1 job is" if count == 1 else f"{count:,} jobs are"

@@ -1,0 +1,233 @@
+"""Holds: laying, lifting, and the sweeps by which ``held`` follows.
+
+**Who is the authority.** The rows of ``holds``. From the commit of ``lay`` on nothing that a hold covers is
+claimed: single jobs are taken out of ``ready`` with it; lanes of a held queue or type are not served; of
+trees, collections and submitters the claim asks each candidate, until a sweep has been through.
+
+**What sweeps do** (``hold_sweep``), in steps of one short transaction each, called by whoever comes by: holds
+whose time is over end; what stands in ``ready`` and is covered by a hold not ``swept`` yet becomes held; after
+a hold has ended, what is held and not covered any more is placed afresh.
+
+**What a crash leaves.** That there is something to sweep is in the database: ``holds.swept``, and ``lift``
+against ``lift_swept`` in ``counters``. Nothing that is covered can get behind a sweep's back into ``ready``:
+every way into it asks for holds.
+"""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from itertools import islice
+
+from spinney.features.holds import preview as hold_previews
+from spinney.features.holds import sweep as hold_sweep
+from spinney.model.errors import NoSuch, NoSuchJob, UnknownType, UsageError
+from spinney.model.rights.operators import Actor, HoldPreview
+from spinney.model.settings.holds import Hold, Scope
+from spinney.model.states import State
+from spinney.model.values import names
+from spinney.model.values.unreadable import json_object
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry.hold_coverage import COLUMNS
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.session import Session
+from spinney.store.sql.transitions import hold_rows
+
+STEP = 2_000
+"""Jobs that one transaction of a sweep shifts: some 10 ms."""
+YIELD_US = 2_000_000
+"""Whoever took a step less long ago is taken to be at it still."""
+LOOKED_BACK = 10_000
+"""Entries of the audit among which releases are sought that were cut off before their sweep."""
+
+
+class SqlHolds:
+    """``spinney.store.operators.Holds`` on SQL."""
+
+    def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._session, self._registry, self._clock = session, session.registry, clock
+        self.took_s = 0.0
+        self._sweep = hold_sweep.HoldSweep(session.registry)
+        self._stamp = 0
+        """When this store object last took a step."""
+
+    # --- laying and lifting ---------------------------------------------------------------
+
+    def lay(
+        self, scope: Scope, name: str, reason: str, actor: Actor, *, until_us: int | None = None, now_us: int
+    ) -> Hold:
+        with self._session.write() as tx:
+            if scope is not Scope.JOB:
+                _check_name(tx, self._registry, scope, name)
+                return hold_rows.lay(tx, self._registry, scope, name, reason, actor, until_us, False, now_us)
+            hold = hold_rows.hold_one(tx, self._registry, _visible(tx, name), reason, actor, until_us, now_us)
+            note(tx, now_us, actor, "hold", hold_rows.audit_entry(hold), 1)
+            return hold
+
+    def lift(self, hold_id: int, actor: Actor, *, now_us: int) -> Hold:
+        with self._session.write() as tx:
+            found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
+            if found is None:
+                unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
+                if unswept is None:
+                    raise NoSuch(
+                        f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are"
+                    )
+                return unswept  # its release was cut off, and asks again for the sweep
+            hold = hold_coverage.hold(found)
+            hold_rows.end(tx, self._registry, [hold], now_us)
+            note(tx, now_us, actor, "release", hold_rows.audit_entry(hold), 1)
+            return hold
+
+    # --- looking --------------------------------------------------------------------------
+
+    def would_hold(self, scope: Scope, name: str) -> HoldPreview:
+        with self._session.look() as tx:
+            _check_name(tx, self._registry, scope, name)
+            return hold_previews.of_laying(tx, scope, name)
+
+    def would_go_on(self, hold_ids: Collection[int]) -> HoldPreview:
+        with self._session.look() as tx:
+            return hold_previews.of_lifting(tx, self._registry, hold_ids)
+
+    def all(self) -> Sequence[Hold]:
+        with self._session.look() as tx:
+            return [hold_coverage.hold(row) for row in tx.all(f"select {COLUMNS} from holds order by id")]
+
+    def lifted(self) -> Sequence[Hold]:
+        with self._session.look() as tx:
+            return _lifted(tx, self._registry)
+
+    def covering(self, job_id: int) -> Sequence[Hold]:
+        with self._session.look() as tx:
+            return hold_coverage.holds_of(tx, self._registry, _visible(tx, job_id))
+
+    def held(self, hold_id: int) -> int:
+        with self._session.look() as tx:
+            found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
+            if found is None:
+                return 0
+            hold = hold_coverage.hold(found)
+            if hold.scope is Scope.JOB:
+                return int(hold_coverage.stands_held(tx, int(hold.name)))
+            condition, binds = hold_coverage.clause(
+                w for w in self._registry.holds.wide if w.hold.id == hold_id
+            )
+            sql = (
+                "select count(*) from inactive_jobs p join jobs on jobs.id = p.job_id "
+                f"where p.state = 'held' and p.waits_for = 'hold' and {condition}"
+            )
+            return int(tx.value(sql, binds))
+
+    def leased_under(self, node_id: int, after: int) -> tuple[int, Sequence[int]]:
+        with self._session.look() as tx:
+            last = tx.value("select value from counters where name = 'hold'")
+            if last <= after:
+                return last, []
+            condition, binds = hold_coverage.clause(w for w in self._registry.holds.wide if w.hold.id > after)
+            found = tx.all(
+                f"select l.fence from leases l join jobs on jobs.id = l.job_id where l.node_id = ? and ({condition} "
+                "or exists (select 1 from holds h where h.scope = 'job' and h.name = cast(jobs.id as text) "
+                "and h.id > ?))",
+                (node_id, *binds, after),
+            )
+            return last, [fence for (fence,) in found]
+
+    # --- sweeping -------------------------------------------------------------------------
+
+    def sweep(self, *, now_us: int, limit: int = STEP, yielding: bool = False) -> bool:
+        with self._session.look() as tx:
+            if not self._due(now_us) or (yielding and self._another_is_at_it(tx, now_us)):
+                return False
+            plan = self._sweep.plan(tx, now_us, limit)
+        # A step that a loss of power takes away is taken again: what says that it was taken goes with it.
+        with self._session.write(durable=False) as tx:
+            begun = self._clock()
+            hold_rows.stamp_sweep(tx, now_us)
+            if hold_rows.end_what_is_over(tx, self._registry, now_us):
+                plan = None
+            elif plan is not None and not self._done(tx, plan, now_us):
+                plan = self._sweep.plan(tx, now_us, limit)
+                if plan is not None:
+                    self._sweep.do(tx, plan, now_us)
+            more = self._due(now_us)
+        self._stamp, self.took_s = now_us, self._clock() - begun
+        if plan is not None:
+            self._sweep.done(plan)
+        return more
+
+    def _done(self, tx: Tx, plan: hold_sweep.Plan, now_us: int) -> bool:
+        """Whether it could be done as planned; else nothing of it was."""
+        try:
+            with tx.savepoint():
+                self._sweep.do(tx, plan, now_us)
+        except hold_sweep.PlanOutdated:
+            return False
+        return True
+
+    def _due(self, now_us: int) -> bool:
+        holds = self._registry.holds
+        return holds.due or (holds.ends_us is not None and holds.ends_us <= now_us)
+
+    def _another_is_at_it(self, tx: Tx, now_us: int) -> bool:
+        """Two that sweep at the same time would do no harm, but keep writers out twice as long."""
+        stamp: int = tx.value("select value from counters where name = 'hold_sweep'")
+        return stamp != self._stamp and abs(now_us - stamp) < YIELD_US
+
+
+def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
+    """The wide holds that somebody released last, as the audit names them: as many as there were releases whose jobs
+    have not all been looked at since. ``by`` is who released them."""
+    unswept = registry.holds.lift - registry.holds.lift_swept
+    if unswept <= 0:
+        return []
+    entries = tx.all(
+        "select at_us, by, what from audit where seq > (select max(seq) from audit) - ? and verb = 'release' "
+        "and by <> ? order by seq desc",
+        (LOOKED_BACK, hold_rows.CLOCKWORK),
+    )
+    released = ((at_us, by, json_object(what, "the entry")) for at_us, by, what in entries)
+    wide = (entry for entry in released if entry[2].get("scope", Scope.JOB) != Scope.JOB)
+    return [
+        Hold(
+            id=what["hold"],
+            scope=Scope(what["scope"]),
+            name=what["name"],
+            reason=what["reason"],
+            by=by,
+            since_us=at_us,
+            until_us=what.get("until_us"),
+        )
+        for at_us, by, what in islice(wide, unswept)
+    ]
+
+
+def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
+    """Refuse what cannot be meant. A collection or a submitter may be held before its first job comes."""
+    # Its package is slow to import, and rarely needed here.
+    from spinney.model.values.hints import did_you_mean, listed
+
+    if scope is Scope.TREE:
+        row = _visible(tx, name)
+        if row.state is State.DELETED:
+            raise NoSuchJob(row.id)
+    elif scope is Scope.TYPE and name not in registry.types:
+        raise UnknownType(
+            f"no job type {name!r} is known to this store{did_you_mean(name, registry.types)}; "
+            f"use one of: {listed(registry.types)}"
+        )
+    elif scope is Scope.QUEUE and name not in (known := registry.queue_names()):
+        raise UsageError(
+            f"no queue {name!r} is known to this store{did_you_mean(name, known)}; use one of: {listed(known)}"
+        )
+    elif scope is Scope.COLLECTION:
+        names.name("collection", name)
+    elif scope is Scope.SUBMITTER:
+        names.label("submitter", name)
+
+
+def _visible(tx: Tx, job_id: int | str) -> Row:
+    number = int(job_id)
+    return rows.find(tx, -1 if rows.hidden(tx, number) else number)

@@ -1,0 +1,246 @@
+"""The sweeps by which ``held`` follows what the holds say, a step at a time.
+
+A step is **planned** on a snapshot, where it is in nobody's way, and **done** in a transaction, if nothing has
+changed in between: the registry (so: the holds) is the same, and every job stands where the plan found it. Else
+it is planned anew in that transaction. So others are kept from writing for about half of the time that a step
+takes.
+
+First come holds that are not ``swept`` yet, one after the other, the oldest first: what is covered and stands
+in ``ready`` becomes held. A queue or type is swept lane by lane, a tree in the order of its lineages, a
+collection or submitter by walking through all of ``ready``. Then, when holds have ended, everything that is
+held by any is looked at once, and what nothing covers any more is placed afresh.
+
+Where a sweep stands is known in memory alone; another begins it anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from spinney.model.lineage import subtree
+from spinney.model.settings.holds import Hold, Scope
+from spinney.model.states import State
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import hold_moves
+from spinney.store.sql.transitions.cascades import Cascade, there
+from spinney.store.sql.transitions.hold_moves import Key, Place
+
+LOOKED_AT = 5
+"""So many times as many jobs as one step shifts are looked at, where few are covered."""
+SPECIAL_STEP = 200
+"""Of those that go on, so many are placed one by one in a transaction (needs, children, serial trees)."""
+
+_BEGINNING: tuple[Any, ...] = (0, 0, 0, "")
+"""Before all keys of ``ready``: lanes are numbered from 1."""
+
+
+class _At(NamedTuple):
+    """How far a sweep has come."""
+
+    what: tuple[str, int]
+    """("hold", its number), or ("lift", up to which it is swept when it is through)."""
+    place: tuple[Any, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """What one step is going to do."""
+
+    what: tuple[str, int]
+    version: int
+    """Of the registry that it was made with."""
+    hold: Hold | None = None
+    keys: list[Key] = field(default_factory=list)
+    """Where what the hold covers stands in ``ready``; its jobs are ``covered``, in the same order."""
+    covered: list[int] = field(default_factory=list)
+    free: dict[Place, list[int]] = field(default_factory=dict)
+    """What nothing covers any more, and nothing else keeps: by where it belongs."""
+    special: list[int] = field(default_factory=list)
+    """What nothing covers any more, and has to be looked at one by one."""
+    renamed: list[tuple[str, int]] = field(default_factory=list)
+    """(reason, job): jobs that another hold keeps than the one they name."""
+    place: tuple[Any, ...] | None = None
+    """Where the next step goes on; None: this is the last."""
+
+
+class PlanOutdated(Exception):
+    """Something does not stand any more where the plan found it; plan anew."""
+
+
+class HoldSweep:
+    """One for a store object. ``plan``, ``do``, and when that is committed, ``done``."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._at: _At | None = None
+
+    def plan(self, tx: Tx, now_us: int, limit: int) -> Plan | None:
+        """The next step, by what ``tx`` sees; None: there is nothing to do."""
+        registry, holds = self._registry, self._registry.holds
+        if holds.unswept:
+            what = ("hold", holds.unswept[0].hold.id)
+        elif holds.lift > holds.lift_swept:
+            # Up to the last hold lifted when it began: what ends meanwhile has a pass of its own.
+            what = (
+                self._at.what if self._at is not None and self._at.what[0] == "lift" else ("lift", holds.lift)
+            )
+        else:
+            return None
+        plan = Plan(what=what, version=registry.version)
+        planner = _Planner(tx, registry, now_us, limit, plan)
+        place = self._at.place if self._at is not None and self._at.what == what else None
+        if what[0] == "hold":
+            planner.cover(holds.unswept[0], place)
+        else:
+            planner.uncover(place)
+        return plan
+
+    def do(self, tx: Tx, plan: Plan, now_us: int) -> None:
+        """Do it. Raises Changed when the plan is not true any more; then nothing may stay of what was done."""
+        registry = self._registry
+        if plan.version != registry.version:
+            raise PlanOutdated
+        cascade = Cascade(tx, registry, now_us)
+        if plan.hold is not None:
+            if hold_moves.out_of_ready(tx, plan.keys) != len(plan.keys):
+                raise PlanOutdated
+            hold_moves.to_held(cascade, dict.fromkeys(plan.covered, plan.hold))
+        else:
+            self._let_go(tx, plan, cascade)
+        cascade.drain()
+        if plan.place is not None:
+            return
+        if plan.what[0] == "hold":
+            tx.run("update holds set swept = ? where id = ?", (True, plan.what[1]))
+        else:
+            tx.run("update counters set value = ? where name = 'lift_swept'", (plan.what[1],))
+        registry.touch(tx)
+
+    def _let_go(self, tx: Tx, plan: Plan, cascade: Cascade) -> None:
+        ids = [job_id for group in plan.free.values() for job_id in group]
+        if self._registry.holds.jobs and hold_coverage.among_single(tx, [*ids, *plan.special]):
+            raise PlanOutdated  # the registry does not know of each
+        if hold_moves.to_ready(tx, self._registry, plan.free) != len(ids):
+            raise PlanOutdated
+        tx.many(
+            "update inactive_jobs set reason = ? where job_id = ? and state = 'held' and waits_for = 'hold'",
+            plan.renamed,
+        )
+        for job_id in plan.special:
+            # Looked at again: consequences of one before it may have settled this one.
+            row = there(tx, job_id)
+            if row is not None and row.state is State.HELD and hold_coverage.stands_held(tx, job_id):
+                cascade.place(row)
+
+    def done(self, plan: Plan) -> None:
+        """It is committed."""
+        self._at = None if plan.place is None else _At(plan.what, plan.place)
+
+
+class _Planner:
+    """Looks, and fills in a plan."""
+
+    def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int, plan: Plan) -> None:
+        self.tx, self.registry, self.now_us, self.limit, self.made = tx, registry, now_us, limit, plan
+
+    # --- from ready to held ---------------------------------------------------------------
+
+    def cover(self, wide: WideHold, place: tuple[Any, ...] | None) -> None:
+        """What is pending under a hold, from behind ``place``."""
+        self.made.hold = wide.hold
+        if wide.hold.scope in hold_coverage.LANE_SCOPES:
+            self._cover_lanes(wide.hold)
+        elif wide.hold.scope is Scope.TREE:
+            self._cover_tree(wide, place)
+        else:
+            self._cover_labelled(wide.hold, place or _BEGINNING)
+
+    def _cover_lanes(self, hold: Hold) -> None:
+        """All that stands in its lanes. Nothing new comes in, so the front is always where to go on."""
+        found: list[Any] = []
+        alone = hold_coverage.ActiveHolds([WideHold(hold, False, None)])
+        for lane in self.registry.lanes.values():
+            if len(found) < self.limit and alone.stops(lane.queue, lane.type):
+                found += self.tx.all(
+                    "select lane, priority, share, position, job_id from ready where lane = ? "
+                    "order by priority, share, position limit ?",
+                    (lane.id, self.limit - len(found)),
+                )
+        self._take(found)
+        self.made.place = _BEGINNING if len(found) == self.limit else None
+
+    def _cover_labelled(self, hold: Hold, place: tuple[Any, ...]) -> None:
+        """What bears its collection or submitter, of a stretch of all that is ready."""
+        key = "(r.lane, r.priority, r.share, r.position)"
+        order = "order by r.lane, r.priority, r.share, r.position"
+        until = self.tx.one(
+            f"select r.lane, r.priority, r.share, r.position from ready r where {key} > (?, ?, ?, ?) {order} "
+            "limit 1 offset ?",
+            (*place, self.limit * LOOKED_AT - 1),
+        )
+        last = f"and {key} <= (?, ?, ?, ?)" if until else ""
+        found = self.tx.all(
+            f"select r.lane, r.priority, r.share, r.position, r.job_id from ready r join jobs on jobs.id = r.job_id "
+            f"where {key} > (?, ?, ?, ?) {last} and jobs.{hold.scope} = ? {order} limit ?",
+            (*place, *(until or ()), hold.name, self.limit),
+        )
+        self._take(found)
+        self.made.place = tuple(found[-1][:4]) if len(found) == self.limit else until
+
+    def _cover_tree(self, wide: WideHold, place: tuple[Any, ...] | None) -> None:
+        """What stands in ``ready`` of a stretch of the tree; with the first, its top."""
+        if wide.lineage is None:
+            return  # the job at its top is not there any more
+        start, end = subtree(wide.lineage)
+        root_id = int(wide.lineage.split(".")[0])
+        if place is None:
+            self._take(hold_moves.standing_in_ready(self.tx, self.registry, [int(wide.hold.name)]))
+        after = start if place is None else place[0]
+        until = self.tx.value(
+            "select lineage from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
+            "order by lineage limit 1 offset ?",
+            (root_id, after, end, self.limit * LOOKED_AT - 1),
+        )
+        below = self.tx.all(
+            "select id, lineage from jobs where parent_id is not null and root_id = ? and lineage > ? "
+            "and lineage <= ? and state = 'pending' order by lineage limit ?",
+            (root_id, after, until or end, self.limit),
+        )
+        self._take(hold_moves.standing_in_ready(self.tx, self.registry, [job_id for job_id, _ in below]))
+        if len(below) == self.limit:
+            self.made.place = (below[-1][1],)
+        elif until is not None:
+            self.made.place = (until,)
+
+    def _take(self, standing: Sequence[Any]) -> None:
+        """What stands at these keys, the job last."""
+        self.made.keys += [tuple(row[:4]) for row in standing]
+        self.made.covered += [row[4] for row in standing]
+
+    # --- from held to where it belongs ----------------------------------------------------
+
+    def uncover(self, place: tuple[Any, ...] | None) -> None:
+        """What is held and not covered any more, from behind ``place``."""
+        made, tx = self.made, self.tx
+        window = tx.all(
+            "select job_id, waits_for, reason from inactive_jobs where state = 'held' and job_id > ? "
+            "order by job_id limit ?",
+            (*(place or (0,)), self.limit),
+        )
+        reasons = {job_id: reason for job_id, waits_for, reason in window if waits_for == HELD_BY_HOLD}
+        covered = hold_coverage.covered(tx, self.registry.holds, list(reasons))
+        made.renamed = [
+            (str(hold), job_id) for job_id, hold in covered.items() if reasons[job_id] != str(hold)
+        ]
+        free = [job_id for job_id in reasons if job_id not in covered]
+        made.free = hold_moves.plain(tx, self.registry, free, self.now_us)
+        plain = {job_id for group in made.free.values() for job_id in group}
+        made.special = [job_id for job_id in free if job_id not in plain]
+        last = window[-1][0] if len(window) == self.limit else None
+        if len(made.special) > SPECIAL_STEP:
+            del made.special[SPECIAL_STEP:]
+            last = made.special[-1]
+        made.place = None if last is None else (last,)

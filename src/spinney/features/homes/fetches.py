@@ -1,0 +1,50 @@
+"""Files of jobs whose folders are on other hosts, asked of the nodes there through the store."""
+
+import time
+from collections.abc import Callable
+
+from spinney.model.errors import Refused
+from spinney.model.homes import FetchResult, Home
+from spinney.store.contract import Store
+
+PATIENCE_S = 20.0
+"""A node that is there looks at least every 0.2 s, and reads what is small."""
+_LOOK_S = 0.02
+
+
+class Fetcher:
+    """Asks for pieces of one job's files."""
+
+    def __init__(
+        self,
+        store: Store,
+        job_id: int,
+        home: Home,
+        *,
+        clock: Callable[[], int],
+        wake_nodes: Callable[[], None],
+        monotonic: Callable[[], float] = time.monotonic,
+        rest: Callable[[float], None] = time.sleep,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._store, self._job_id, self._home = store, job_id, home
+        self._clock, self._wake_nodes, self._monotonic, self._rest = clock, wake_nodes, monotonic, rest
+        self._patience_s = patience_s
+
+    def get(self, path: str, *, start: int, length: int) -> FetchResult:
+        """A piece of a file or (``length`` 0) the names in a directory. Raises Refused when no node answers."""
+        number = self._store.fetches.ask(self._job_id, path, start=start, length=length, now_us=self._clock())
+        self._wake_nodes()
+        give_up = self._monotonic() + self._patience_s
+        try:
+            while (found := self._store.fetches.take(number)) is None:
+                if self._monotonic() > give_up:
+                    raise Refused(
+                        f"no node on {self._home} has answered for {self._patience_s:.0f} s; 'spinney nodes' shows how "
+                        f"it fares"
+                    )
+                self._rest(_LOOK_S)
+        except BaseException:
+            self._store.fetches.drop(number)
+            raise
+        return found

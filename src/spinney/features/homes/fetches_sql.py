@@ -1,0 +1,94 @@
+"""Files of job folders on other hosts: questions and answers are rows, so no node needs a port, and who may ask is who
+may use the store. A question lives for a minute or so (by whatever clock is asked), and few stand at a time."""
+
+import base64
+from collections.abc import Sequence
+
+import orjson
+
+from spinney.model.errors import Refused
+from spinney.model.homes import PIECE_BYTES, DirectoryEntry, Fetch, FetchResult
+from spinney.model.values.unreadable import Unreadable, json_object
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry.homes import whereabouts
+from spinney.store.sql.session import Session
+
+AT_ONCE = 32
+"""Questions that stand at a time, answered or not: of 64 kB, some megabytes at most."""
+KEPT_US = 60_000_000
+
+
+class SqlFetches:
+    """``spinney.store.operators.Fetches`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def expire(self, tx: Tx, now_us: int) -> None:
+        if self._session.registry.homes.local:
+            tx.run("delete from fetches where asked_us < ?", (now_us - KEPT_US,))
+
+    def ask(self, job_id: int, path: str, *, start: int = 0, length: int, now_us: int) -> int:
+        if "\0" in path or path.encode("utf-8", "replace").decode() != path:
+            raise Refused("such a path cannot be asked for from another host; ask on the host itself")
+        with self._session.write(durable=False) as tx:
+            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            home = whereabouts(tx, self._session.registry.homes, row)
+            if home is None:
+                raise Refused(f"job {job_id} has no folder on another host")
+            if tx.value("select 1 from nodes where home = ? and state <> 'left' limit 1", (home.id,)) is None:
+                raise Refused(
+                    f"the folder of job {job_id} is on {home}, where no node runs that could be asked; start one "
+                    f"there, or look there yourself"
+                )
+            self.expire(tx, now_us)
+            if tx.value("select count(*) from fetches") >= AT_ONCE:
+                raise Refused("too many ask for files on other hosts just now; try again in a minute")
+            number: int = tx.take("fetch")
+            tx.run(
+                "insert into fetches (id, home, job_id, path, start, length, asked_us) values (?, ?, ?, ?, ?, ?, ?)",
+                (number, home.id, job_id, path, start, min(length, PIECE_BYTES), now_us),
+            )
+            return number
+
+    def due(self, home_id: int) -> Sequence[Fetch]:
+        with self._session.database.look() as tx:
+            sql = "select id, job_id, path, start, length from fetches where home = ? and answer is null order by id"
+            return [Fetch._make(row) for row in tx.all(sql, (home_id,))]
+
+    def answer(self, fetch_id: int, found: FetchResult) -> None:
+        with self._session.write(durable=False) as tx:
+            tx.run("update fetches set answer = ? where id = ? and answer is null", (_told(found), fetch_id))
+
+    def take(self, fetch_id: int) -> FetchResult | None:
+        with self._session.database.look() as tx:
+            found = tx.one("select answer from fetches where id = ?", (fetch_id,))
+        if found is None:
+            raise Refused("the question was dropped before a node answered; ask again")
+        if found[0] is None:
+            return None
+        self.drop(fetch_id)
+        return _heard(found[0])
+
+    def drop(self, fetch_id: int) -> None:
+        with self._session.write(durable=False) as tx:
+            tx.run("delete from fetches where id = ?", (fetch_id,))
+
+
+def _told(found: FetchResult) -> str:
+    data = None if found.data is None else base64.b64encode(found.data).decode()
+    names = None if found.names is None else [list(entry) for entry in found.names]
+    return orjson.dumps({"data": data, "names": names, "error": found.error}).decode()
+
+
+def _heard(text: str) -> FetchResult:
+    told = json_object(text, "the answer")
+    if isinstance(told, Unreadable):
+        return FetchResult(data=None, names=None, error=str(told))
+    names = told["names"]
+    return FetchResult(
+        data=None if told["data"] is None else base64.b64decode(told["data"]),
+        names=None if names is None else tuple(DirectoryEntry(*entry) for entry in names),
+        error=told["error"],
+    )

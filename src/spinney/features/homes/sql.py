@@ -1,0 +1,99 @@
+"""Where jobs' folders are, for whoever asks, and letting go of folders that nobody will reach any more."""
+
+from collections.abc import Sequence
+
+from spinney.model.errors import Refused
+from spinney.model.homes import Home
+from spinney.model.rights.operators import Actor
+from spinney.model.states import State
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry.homes import whereabouts
+from spinney.store.sql.session import Session
+from spinney.store.sql.transitions import placement
+
+_NAMED = 3
+
+
+class SqlHomes:
+    """``spinney.store.operators.Homes`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self) -> Sequence[Home]:
+        with self._session.look():
+            return list(self._session.registry.homes.known.values())
+
+    def of(self, job_id: int) -> Home | None:
+        with self._session.look() as tx:
+            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            return whereabouts(tx, self._session.registry.homes, row)
+
+    def elsewhere(self, job_ids: Sequence[int], mark: str) -> Sequence[int]:
+        with self._session.look() as tx:
+            homes = self._session.registry.homes
+            here = next((home.id for home in homes.known.values() if home.mark == mark), 0)
+            found = (
+                (job_id, tx.value("select node_id from jobs where id = ?", (job_id,))) for job_id in job_ids
+            )
+            return [job_id for job_id, node_id in found if homes.of(tx, node_id) not in (0, here)]
+
+    def waiting(self, home_id: int, *, most: int) -> int:
+        with self._session.look() as tx:
+            sql = "select 1 from lanes l join ready r on r.lane = l.id where l.home = ? limit ?"
+            return int(tx.value(f"select count(*) from ({sql}) counted", (home_id, most)))
+
+    def let_go_of_job(self, job_id: int, actor: Actor, *, now_us: int) -> Home:
+        with self._session.write() as tx:
+            registry = self._session.registry
+            self._require_local()
+            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            home = whereabouts(tx, registry.homes, row)
+            if row.state is State.DELETED:
+                raise Refused(f"job {job_id} is deleted; the nodes of its host remove its folder")
+            if home is None:
+                raise Refused(
+                    f"job {job_id} is bound to no host: where it begins next, there will be its folder"
+                )
+            if rows.leased_fence(tx, job_id) is not None:
+                raise Refused(f"job {job_id} is at work on {home}; wait until it is not, or cancel it")
+            rows.move_final(tx, job_id)  # which needs to know its node
+            stood = row.state is State.PENDING and _taken_out(tx, self._session, row)
+            tx.run("update jobs set node_id = null where id = ?", (job_id,))
+            if stood:
+                placement.to_ready(tx, registry, rows.find(tx, job_id), now_us=now_us)
+            note(tx, now_us, actor, "rehome", {"job": job_id, "host": home.host, "path": home.path}, 1)
+            return home
+
+    def let_go(self, home_id: int, actor: Actor, *, now_us: int) -> Home:
+        with self._session.write() as tx:
+            self._require_local()
+            home = self._session.registry.homes.known.get(home_id)
+            if home is None or home.gone:
+                raise Refused("somebody has let go of that folder root already; 'spinney audit' shows who")
+            there = [
+                n for (n,) in tx.all("select name from nodes where home = ? and state <> 'left'", (home_id,))
+            ]
+            if there:
+                more = f" and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+                raise Refused(
+                    f"{home} is at work: {', '.join(there[:_NAMED])}{more}; end such a node with SIGTERM, or, when it "
+                    f"is dead, run 'spinney doctor --repair --dead {there[0]}'"
+                )
+            tx.run("update homes set gone = 1 where id = ?", (home_id,))
+            self._session.registry.touch(tx)
+            note(tx, now_us, actor, "rehome", {"host": home.host, "path": home.path}, 1)
+            return home
+
+    def _require_local(self) -> None:
+        if not self._session.registry.homes.local:
+            raise Refused(
+                "the folders of this store are shared, so that all its nodes see them; there is no need"
+            )
+
+
+def _taken_out(tx: Tx, session: Session, row: rows.Row) -> bool:
+    placement.leave_ready(tx, session.registry, row)
+    return tx.changed() > 0

@@ -1,0 +1,1 @@
+"""Single jobs: lists, a job's page, and the verbs on it."""

@@ -1,0 +1,197 @@
+"""The operator's verbs, for jobs by number or by filter: ``retry``, ``rerun``, ``cancel``, ``move``,
+``priority``, ``delete``; ``hold`` and ``release`` are in ``holds``."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.features.bulk.cli import VerbOptions, run_verb
+from spinney.model.errors import UsageError
+from spinney.model.rights.operators import Order, Verb
+from spinney.model.values import durations
+from spinney.terminal import completion
+from spinney.terminal.arguments import SomeJobsArgument
+from spinney.terminal.filters import FilterOptions
+from spinney.terminal.option_groups import with_option_groups
+
+if TYPE_CHECKING:
+    from spinney.service.canary import Canary
+
+STOP_AT = "5%"
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="STAGE",
+        help="From this stage on.",
+        show_default=False,
+        autocompletion=completion.stages,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InQueueFilterOptions(FilterOptions):
+    """The filter of a verb whose own ``--queue`` says where its jobs go."""
+
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            "--in-queue", help="Only in this queue.", show_default=False, autocompletion=completion.queues
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryOptions:
+    """What may be said of retry and rerun."""
+
+    stage_from: FromOption = None
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--queue",
+            help="Into this queue, for all they run from now on.",
+            show_default=False,
+            autocompletion=completion.queues,
+        ),
+    ] = None
+    and_after: Annotated[
+        bool,
+        typer.Option(
+            "--and-after", help="Also run again all of their trees that finished after the first failure."
+        ),
+    ] = False
+    canary: Annotated[
+        int | None,
+        typer.Option(
+            "--canary",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="So many first; the others only while the failures stay below --stop-at.",
+        ),
+    ] = None
+    stop_at: Annotated[
+        str | None,
+        typer.Option(
+            "--stop-at", metavar="SHARE", help=f"With --canary; else {STOP_AT}.", show_default=False
+        ),
+    ] = None
+    canary_wait: Annotated[
+        str | None,
+        typer.Option(
+            "--canary-wait",
+            metavar="SPAN",
+            show_default=False,
+            help="Give up when nothing is known after 30m, 2h …; else it waits as long as they run.",
+        ),
+    ] = None
+
+    def order(self, verb: Verb, options: VerbOptions) -> Order:
+        return Order(
+            verb=verb, reason=options.reason, stage=self.stage_from, queue=self.into, and_after=self.and_after
+        )
+
+    def trial(self) -> "Canary | None":
+        """Raises UsageError for a canary that cannot be meant."""
+        if self.canary is None:
+            if self.stop_at is not None or self.canary_wait is not None:
+                raise UsageError(
+                    "--stop-at and --canary-wait belong to --canary N, which says how many go first"
+                )
+            return None
+        from spinney.service.canary import Canary
+
+        patience_s = durations.optional(self.canary_wait, "--canary-wait")
+        return Canary(first=self.canary, stop_at=_share(self.stop_at or STOP_AT), patience_s=patience_s)
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (retry, rerun, cancel, move, priority, delete):
+        app.command()(command)
+
+
+@with_option_groups
+def retry(
+    jobs: SomeJobsArgument = None,
+    *,
+    which: InQueueFilterOptions,
+    retry_options: RetryOptions,
+    options: VerbOptions,
+) -> None:
+    """Open what failed again, behind the last stage that passed. By filter: what failed, unless it names states."""
+    run_verb(retry_options.order(Verb.RETRY, options), jobs, which, options, canary=retry_options.trial())
+
+
+@with_option_groups
+def rerun(
+    jobs: SomeJobsArgument = None,
+    *,
+    which: InQueueFilterOptions,
+    retry_options: RetryOptions,
+    options: VerbOptions,
+) -> None:
+    """Run settled jobs again from their first stage. By filter: what completed, unless it names states."""
+    run_verb(retry_options.order(Verb.RERUN, options), jobs, which, options, canary=retry_options.trial())
+
+
+@with_option_groups
+def cancel(
+    jobs: SomeJobsArgument = None,
+    *,
+    tree: Annotated[bool, typer.Option("--tree", help="With all below.")] = False,
+    which: FilterOptions,
+    options: VerbOptions,
+) -> None:
+    """Cancel jobs. What runs is asked to end, and made to."""
+    run_verb(Order(verb=Verb.CANCEL, tree=tree, reason=options.reason), jobs, which, options)
+
+
+@with_option_groups
+def move(
+    jobs: SomeJobsArgument = None,
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="QUEUE", help="Where to.", show_default=False, autocompletion=completion.queues
+        ),
+    ],
+    which: FilterOptions,
+    options: VerbOptions,
+) -> None:
+    """Move open jobs into another queue, for all they run from now on. What runs finishes its stage."""
+    run_verb(Order(verb=Verb.MOVE, queue=to, reason=options.reason), jobs, which, options)
+
+
+@with_option_groups
+def priority(
+    jobs: SomeJobsArgument = None,
+    *,
+    to: Annotated[
+        int, typer.Option("--to", metavar="PRIORITY", help="0 (first) to 99 (last).", show_default=False)
+    ],
+    which: FilterOptions,
+    options: VerbOptions,
+) -> None:
+    """Give open jobs another priority. What runs keeps its slot."""
+    run_verb(Order(verb=Verb.PRIORITY, priority=to, reason=options.reason), jobs, which, options)
+
+
+@with_option_groups
+def delete(jobs: SomeJobsArgument = None, *, which: FilterOptions, options: VerbOptions) -> None:
+    """Delete settled or held jobs with all below them and with their folders. By filter: what has settled."""
+    run_verb(Order(verb=Verb.DELETE, reason=options.reason), jobs, which, options)
+
+
+def _share(text: str) -> float:
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share <= 1:
+        raise UsageError(f"--stop-at {text!r:.80} is no share; write it as 5% or 0.05")
+    return share

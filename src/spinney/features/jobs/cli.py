@@ -1,0 +1,203 @@
+"""What people look at: ``list``, ``show``, ``tree``, ``wait``."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spinney.features.explain.pending_reasons import pending_reasons
+from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
+from spinney.model.states import SETTLED
+from spinney.terminal import display
+from spinney.terminal.arguments import SEQ_MAX, JobArgument, JsonOption, StoreOption
+from spinney.terminal.connection import open_queries
+from spinney.terminal.filters import FilterOptions
+from spinney.terminal.option_groups import with_option_groups
+
+if TYPE_CHECKING:
+    from spinney.store.contract import Store
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("list")(list_jobs)
+    app.command()(show)
+    app.command()(tree)
+
+
+@with_option_groups
+def list_jobs(
+    which: FilterOptions,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            metavar="JOB",
+            min=1,
+            max=JOB_ID_MAX,
+            help="From behind this job on (the last line of the page before).",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
+    oldest: Annotated[bool, typer.Option("--oldest", help="The oldest first, not the newest.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Only how many stand in each state.")] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """List jobs, the newest first."""
+    with open_queries(store) as look:
+        fits = which.filter(look.store)
+        if count:
+            counts = dict(look.counts(fits))
+            _require_known(look.store, fits, sum(counts.values()))
+            _print_counts(counts, json)
+            return
+        found = look.jobs(fits, after=after or 0, limit=limit, newest=not oldest)
+        _require_known(look.store, fits, len(found))
+        tell = pending_reasons(look.store, found)
+    if json:
+        display.print_json_lines(found)
+        return
+    display.print_table(
+        ("JOB", "TYPE", "STAGE", "STATE", "QUEUE", "CREATED", "MESSAGE"),
+        (
+            (
+                j.id,
+                j.type,
+                j.stage,
+                display.state_text(j),
+                j.queue,
+                display.format_time(j.created_us),
+                tell(j),
+            )
+            for j in found
+        ),
+    )
+
+
+def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) -> None:
+    """Show one job: where it stands and why, its data, its history."""
+    with open_queries(store) as look:
+        found, history = look.job(job), look.attempts(job)
+        data, results = dict(look.data(job)), dict(look.results(job))
+        children = dict(look.counts(Filter(parent_id=job)))
+        note = pending_reasons(look.store, [found])(found)
+        holds = [] if found.state in SETTLED else look.holds_on(job)
+        allowed = look.allowed(found)
+    if json:
+        display.print_json(
+            {
+                "job": found,
+                "note": note,
+                "holds": holds,
+                "allowed": allowed,
+                "results": results,
+                "data": data,
+                "children": children,
+                "attempts": history,
+            }
+        )
+        return
+    out = display.console()
+    for name, value in _facts(found, note, children, allowed):
+        out.print(f"{name:<12} {value}")
+    for hold in holds:
+        out.print(f"{'under':<12} {display.safe(str(hold))}")
+    for title, values in (("results", results), ("data", data)):
+        for name, value in values.items():
+            out.print(f"{title:<12} {display.safe(name)} = {display.safe(display.short_json(value, 200))}")
+    if history:
+        out.print()
+        _print_history(history)
+        _print_last_error(history)
+
+
+def tree(
+    job: JobArgument,
+    limit: Annotated[int, typer.Option(min=1, max=SEQ_MAX, help="How many jobs at most.")] = 1000,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show a job and all below it."""
+    with open_queries(store) as look:
+        found = look.tree(job, limit=limit + 1)
+        tell = pending_reasons(look.store, found)
+    shown = found[:limit]
+    if json:
+        display.print_json_lines(shown)
+        return
+    top = min(j.lineage.count(".") for j in shown)
+    display.print_table(
+        ("JOB", "TYPE", "STAGE", "STATE", "MESSAGE"),
+        (
+            ("  " * (j.lineage.count(".") - top) + str(j.id), j.type, j.stage, display.state_text(j), tell(j))
+            for j in shown
+        ),
+    )
+    if len(found) > limit:
+        display.console().print(f"… and more; --limit {limit * 10} shows them")
+
+
+def _require_known(store: "Store", which: Filter, found: int) -> None:
+    """Where nothing was found, a name may be mistyped."""
+    if not found:
+        from spinney.service.filter_checks import require_known
+
+        require_known(store, which, labels=False)
+
+
+def _print_counts(counts: dict[str, int], json: bool) -> None:
+    if json:
+        display.print_json(counts)
+    else:
+        display.print_table(("STATE", "JOBS"), sorted((str(state), n) for state, n in counts.items() if n))
+
+
+def _facts(job: Job, note: str, children: dict[str, int], allowed: list[str]) -> list[tuple[str, str]]:
+    places = (
+        ("queue", job.queue),
+        ("priority", job.priority),
+        ("share", job.share),
+        ("collection", job.collection),
+        ("submitter", job.submitter),
+        ("key", job.key),
+        ("parent", job.parent_id),
+    )
+    told: list[tuple[str, Any]] = [
+        ("job", f"{job.id} {job.type}"),
+        ("state", display.state_text(job)),
+        ("message", note),
+        ("stage", job.stage),
+        *places,
+        ("children", ", ".join(f"{n} {state}" for state, n in children.items() if n)),
+        ("params", display.short_json(job.params, 500)),
+        ("created", display.format_time(job.created_us)),
+        ("due", display.format_time(job.wake_us)),
+        ("started", display.format_time(job.started_us)),
+        ("settled", display.format_time(job.settled_us)),
+        ("node", job.node),
+        ("code", job.code),
+        ("allowed", ", ".join(allowed)),
+    ]
+    return [(name, display.cell(value)) for name, value in told if value not in (None, "")]
+
+
+def _print_history(history: list[Attempt]) -> None:
+    display.print_table(
+        ("ATTEMPT", "STAGE", "OUTCOME", "STARTED", "TOOK", "NODE", "MESSAGE"),
+        (
+            (
+                a.fence,
+                a.stage if a.attempt <= 1 else f"{a.stage} #{a.attempt}",
+                f"{a.outcome or 'running'}{' (superseded)' if a.superseded else ''}",
+                display.format_time(a.started_us),
+                display.format_elapsed(a.started_us, a.ended_us),
+                a.node,
+                a.message,
+            )
+            for a in history
+        ),
+    )
+
+
+def _print_last_error(history: list[Attempt]) -> None:
+    error = next((a.error for a in reversed(history) if a.error), None)
+    if error and error.get("traceback"):
+        display.console().print("\n" + display.safe_lines(str(error["traceback"]).rstrip()))

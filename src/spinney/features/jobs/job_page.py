@@ -1,0 +1,255 @@
+"""One job: where it stands and why, what it did, and what can be done about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import JSONResponse, Response
+
+from spinney.control import Control
+from spinney.features.bulk import verb_forms as verbs
+from spinney.features.files import page as output
+from spinney.model.access import Role
+from spinney.model.audits import AuditEntry
+from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition, UsageError
+from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
+from spinney.model.rights.allowed_verbs import may
+from spinney.model.rights.operators import Explanation, Verb
+from spinney.model.settings.holds import Hold, Scope
+from spinney.model.states import SETTLED, State
+from spinney.model.types import TypeSpec
+from spinney.model.values.unreadable import json_object
+from spinney.web.pages.rendering import page, part, redirect, wants_part
+from spinney.web.pages.stages import Step, steps
+from spinney.web.pages.tracebacks import Piece, pieces
+from spinney.web.request_context import Authenticated, RequestContext
+
+router = APIRouter(include_in_schema=False)
+
+JobId = Annotated[int, Path(ge=1, le=JOB_ID_MAX)]
+ABOVE = 12
+"""Ancestors that are named."""
+BELOW = 200
+ATTEMPTS = 100
+"""The latest are shown."""
+ENTRIES = 5_000
+"""Of the audit, so many of the latest are looked through for a job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """A job with what there is to say of it."""
+
+    job: Job
+    spec: TypeSpec | None
+    explanation: Explanation
+    because: int | None
+    """The job that the explanation names first."""
+    steps: Sequence[Step]
+    attempts: Sequence[Attempt]
+    """The latest first."""
+    failure: Attempt | None
+    """The last that ended with an error and still counts."""
+    pieces: Sequence[Piece]
+    data: Mapping[str, Any]
+    results: Mapping[str, Any]
+    holds: Sequence[Hold]
+    allowed: Sequence[str]
+    above: Sequence[Job | None]
+    """From the root down; None: out of sight."""
+    children: Mapping[str, int]
+    queues: Sequence[str]
+
+
+@router.get("/jobs/{job}", summary="A job")
+async def job(request: Request, context: Authenticated, job: JobId) -> Response:
+    """The whole page."""
+    topics = (f"job:{job}", f"tree:{job}")
+    return page(request, context.principal, "job.html", topics=topics, shown=await _shown(context, job))
+
+
+@router.get("/jobs/{job}/now", summary="What the page of a job shows now")
+async def job_now(request: Request, context: Authenticated, job: JobId) -> Response:
+    """Its live part."""
+    return part(request, context.principal, "job_now.html", shown=await _shown(context, job))
+
+
+@router.post("/jobs/{job}/verb", summary="Do a verb to a job")
+async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
+    """And back to its page, which tells what became of it."""
+    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+    back = f"/jobs/{job}"
+    try:
+        order = verbs.order(form)
+        report = await verbs.run_on(request, context, order, job)
+    except (Refused, UsageError, UnlawfulTransition) as error:
+        return redirect(back, refused=str(error))
+    if job in report.refused and not report.touched:
+        return redirect(back, refused=report.refused[job])
+    done, refused = verbs.told(order.verb, report)
+    if order.verb is Verb.DELETE and not refused:
+        return redirect("/jobs", done=f"job {job}: {done}")
+    return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
+
+
+@router.get("/jobs/{job}/output", summary="What a job's attempts wrote")
+async def job_output(
+    request: Request,
+    context: Authenticated,
+    job: JobId,
+    fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    q: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """The end of each stream of an attempt, or the lines that hold a text."""
+    root = request.app.state.folders
+
+    def call(control: Control) -> tuple[Job, output.Output]:
+        return control.queries.job(job), output.output(control, job, root, fence=fence, search=q.strip())
+
+    found, told = await context.run(call, long=True)
+    variables: dict[str, Any] = {"job": found, "output": told, "q": q.strip(), "fence": fence}
+    if wants_part(request):
+        return part(request, context.principal, "job_output.html", **variables)
+    return page(request, context.principal, "job_output_page.html", **variables)
+
+
+@router.get("/jobs/{job}/output/{fence}/{stream}", summary="What more an attempt wrote")
+async def job_output_more(
+    request: Request,
+    context: Authenticated,
+    job: JobId,
+    fence: Annotated[int, Path(ge=1, le=2**62)],
+    stream: str,
+    start: Annotated[int, Query(alias="from", ge=0, le=2**62)] = 0,
+) -> Response:
+    """For the page's script, which asks again while the attempt runs."""
+    root = request.app.state.folders
+    text, go_on, more = await context.run(
+        lambda control: output.more(control, job, root, fence=fence, stream=stream, start=start), long=True
+    )
+    return JSONResponse({"text": text, "next": go_on, "more": more}, headers={"Cache-Control": "no-store"})
+
+
+@router.get("/jobs/{job}/files", summary="The files in a job's folder")
+async def job_files(
+    request: Request, context: Authenticated, job: JobId, path: Annotated[str, Query(max_length=1000)] = ""
+) -> Response:
+    """One folder of it."""
+    root = request.app.state.folders
+    asked = path.strip("/")
+    trouble, entries = None, []
+    try:
+        entries = list(
+            await context.run(lambda control: output.listing(control, job, root, asked), long=True)
+        )
+    except Refused as error:
+        trouble = str(error)
+    up = asked.rpartition("/")[0]
+    variables: dict[str, Any] = {
+        "job_id": job,
+        "path": asked,
+        "up": up,
+        "entries": entries,
+        "trouble": trouble,
+        "most": output.FILES,
+    }
+    template = "job_files.html" if wants_part(request) else "job_files_page.html"
+    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
+
+
+@router.get("/jobs/{job}/below", summary="The subjobs of a job")
+async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
+    """The first of them."""
+    found = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
+    variables: dict[str, Any] = {"job_id": job, "children": found[:BELOW], "more": len(found) > BELOW}
+    template = "job_below.html" if wants_part(request) else "job_below_page.html"
+    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
+
+
+@router.get("/jobs/{job}/history", summary="The verbs that were used on a job")
+async def job_history(request: Request, context: Authenticated, job: JobId) -> Response:
+    """As far as the latest entries of the audit tell it."""
+    entries, whole = await context.run(lambda control: _entries(control, job), long=True)
+    variables: dict[str, Any] = {"job_id": job, "entries": entries, "whole": whole, "looked": ENTRIES}
+    template = "job_history.html" if wants_part(request) else "job_history_page.html"
+    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+async def _shown(context: RequestContext, job_id: int) -> JobView:
+    return await context.run(lambda control: read(control, job_id))
+
+
+def read(control: Control, job_id: int) -> JobView:
+    """All that the page shows at once. Raises NoSuchJob."""
+    look = control.queries
+    found, attempts = look.job(job_id), look.attempts(job_id)
+    spec = look.types().get(found.type)
+    failure = _failure(found, attempts)
+    holds = () if found.state in SETTLED else look.holds_on(job_id)
+    allowed = look.allowed(found)
+    if Verb.RELEASE not in allowed and any(hold.scope is Scope.JOB for hold in holds):
+        # It waits for something else first; the hold on it can be lifted all the same.
+        allowed += [Verb.RELEASE] if may(Verb.RELEASE, found, control.rights, control.by) else []
+    return JobView(
+        job=found,
+        spec=spec,
+        explanation=(explanation := look.explain(job_id)),
+        because=_because(explanation),
+        steps=steps(found, spec, attempts),
+        attempts=attempts[::-1][:ATTEMPTS],
+        failure=failure,
+        pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),
+        data=look.data(job_id),
+        results=look.results(job_id),
+        holds=holds,
+        allowed=allowed,
+        above=_above(control, found),
+        children={str(s): n for s, n in look.counts(Filter(parent_id=job_id, superseded=False)).items() if n},
+        queues=[queue.queue for queue in look.queues()] if Verb.MOVE in allowed else (),
+    )
+
+
+def _failure(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
+    """What its last failure was: of a stage that has not passed since."""
+    if job.state is State.COMPLETED:
+        return None
+    last = next((a for a in reversed(attempts) if not a.superseded and a.ended_us is not None), None)
+    return last if last is not None and last.error else None
+
+
+def _because(explanation: Explanation) -> int | None:
+    facts = explanation.facts
+    found = next((facts[name] for name in ("first", "before", "owner", "needs") if facts.get(name)), None)
+    named = found[0] if isinstance(found, list | tuple) else found
+    return named if isinstance(named, int) else None
+
+
+def _above(control: Control, job: Job) -> list[Job | None]:
+    found: list[Job | None] = []
+    for number in job.lineage.split(".")[:-1][-ABOVE:]:
+        try:
+            found.append(control.queries.job(int(number)))
+        except NoSuchJob:
+            found.append(None)
+    return found
+
+
+def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
+    """The entries that name the job, newest first, and whether all of its life was looked through."""
+    control.require_everywhere(Role.OPERATOR, "look into the audit")
+    job = control.queries.job(job_id)
+    found = [entry for entry, _ in control.queries.entries(newest=True, limit=ENTRIES)]
+    whole = len(found) < ENTRIES or found[-1].at_us < job.created_us
+    return [entry for entry in found if entry.at_us >= job.created_us and _names(entry, job_id)], whole
+
+
+def _names(entry: AuditEntry, job_id: int) -> bool:
+    what = json_object(entry.what, "the entry")
+    jobs = what.get("jobs", ())
+    if what.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):
+        return True
+    return what.get("scope") in (Scope.JOB, Scope.TREE) and what.get("name") == str(job_id)

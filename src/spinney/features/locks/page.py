@@ -1,0 +1,116 @@
+"""Locks: who has them, who waits, how much there is of each; to take one away, and to set how much there is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.model.access import Role
+from spinney.model.errors import UsageError
+from spinney.model.rights.operators import CapacityInfo, LockInfo
+from spinney.model.settings.capacities import AMOUNT_MAX
+from spinney.web.pages.formatting import plural
+from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
+from spinney.web.pages.rendering import with_query
+from spinney.web.request_context import Authenticated
+
+router = APIRouter(include_in_schema=False)
+
+LOCKS = "/locks"
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """One lock, with all who have it."""
+
+    name: str
+    owners: Sequence[LockInfo]
+    """Nobody: somebody waits for it who will be woken."""
+    waiting: int
+    used: int
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockPage:
+    """A page of the list."""
+
+    locks: Sequence[Lock]
+    capacities: Sequence[CapacityInfo]
+    next: str | None
+
+
+@router.get(LOCKS, summary="Locks")
+async def locks(request: Request, context: Authenticated, after: str = "") -> Response:
+    """Those that are held or waited for, and what is set of how much there is."""
+
+    def read(control: Control) -> LockPage:
+        lines = control.queries.locks(after=after[:200], limit=PAGE)
+        made = [_lock(name, list(of)) for name, of in groupby(lines, key=lambda line: line.name)]
+        more = made[-1].name if len(made) >= PAGE else None
+        return LockPage(locks=made, capacities=control.queries.capacities(), next=more)
+
+    found = await context.run(read)
+    rights = context.principal.rights
+    named = {lock.name for lock in found.locks} | {capacity.name for capacity in found.capacities}
+    mine = {name for name in named if rights.permits(Role.OPERATOR) and rights.names_lock(name)}
+    return page_or_part(
+        request,
+        context,
+        "locks",
+        topics=() if after else ("locks",),
+        found=found,
+        mine=mine,
+        after=after,
+        next=with_query(LOCKS, after=found.next) if found.next else None,
+    )
+
+
+@router.post(f"{LOCKS}/free", summary="Take a lock away")
+async def free(context: Authenticated, form: Form) -> Response:
+    """From all that have it, or from one job. Who waits goes on at once."""
+    name = form.text("name")
+
+    def call(control: Control) -> int:
+        job = form.whole("job", "job's number")
+        return control.locks.free(name, reason=form.text("reason"), job_id=job)
+
+    return await run_and_redirect(
+        context, LOCKS, call, lambda lost: f"{plural(lost, 'job')} lost the lock {name}"
+    )
+
+
+@router.post(f"{LOCKS}/capacity", summary="Set the capacity of a lock")
+async def set_capacity(context: Authenticated, form: Form) -> Response:
+    """Of one, or of each of a family."""
+    name = form.text("name")
+
+    def call(control: Control) -> int:
+        capacity = form.whole("capacity", "capacity")
+        if capacity is None:
+            raise UsageError(f"give the capacity of {name or 'the lock'}: 1 to {AMOUNT_MAX:,}")
+        return control.locks.set_capacity(name, capacity, reason=form.maybe("reason"))
+
+    return await run_and_redirect(context, LOCKS, call, lambda now: f"The capacity of {name} is {now:,} now")
+
+
+@router.post(f"{LOCKS}/declared", summary="Reset the capacity of a lock to what is declared")
+async def as_declared(context: Authenticated, form: Form) -> Response:
+    """As its application says."""
+    name = form.text("name")
+    return await run_and_redirect(
+        context,
+        LOCKS,
+        lambda control: control.locks.set_capacity(name, None, reason=form.maybe("reason")),
+        lambda now: f"The capacity of {name} is {now:,} again, as declared",
+    )
+
+
+def _lock(name: str, lines: Sequence[LockInfo]) -> Lock:
+    first = lines[0]
+    owners = [line for line in lines if line.until]
+    return Lock(name=name, owners=owners, waiting=first.waiting, used=first.used, capacity=first.capacity)

@@ -1,0 +1,1 @@
+"""Nodes as operators see them: drain, resume, slots."""

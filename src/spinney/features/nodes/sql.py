@@ -1,0 +1,135 @@
+"""Nodes, as operators see them and what they want of them.
+
+Orders stand by the name of a node, so that they outlast its restarts and hold for all its incarnations together.
+The claim reads them in its own transaction (``nodes.claimant``): when a verb has returned, nothing more is given
+against it, whether the node has heard of it or not.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from spinney.model.errors import Refused, UsageError
+from spinney.model.fleet import OVER, SILENT_US, SLOTS_MAX, NodeOrders, NodeStatus, presumed_dead
+from spinney.model.jobs import NodeInfo
+from spinney.model.rights.operators import Actor
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.recover import leadership
+from spinney.store.sql.registry import nodes
+from spinney.store.sql.session import Session
+
+
+class SqlFleet:
+    """``spinney.store.operators.Fleet`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self, *, now_us: int) -> Sequence[NodeStatus]:
+        with self._session.look() as tx:
+            used = dict(tx.all("select node_id, count(distinct slot) from leases group by node_id"))
+            started = dict(tx.all("select id, slots from nodes"))
+            drains = {
+                name: (by, reason)
+                for name, by, reason in tx.all("select name, by, reason from node_settings where drained = 1")
+            }
+            leader = leadership.leader(tx)
+            return [
+                NodeStatus(
+                    id=node.id,
+                    node=node.name,
+                    host=node.host,
+                    pid=node.pid,
+                    version=node.version,
+                    state=_state(node, now_us),
+                    seen_us=node.seen_us,
+                    started_us=node.started_us,
+                    slots=node.slots,
+                    slots_started=started[node.id],
+                    used=used.get(node.id, 0),
+                    leases=node.leases,
+                    types=node.types,
+                    serves=node.serves,
+                    load=node.load,
+                    is_leader=node.id == leader,
+                    trouble=node.trouble,
+                    lease_s=node.lease_s,
+                    drained_by=drains.get(node.name, (None, None))[0],
+                    drained_reason=drains.get(node.name, (None, None))[1],
+                )
+                for node in nodes.known(tx)
+            ]
+
+    def orders(self, name: str) -> NodeOrders:
+        with self._session.look() as tx:
+            return _orders(tx, name)
+
+    def drain(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
+        with self._session.write() as tx:
+            _require_known(tx, name)
+            tx.run(
+                "insert into node_settings (name, drained, slots, by, reason, at_us) values (?, 1, null, ?, ?, ?) "
+                "on conflict (name) do update set drained = 1, by = excluded.by, reason = excluded.reason, "
+                "at_us = excluded.at_us",
+                (name, actor.by, actor.reason, now_us),
+            )
+            note(tx, now_us, actor, "drain", {"node": name}, 1)
+            return _orders(tx, name)
+
+    def resume(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
+        with self._session.write() as tx:
+            _require_known(tx, name)
+            if not _orders(tx, name).drained:
+                raise Refused(f"node {name} is not drained; 'spinney nodes' shows what each node does")
+            tx.run("update node_settings set drained = 0 where name = ?", (name,))
+            note(tx, now_us, actor, "resume", {"node": name}, 1)
+            _forget(tx, name)
+            return _orders(tx, name)
+
+    def set_slots(self, name: str, slots: int | None, actor: Actor, *, now_us: int) -> NodeOrders:
+        if slots is not None and not 1 <= slots <= SLOTS_MAX:
+            raise UsageError(
+                f"{slots} cannot be a number of slots; give 1 to {SLOTS_MAX:,}, or let the node take nothing new with "
+                f"'spinney drain {name}'"
+            )
+        with self._session.write() as tx:
+            _require_known(tx, name)
+            tx.run(
+                "insert into node_settings (name, drained, slots, by, reason, at_us) values (?, 0, ?, ?, ?, ?) "
+                "on conflict (name) do update set slots = excluded.slots",
+                (name, slots, actor.by, actor.reason, now_us),
+            )
+            note(tx, now_us, actor, "slots", {"node": name, "slots": slots}, 1)
+            _forget(tx, name)
+            return _orders(tx, name)
+
+
+def _orders(tx: Tx, name: str) -> NodeOrders:
+    row: Any = tx.one("select drained, slots from node_settings where name = ?", (name,))
+    return NodeOrders() if row is None else NodeOrders(drained=bool(row[0]), slots=row[1])
+
+
+def _forget(tx: Tx, name: str) -> None:
+    """What orders nothing need not stand."""
+    tx.run("delete from node_settings where name = ? and drained = 0 and slots is null", (name,))
+
+
+def _require_known(tx: Tx, name: str) -> None:
+    """An order for a name that no node has ever borne is a slip of the pen."""
+    if tx.value("select 1 from nodes where name = ? limit 1", (name,)) is not None:
+        return
+    known = [n for (n,) in tx.all("select distinct name from nodes")]
+    raise Refused(
+        f"no node {name!r} has ever joined{did_you_mean(name, known)}; those that have are: {listed(known)}"
+    )
+
+
+def _state(node: NodeInfo, now_us: int) -> str:
+    silent_us = now_us - node.seen_us
+    if node.is_external_worker and node.state != "left":
+        return "silent" if silent_us > node.dead_after_s * 1e6 else node.status
+    if node.state != "left" and silent_us > SILENT_US:
+        return "dead" if presumed_dead(node.seen_us, node.lease_s, now_us) else "silent"
+    degraded = node.trouble is not None and not node.trouble.startswith(OVER)
+    return "degraded" if degraded and node.status == "active" else node.status

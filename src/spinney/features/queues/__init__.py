@@ -1,0 +1,1 @@
+"""Queues as operators see and set them: limits, pins, pauses, sharing."""

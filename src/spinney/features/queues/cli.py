@@ -1,0 +1,283 @@
+"""``queues`` and ``queue``: how queues are set and who serves them, and setting one otherwise while nodes work."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spinney.model.errors import UsageError
+from spinney.model.rights.operators import QueueChange
+from spinney.model.values import limits
+from spinney.model.values.hints import did_you_mean
+from spinney.model.values.limits import Limit
+from spinney.terminal import completion, display
+from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.connection import open_control, open_queries
+
+if TYPE_CHECKING:
+    from spinney.control import Control
+    from spinney.model.rights.operators import QueueInfo
+    from spinney.model.types import QueueSpec
+
+NONE, ANY, DECLARED = "none", "any", "declared"
+Nodes = list[str] | None
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (queues, queue):
+        app.command()(command)
+
+
+def queues(json: JsonOption = False, store: StoreOption = None) -> None:
+    """List the queues: limits, default types, who serves them, and what stands in them."""
+    with open_queries(store) as look:
+        found = look.queues()
+    if json:
+        display.print_json_lines(found)
+        return
+    rows = [
+        (
+            i.queue,
+            limits.as_text(i.in_force.limit, i.limit),
+            i.in_force.type or "",
+            _whom(i.in_force),
+            f"{i.pending:,}",
+            f"{i.running:,}",
+            i.by or "",
+            note(i) or "",
+        )
+        for i in found
+    ]
+    display.print_table(("QUEUE", "LIMIT", "TYPE", "NODES", "PENDING", "RUNNING", "SET BY", ""), rows)
+
+
+def _nodes(name: str, help_: str) -> Any:
+    return typer.Option(
+        f"--{name}", metavar="NODE", help=help_, show_default=False, autocompletion=completion.nodes
+    )
+
+
+def queue(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUEUE", help="The queue's name.", show_default=False, autocompletion=completion.queues
+        ),
+    ],
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|N%",
+            show_default=False,
+            autocompletion=completion.limits,
+            help="Slots that it may occupy over all nodes, or a part as 50%; 0: nothing starts; 'none': no "
+            "limit; 'declared': as the application says.",
+        ),
+    ] = None,
+    type_: Annotated[
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            show_default=False,
+            autocompletion=completion.types,
+            help="The type of what is submitted by the queue's name alone; 'none', or 'declared'.",
+        ),
+    ] = None,
+    pin: Annotated[
+        Nodes, _nodes("pin", "Only this node serves it, with others that are pinned; repeatable.")
+    ] = None,
+    unpin: Annotated[Nodes, _nodes("unpin", "Take a pin back; repeatable.")] = None,
+    bar: Annotated[
+        Nodes, _nodes("bar", "This node serves it no more, unless it is pinned; repeatable.")
+    ] = None,
+    unbar: Annotated[Nodes, _nodes("unbar", "Take a bar back; repeatable.")] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--nodes",
+            metavar="any|declared",
+            show_default=False,
+            autocompletion=completion.of_any_node,
+            help="All pins and bars away, or as the application says; --pin and --bar come after it.",
+        ),
+    ] = None,
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create", help="Make a queue that no application declares, with all that is named here."
+        ),
+    ] = False,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="default|fifo|lifo",
+            show_default=False,
+            help="With --create: earliest tree first (default), by time (fifo), or the latest first (lifo).",
+        ),
+    ] = None,
+    sharing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="shares|quota|none", show_default=False, help="With --create: how slots are shared out."
+        ),
+    ] = None,
+    delete: Annotated[
+        bool,
+        typer.Option(
+            "--delete", help="Take back all that is said of a queue in which nothing is left to do."
+        ),
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show a queue, or set it otherwise: every node obeys at once, and what runs goes on to its stage's end."""
+    change = _change(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
+    if not create and (order is not None or sharing is not None):
+        raise UsageError(
+            "the order and the sharing of a queue are fixed when it is made; give them with --create"
+        )
+    if delete:
+        if create or change != QueueChange():
+            raise UsageError("--delete takes back all that is said of the queue; give it alone")
+        with open_control(store, by) as control:
+            control.queues.delete(name, reason=reason)
+        typer.echo(f"queue {name} is deleted; an application that declares it brings it back when it starts")
+        return
+    if create:
+        with open_control(store, by) as control:
+            found = control.queues.create(_made(name, change, order, sharing), reason=reason)
+            _warn(control, change)
+    elif change == QueueChange():
+        if reason is not None:
+            raise UsageError("--reason is kept with a change; say what is to change, as with --limit N")
+        with open_queries(store) as look:
+            found = look.queue(name)
+    else:
+        with open_control(store, by) as control:
+            found = control.queues.change(name, change, reason=reason)
+            _warn(control, change)
+    if json:
+        display.print_json(found)
+    else:
+        _show(found)
+
+
+def note(info: "QueueInfo") -> str | None:
+    """What keeps all nodes from it, or some of its jobs, if anything does."""
+    if info.in_force.limit == 0:
+        return "shut: its limit is 0"
+    if not info.active:
+        return "no node is running"
+    if not info.nodes:
+        return _nobody(info.in_force)
+    if info.unknown:
+        return f"no active node knows type {' or '.join(info.unknown)}"
+    if info.unserved:
+        return f"no node that may serve it knows type {' or '.join(info.unserved)}"
+    return None
+
+
+def _nobody(spec: "QueueSpec") -> str:
+    if spec.pinned:
+        return f"no node that it is pinned to is active ({', '.join(spec.pinned)})"
+    return "no active node may serve it" if spec.barred else "no active node serves it"
+
+
+def _change(limit: str | None, type_: str | None, nodes: str | None, **lists: Nodes) -> QueueChange:
+    declared: list[str] = []
+    set_: dict[str, Any] = {}
+    if limit == DECLARED:
+        declared.append("limit")
+    elif limit is not None:
+        set_["limit"] = _slots(limit)
+    if type_ == DECLARED:
+        declared.append("type")
+    elif type_ is not None:
+        set_["type"] = None if type_ == NONE else type_
+    if nodes == DECLARED:
+        declared += ["pinned", "barred"]
+    elif nodes == ANY:
+        set_ |= {"pinned": (), "barred": ()}
+    elif nodes is not None:
+        raise UsageError(
+            f"--nodes is 'any' or 'declared', not {nodes!r:.80}; name nodes with --pin and --bar"
+        )
+    return QueueChange(
+        declared=tuple(declared), set=set_, **{name: tuple(found or ()) for name, found in lists.items()}
+    )
+
+
+def _made(name: str, change: QueueChange, order: str | None, sharing: str | None) -> "QueueSpec":
+    from spinney.model.types import QueueSpec
+
+    if change.declared or change.unpin or change.unbar:
+        raise UsageError(
+            "of a queue that is made here nothing is declared, and it has no pins and bars to take back"
+        )
+    said = {**change.set, "pinned": change.pin, "barred": change.bar}
+    return QueueSpec(name=name, order=order or "default", sharing=sharing, **said)
+
+
+def _slots(text: str) -> Limit | None:
+    if text == NONE:
+        return None
+    if text.endswith("%"):
+        limits.check("--limit", text)
+        return text
+    if not (text.isascii() and text.isdigit()) or len(text) > 10:
+        raise UsageError(
+            f"--limit {text!r:.80} is no number of slots; write --limit 4, 50%, 'none' or 'declared'"
+        )
+    return int(text)
+
+
+def _warn(control: "Control", change: QueueChange) -> None:
+    """Nodes that are to come may be named; a name that was mistyped looks the same."""
+    known = control.store.bulk.names("node")
+    for node in control.queues.unknown_nodes((*change.pin, *change.bar)):
+        typer.echo(
+            f"spinney: no node {node!r} has ever joined this store{did_you_mean(node, known)}", err=True
+        )
+
+
+def _show(info: "QueueInfo") -> None:
+    spec, out = info.in_force, display.console()
+    for what, told, fields in (
+        ("queue", info.queue, ()),
+        ("limit", limits.as_text(spec.limit, info.limit), ("limit",)),
+        ("type", spec.type or "none", ("type",)),
+        ("nodes", _whom(spec), ("pinned", "barred")),
+        ("order", f"{spec.order}, sharing {spec.shared}", ()),
+        ("served by", ", ".join(info.nodes) or "no active node", ()),
+        ("pending", f"{info.pending:,}", ()),
+        ("running", f"{info.running:,}", ()),
+    ):
+        out.print(f"{what:<12} {display.safe(told)}{_over(info, fields)}")
+    if info.by is not None:
+        out.print(f"{'set by':<12} {display.safe(info.by)}, {display.format_time(info.at_us)}")
+    if (said := note(info)) is not None:
+        out.print(f"{'note':<12} {display.safe(said)}")
+
+
+def _over(info: "QueueInfo", fields: tuple[str, ...]) -> str:
+    """What is declared, where an operator has set something over it."""
+    if not any(field in info.settings for field in fields):
+        return ""
+    said: Mapping[str, str] = {"limit": "no limit", "type": "none"}
+    if info.declared is None:
+        return " (set; nothing is declared)"
+    if fields == ("pinned", "barred"):
+        return f" (set; declared: {_whom(info.declared)})"
+    (field,) = fields
+    value = getattr(info.declared, field)
+    return f" (set; declared: {display.safe(str(said[field] if value is None else value))})"
+
+
+def _whom(spec: "QueueSpec") -> str:
+    """Which nodes may serve it, as it says itself."""
+    if spec.pinned:
+        return f"only {', '.join(spec.pinned)}"
+    return f"not {', '.join(spec.barred)}" if spec.barred else "any"

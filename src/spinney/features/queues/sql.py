@@ -1,0 +1,259 @@
+"""Queues as operators set them: laid over what applications declare, at once and for every node.
+
+What is set is read with the registry, which every write moves (``Registry.touch``): the next transaction of any node
+goes by it. How a claim obeys is in ``claims`` and ``registry.closed_to``.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from spinney.features.stats import sql as statistics
+from spinney.model.access import AccessScope
+from spinney.model.errors import Refused, UnknownType, UsageError
+from spinney.model.jobs import Filter
+from spinney.model.queue_selection import may_serve
+from spinney.model.rights.operators import Actor, QueueChange, QueueInfo
+from spinney.model.states import SETTLED, State
+from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.read import filter_queries
+from spinney.store.sql.registry import nodes
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.session import Session
+
+
+class SqlQueues:
+    """``spinney.store.operators.Queues`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self, *, within: AccessScope | None = None) -> Sequence[QueueInfo]:
+        queues = None if within is None else within.queues
+        with self._session.look() as tx:
+            registry = self._session.registry
+            shown = sorted(name for name in registry.queue_names() if queues is None or name in queues)
+            return _infos(tx, registry, shown, within)
+
+    def of(self, name: str, *, within: AccessScope | None = None) -> QueueInfo:
+        with self._session.look() as tx:
+            registry = self._session.registry
+            _require_known(registry, name)
+            return _infos(tx, registry, [name], within)[0]
+
+    def in_force(self, name: str) -> QueueSpec:
+        with self._session.look():
+            return self._session.registry.queue(name)
+
+    def change(self, name: str, change: QueueChange, actor: Actor, *, now_us: int) -> QueueInfo:
+        with self._session.write() as tx:
+            registry = self._session.registry
+            _require_known(registry, name)
+            before = registry.settings.get(name, {})
+            settings = _changed(registry, name, before, change)
+            if settings != before:
+                _write(tx, name, settings, actor, now_us)
+                registry.touch(tx)
+                note(tx, now_us, actor, "queue", {"queue": name, **_told(before, settings)}, 1)
+        return self.of(name)
+
+    def create(self, spec: QueueSpec, actor: Actor, *, now_us: int) -> QueueInfo:
+        with self._session.write() as tx:
+            registry = self._session.registry
+            _require_new(registry, spec)
+            registry.register(tx, (), [spec])
+            note(tx, now_us, actor, "queue create", spec.to_json() | {"queue": spec.name}, 1)
+        return self.of(spec.name)
+
+    def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
+        with self._session.write() as tx:
+            registry = self._session.registry
+            _require_known(registry, name)
+            _require_unused(tx, registry, name)
+            for table in ("queues", "queue_settings"):
+                tx.run(f"delete from {table} where name = ?", (name,))
+            for table, column in (("throughput", "lane"), ("low_watermarks", "lane"), ("lanes", "id")):
+                tx.run(
+                    f"delete from {table} where {column} in (select j.value from json_each(?) j)",
+                    (registry.lanes_of(name),),
+                )
+            registry.touch(tx)
+            note(tx, now_us, actor, "queue delete", {"queue": name}, 1)
+
+
+# --- making and removing ----------------------------------------------------------------------
+
+
+def _require_new(registry: Registry, spec: QueueSpec) -> None:
+    if spec.name in registry.queues:
+        raise Refused(
+            f"there is a queue {spec.name!r} already; set it otherwise with 'spinney queue {spec.name} --limit N'"
+        )
+    if spec.type is not None:
+        _require_type(registry, spec.type)
+
+
+def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
+    """Raise Refused where the queue would be missed, or would come back at once."""
+    if name == DEFAULT_QUEUE:
+        raise Refused(
+            f"the queue {name!r} is always there; 'spinney queue {name}' shows what can be set of it"
+        )
+    if filter_queries.count(tx.all, Filter(queue=name, states=_OPEN), most=1):
+        raise Refused(
+            f"jobs stand in queue {name!r}; move or cancel them first ('spinney list --queue {name}' shows them)"
+        )
+    for schedule, spec in tx.all("select name, spec from schedules order by name"):
+        if _queue_of(spec) == name:
+            raise Refused(
+                f"schedule {schedule!r} makes jobs in queue {name!r}; drop it, or put it with another queue, first"
+            )
+    for node in nodes.known(tx):
+        for type_ in node.types:
+            if type_ in registry.types and _names(registry.types[type_], name):
+                raise Refused(
+                    f"node {node.name!r} runs an application whose type {type_!r} names queue {name!r}; take it out of "
+                    f"the code, and start the node again, first"
+                )
+
+
+_OPEN = tuple(state for state in State if state not in SETTLED)
+
+
+def _names(spec: TypeSpec, queue: str) -> bool:
+    return queue in (spec.queue, *(stage.queue for stage in spec.stages))
+
+
+def _queue_of(schedule: str) -> str | None:
+    """The queue of a schedule's jobs, as its row says it. None also where nobody can read it."""
+    try:
+        found: str | None = orjson.loads(schedule)["options"].get("queue")
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return found
+
+
+# --- changing ---------------------------------------------------------------------------------
+
+
+def _changed(
+    registry: Registry, name: str, before: Mapping[str, Any], change: QueueChange
+) -> Mapping[str, Any]:
+    """What is set afterwards. Raises UsageError (and its kin) and Refused."""
+    if unknown := {*change.declared, *change.set} - SETTABLE:
+        raise UsageError(
+            f"{listed(unknown)} of a queue cannot be set at run time; set one of: {listed(SETTABLE)}"
+        )
+    settings = {field: value for field, value in before.items() if field not in change.declared}
+    settings |= {
+        field: tuple(value) if isinstance(value, list) else value for field, value in change.set.items()
+    }
+    spec = registry.in_force(name, settings)  # which checks what it is given
+    if change.set.get("type") is not None:
+        _require_type(registry, change.set["type"])
+    for field, verb, out, more in (
+        ("pinned", "pinned to", change.unpin, change.pin),
+        ("barred", "barred from", change.unbar, change.bar),
+    ):
+        if out or more:
+            settings[field] = _listed_anew(name, verb, getattr(spec, field), out, more)
+    registry.in_force(name, settings)
+    return settings
+
+
+def _listed_anew(
+    queue: str, verb: str, found: tuple[str, ...], out: tuple[str, ...], more: tuple[str, ...]
+) -> tuple[str, ...]:
+    for node in out:
+        if node not in found:
+            raise Refused(
+                f"queue {queue!r} is not {verb} node {node!r}{did_you_mean(node, found)}; "
+                f"it is {verb}: {', '.join(found) or 'none'}"
+            )
+    left = [node for node in found if node not in out]
+    return tuple(dict.fromkeys([*left, *more]))
+
+
+def _write(tx: Tx, name: str, settings: Mapping[str, Any], actor: Actor, now_us: int) -> None:
+    if not settings:
+        tx.run("delete from queue_settings where name = ?", (name,))
+        return
+    tx.run(
+        "insert into queue_settings (name, settings, by, at_us) values (?, ?, ?, ?) on conflict (name) do update "
+        "set settings = excluded.settings, by = excluded.by, at_us = excluded.at_us",
+        (name, orjson.dumps(settings).decode(), actor.by, now_us),
+    )
+
+
+def _told(before: Mapping[str, Any], after: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What became of each field that changed, for the audit."""
+    told = {field: value for field, value in after.items() if field not in before or before[field] != value}
+    # What is empty says that none is set, which an entry must not leave out.
+    named = {field: "none" if value in (None, ()) else value for field, value in told.items()}
+    return named | dict.fromkeys(before.keys() - after.keys(), "as declared")
+
+
+def _require_known(registry: Registry, name: str) -> None:
+    known = registry.queue_names()
+    if name not in known:
+        raise UsageError(
+            f"no queue {name!r} is known to this store{did_you_mean(name, known)}; use one of: {listed(known)}"
+        )
+
+
+def _require_type(registry: Registry, name: str) -> None:
+    if name not in registry.types:
+        raise UnknownType(
+            f"no job type {name!r} is known to this store{did_you_mean(name, registry.types)}; "
+            f"use one of: {listed(registry.types)}"
+        )
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope | None) -> list[QueueInfo]:
+    """As of the snapshot of this transaction; counts and types are those of jobs within."""
+    active = [node for node in nodes.known(tx) if node.claims]
+    set_ = {name: (by, at_us) for name, by, at_us in tx.all("select name, by, at_us from queue_settings")}
+    pending, _ = statistics.pending(tx, registry, within)
+    slots = [(registry.lanes[s.lane], s.node, s.slot) for s in statistics.slots(tx, within)]
+    waiting: Counter[str] = Counter()
+    types: dict[str, set[str]] = {}
+    for kind, n in pending.items():
+        waiting[kind.queue] += n
+        types.setdefault(kind.queue, set()).add(kind.type)
+    for lane, _, _ in slots:
+        types.setdefault(lane.queue, set()).add(lane.type)
+    known = {type_ for node in active for type_ in node.types}
+    found = []
+    for name in names:
+        spec = registry.queue(name)
+        serving = [node for node in active if may_serve(spec, node.name, node.serves)]
+        served = {type_ for node in serving for type_ in node.types}
+        here = types.get(name, set()) | ({spec.type} if spec.type is not None else set())
+        by, at_us = set_.get(name, (None, None))
+        found.append(
+            QueueInfo(
+                queue=name,
+                in_force=spec,
+                declared=registry.declared.get(name),
+                settings=registry.settings.get(name, {}),
+                by=by,
+                at_us=at_us,
+                pending=waiting[name],
+                active=len(active),
+                running=len({(node, slot) for lane, node, slot in slots if lane.queue == name}),
+                nodes=tuple(sorted({node.name for node in serving})),
+                types=tuple(sorted(here)),
+                unknown=tuple(sorted(here - known)),
+                unserved=tuple(sorted((here & known) - served)),
+                limit=nodes.limit(tx, spec),
+            )
+        )
+    return found

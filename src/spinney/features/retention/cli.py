@@ -1,0 +1,158 @@
+"""``keep``: how long settled jobs are kept."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.model.errors import UsageError
+from spinney.model.settings.retention import ALL_TYPES
+from spinney.model.values import durations
+from spinney.terminal import completion, display
+from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.connection import open_control, open_queries, resolve_settings
+
+if TYPE_CHECKING:
+    from spinney.control import Control
+    from spinney.model.rights.operators import RetentionRule
+
+FOREVER, DECLARED = "forever", "declared"
+_TELL_S = 0.5
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(keep)
+
+
+def keep(
+    type_: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TYPE",
+            help="A job type, or '*' (in quotes) for all.",
+            show_default=False,
+            autocompletion=completion.types,
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STATE",
+            help="The state in which its jobs settled; 'deleted' is for the tombstones of deleted ones.",
+            show_default=False,
+            autocompletion=completion.states,
+        ),
+    ] = None,
+    time_: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TIME]",
+            help="How long: 30d, 12h, 'forever', or 'declared' for what the type itself says.",
+            show_default=False,
+            autocompletion=completion.periods,
+        ),
+    ] = None,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Remove now what is over, instead of when a node comes to it.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show or set how long settled jobs are kept; unless set, for ever.
+
+    When its time is over a job goes for good, with its folder and all below it. For a tree the type and
+    state of the job at its top decide, and it stays as long as anything in it is open. Nodes look every hour.
+    """
+    given = [type_, state, time_]
+    if all(word is not None for word in given):
+        with open_control(store, by) as control:
+            _set(control, str(type_), str(state), str(time_), reason, json=json)
+    elif any(word is not None for word in given):
+        raise UsageError(
+            "say for which type and state, and how long: spinney keep resize completed 30d; "
+            "'spinney keep' alone shows what is in force"
+        )
+    elif not sweep:
+        _show(store, json=json)
+    if sweep:
+        with open_control(store, by) as control:
+            _sweep(control, store, json=json)
+
+
+def _show(store: str | None, *, json: bool) -> None:
+    with open_queries(store) as look:
+        rules = look.retention()
+    if json:
+        display.print_json_lines(rules)
+    elif not rules:
+        typer.echo("everything is kept for ever; 'spinney keep TYPE STATE 30d' sets how long")
+    else:
+        rows = [(k.type, k.state, _period_text(k.keep_s), k.by or "(the type)", _note(k)) for k in rules]
+        display.print_table(("TYPE", "STATE", "KEPT FOR", "BY", ""), rows)
+
+
+def _set(control: "Control", type_: str, state: str, time_: str, reason: str | None, *, json: bool) -> None:
+    whose = "all types" if type_ == ALL_TYPES else type_
+    if time_ == DECLARED:
+        taken_back = control.retention.as_declared(type_, state, reason=reason)
+        if json:
+            display.print_json_lines(control.queries.retention())
+        elif taken_back:
+            typer.echo(f"{state} jobs of {whose} are kept as the type says")
+        else:
+            typer.echo(f"nothing was set for {state} jobs of {whose}")
+        return
+    done = control.retention.keep(
+        type_, state, None if time_ == FOREVER else durations.seconds(time_), reason=reason
+    )
+    if json:
+        display.print_json_lines([done.keeping])
+        return
+    typer.echo(f"{state} jobs of {whose} are kept {_for(done.keeping.keep_s)}")
+    for other in done.overruled:
+        typer.echo(f"  instead of {_for(other.keep_s)}, as the type {display.safe(other.type)} says")
+
+
+def _sweep(control: "Control", store: str | None, *, json: bool) -> None:
+    from spinney.folders import folders
+
+    root = resolve_settings(store).folders
+    progress = _Progress()
+    removed = control.retention.sweep(lambda job_id: folders.remove(root, job_id), told=progress)
+    progress.end()
+    if json:
+        display.print_json_lines([{"removed": removed}])
+    else:
+        typer.echo(f"{removed:,} {'job' if removed == 1 else 'jobs'} removed")
+
+
+class _Progress:
+    """A line on the terminal that is written over; nothing where there is no terminal."""
+
+    def __init__(self) -> None:
+        self._there = sys.stderr.isatty()
+        self._next_s = time.monotonic() + _TELL_S
+
+    def __call__(self, removed: int, at: int) -> None:
+        if self._there and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + _TELL_S
+            typer.echo(f"\r{removed:,} removed, looked up to job {at:,}   ", nl=False, err=True)
+
+    def end(self) -> None:
+        if self._there:
+            typer.echo("\r\033[K", nl=False, err=True)
+
+
+def _period_text(keep_s: float | None) -> str:
+    return "ever" if keep_s is None else durations.shown(keep_s)
+
+
+def _for(keep_s: float | None) -> str:
+    return "for ever" if keep_s is None else f"for {durations.shown(keep_s)}"
+
+
+def _note(keeping: "RetentionRule") -> str:
+    return "" if keeping.in_force else "overruled"

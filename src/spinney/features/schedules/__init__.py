@@ -1,0 +1,1 @@
+"""Jobs that are made again and again, by a cron expression or an interval."""

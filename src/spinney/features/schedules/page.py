@@ -1,0 +1,254 @@
+"""Schedules: jobs that are made again and again; when next, what became of the last, and verbs on them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.model.access import Role
+from spinney.model.errors import BadParameters, Refused, SpinneyError, UsageError
+from spinney.model.jobs import Filter, Job
+from spinney.model.rights.submit_rights import may_submit
+from spinney.model.settings.schedules import OPTIONS, CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.types import TypeSpec
+from spinney.model.values import durations
+from spinney.web.pages import options_form, param_fields
+from spinney.web.pages.param_fields import PREFIX, Kind
+from spinney.web.pages.rendering import page, part, redirect, segment
+from spinney.web.problems import kind
+from spinney.web.request_context import Authenticated, RequestContext, now_us
+
+router = APIRouter(include_in_schema=False)
+
+RUNS = 20
+COMING = 8
+LOOKED_AT = 500
+"""Of very many schedules, of so many the last job is looked at."""
+_VERBS = ("pause", "resume", "run", "drop")
+
+Name = Annotated[str, Path(min_length=1, max_length=200)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRow:
+    """A schedule in the list."""
+
+    schedule: Schedule
+    last: Job | None
+    """The last job that it made, as far as it is there and in sight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleView:
+    """One schedule."""
+
+    line: ScheduleRow
+    coming: Sequence[int]
+    runs: Sequence[ScheduleRun]
+
+
+@router.get("/schedules", summary="Schedules")
+async def schedules(request: Request, context: Authenticated) -> Response:
+    """All in sight."""
+    return page(
+        request, context.principal, "schedules.html", topics=("schedules", "overview"), **await _list(context)
+    )
+
+
+@router.get("/schedules-now", summary="What the list of schedules shows now")
+async def schedules_now(request: Request, context: Authenticated) -> Response:
+    """Its live part."""
+    return part(request, context.principal, "schedules_now.html", **await _list(context))
+
+
+@router.get("/make-schedule", summary="Make a schedule")
+async def make(
+    request: Request, context: Authenticated, type_: Annotated[str, Query(alias="type", max_length=200)] = ""
+) -> Response:
+    """Of which type; then the form for its jobs."""
+    await context.run(_require)
+    return await _form(request, context, type_, {}, {})
+
+
+@router.post("/make-schedule", summary="Make it")
+async def made(request: Request, context: Authenticated) -> Response:
+    """To its page; or back to the form, with what is wrong at its field."""
+    given = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+    await context.run(_require)
+    type_ = given.get("type", "")
+    spec = await context.run(lambda control: control.queries.type(type_))
+    params, wrong = param_fields.read(spec.schema, given)
+    options, errors = options_form.read({n: given.get(n, "") for n in OPTIONS}, now_us())
+    errors |= {PREFIX + name: text for name, text in wrong.items()}
+    every_s, cron = _interval(given, errors), given.get("cron", "").strip() or None
+    if errors:
+        return await _form(request, context, type_, given, errors, status=422)
+    try:
+        wanted = Schedule(
+            name=given.get("name", "").strip(),
+            type=type_,
+            cron=cron,
+            every_s=every_s,
+            zone=given.get("zone", "").strip() or "UTC",
+            params=params,
+            options=options,
+            overlap=given.get("overlap", Overlap.SKIP),  # type: ignore[arg-type]
+            catch_up=given.get("catch_up", CatchUp.LAST),  # type: ignore[arg-type]
+        )
+        await context.run(lambda control: control.schedules.put(wanted))
+    except SpinneyError as error:
+        refused = kind(error)
+        if refused is None or refused[0] >= 500:
+            raise
+        field = _field_of(error, given)
+        return await _form(request, context, type_, given, {field: str(error)}, status=refused[0])
+    return redirect(f"/schedules/{segment(wanted.name)}", done=f"schedule {wanted.name} is made")
+
+
+@router.get("/schedules/{name}", summary="A schedule")
+async def schedule(request: Request, context: Authenticated, name: Name) -> Response:
+    """The whole page."""
+    return page(
+        request,
+        context.principal,
+        "schedule.html",
+        topics=("schedules", "overview"),
+        **await _one(context, name),
+    )
+
+
+@router.get("/schedules/{name}/now", summary="What the page of a schedule shows now")
+async def schedule_now(request: Request, context: Authenticated, name: Name) -> Response:
+    """Its live part."""
+    return part(request, context.principal, "schedule_now.html", **await _one(context, name))
+
+
+@router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")
+async def verb(request: Request, context: Authenticated, name: Name, verb: str) -> Response:
+    """And back to where it was asked for."""
+    form = {field: value for field, value in (await request.form()).items() if isinstance(value, str)}
+    if verb not in _VERBS:
+        raise UsageError(f"a schedule cannot be told to {verb[:40]!r}; use one of: {', '.join(_VERBS)}")
+    own = f"/schedules/{segment(name)}"
+    back = "/schedules" if form.get("back") == "list" else own
+    reason = form.get("reason", "").strip() or None
+    try:
+        done = await context.run(lambda control: _done(control, verb, name, reason))
+    except (Refused, UsageError) as error:
+        return redirect(back, refused=str(error))
+    return redirect("/schedules" if verb == "drop" else back, done=done)
+
+
+# --- doing ------------------------------------------------------------------------------------
+
+
+def _require(control: Control) -> None:
+    control.require(Role.OPERATOR, "make schedules")
+
+
+def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
+    """Do it; what became of it, in a sentence."""
+    if verb_ == "run":
+        return f"schedule {name} has made job {control.schedules.run(name)}"
+    deeds: Mapping[str, tuple[Callable[..., object], str]] = {
+        "pause": (control.schedules.pause, "makes no jobs until it is resumed"),
+        "resume": (control.schedules.resume, "goes on"),
+        "drop": (control.schedules.drop, "is gone; its jobs stay"),
+    }
+    deed, told = deeds[verb_]
+    deed(name, reason=reason)
+    return f"schedule {name} {told}"
+
+
+def _interval(given: Mapping[str, str], errors: dict[str, str]) -> float | None:
+    text = given.get("every", "").strip()
+    if bool(text) == bool(given.get("cron", "").strip()):
+        errors["cron"] = "say either when, by five fields as of crontab, or how often; one of the two"
+        return None
+    try:
+        return durations.seconds(text) if text else None
+    except UsageError as error:
+        errors["every"] = str(error)
+        return None
+
+
+def _field_of(error: SpinneyError, given: Mapping[str, str]) -> str:
+    """Where a refusal is told; the empty name: above the form."""
+    said = str(error)
+    if isinstance(error, BadParameters):
+        return ""
+    if isinstance(error, Refused) or "cannot name a schedule" in said:
+        return "name"
+    if "zone" in said:
+        return "zone"
+    return "cron" if "cron" in said and given.get("cron") else ""
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+async def _list(context: RequestContext) -> dict[str, Any]:
+    def call(control: Control) -> Sequence[ScheduleRow]:
+        found = control.queries.schedules()
+        lasts = _lasts(control, found[:LOOKED_AT])
+        return [ScheduleRow(schedule=one, last=lasts.get(one.last_job_id or 0)) for one in found]
+
+    return {"lines": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
+
+
+async def _one(context: RequestContext, name: str) -> dict[str, Any]:
+    def call(control: Control) -> ScheduleView:
+        look = control.queries
+        found = look.schedule(name)
+        return ScheduleView(
+            line=ScheduleRow(schedule=found, last=_lasts(control, [found]).get(found.last_job_id or 0)),
+            coming=look.coming(name, COMING),
+            runs=look.runs(name, limit=RUNS),
+        )
+
+    return {"shown": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
+
+
+def _lasts(control: Control, found: Sequence[Schedule]) -> Mapping[int, Job]:
+    ids = tuple(schedule.last_job_id for schedule in found if schedule.last_job_id is not None)
+    return {job.id: job for job in control.queries.jobs(Filter(ids=ids), limit=len(ids))} if ids else {}
+
+
+async def _form(
+    request: Request,
+    context: RequestContext,
+    type_: str,
+    given: Mapping[str, str],
+    errors: Mapping[str, str],
+    *,
+    status: int = 200,
+) -> Response:
+    def call(control: Control) -> tuple[TypeSpec | None, Sequence[str], Sequence[str]]:
+        spec = control.queries.type(type_) if type_ else None
+        types = [
+            name
+            for name, known in sorted(control.queries.types().items())
+            if may_submit(known, control.rights)
+        ]
+        return spec, types, [queue.queue for queue in control.queries.queues()]
+
+    spec, types, queues = await context.run(call)
+    found = param_fields.fields(spec.schema) if spec else []
+    secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
+    return page(
+        request,
+        context.principal,
+        "make_schedule.html",
+        status=status,
+        spec=spec,
+        types=types,
+        queues=queues,
+        fields=found,
+        said={name: text for name, text in given.items() if name not in secret},
+        errors=errors,
+        overlaps=list(Overlap),
+        catch_ups=list(CatchUp),
+    )

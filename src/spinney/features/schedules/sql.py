@@ -1,0 +1,458 @@
+"""Schedules: what is to be made when, and the step that makes it.
+
+``schedules.next_us`` is the first nominal time for which nothing has been decided. The step that decides
+writes, in one transaction, what became of the time (``schedule_runs``, where the pair of schedule and time
+is unique), its job, and the next time. So any number of nodes may make steps, a crash leaves either all of
+it or nothing, and nobody has to be elected.
+
+A time that waits for the one before it (``queued``) is such a row without a job; it gets its job by a later
+step. Times are decided in their order, so that what waits is always older than what comes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from spinney.define.params.masking import mask
+from spinney.features.webhooks import maker_rights
+from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError, StoreUnusable, UsageError
+from spinney.model.jobs import Submission
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.schedules import DATA_NAME, CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.states import SETTLED
+from spinney.scheduling import recurrence
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.session import Session
+from spinney.store.sql.submit import new_jobs
+from spinney.store.sql.submit.new_jobs import Plan
+
+RUNS_KEPT = 1_000
+"""Times of a schedule that are remembered, beside those that still wait."""
+STEP = 100
+"""Times that one transaction decides: some 10 ms with their jobs."""
+DROP_STEP = 2_000
+REST_US = 60_000_000
+"""A schedule whose times cannot be told on this host is left alone for so long."""
+
+_SECOND_US = 1_000_000
+_COLUMNS = "name, spec, paused, next_us, last_job_id, by, declared"
+_QUEUED = "(select count(*) from schedule_runs r where r.schedule = schedules.name and r.outcome = 'queued')"
+
+
+class SqlSchedules:
+    """``spinney.store.operators.Schedules`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._unable: dict[str, int] = {}
+        """Schedules whose times could not be told here, and when to try again."""
+
+    # --- what people and applications decide ----------------------------------------------
+
+    def put(self, schedule: Schedule, actor: Actor, *, replace: bool = True, now_us: int) -> Schedule:
+        with self._session.write() as tx:
+            by = tx.value("select by from schedules where name = ?", (schedule.name,))
+            if by is not None and not replace:
+                raise Refused(
+                    f"there is a schedule {schedule.name!r} already, by {by}; choose another name, or replace it "
+                    f"(--replace)"
+                )
+            old = _find_readable(tx, schedule.name)
+            return self._put(tx, schedule, old, actor, declared=False, now_us=now_us)
+
+    def declare(self, schedules: Iterable[Schedule], actor: Actor, *, now_us: int) -> Sequence[str]:
+        wanted = list(schedules)
+        left_alone = []
+        if wanted:
+            with self._session.write() as tx:
+                for schedule in wanted:
+                    old = _find_readable(tx, schedule.name)
+                    if old is not None and old.to_json() == schedule.to_json():
+                        continue
+                    if tx.value("select 1 from schedules where name = ? and declared = 0", (schedule.name,)):
+                        left_alone.append(schedule.name)
+                        continue
+                    self._put(tx, schedule, old, actor, declared=True, now_us=now_us)
+        return left_alone
+
+    def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Schedule:
+        with self._session.write() as tx:
+            found = _require(tx, name)
+            if not paused and _fault(tx, self._session.registry, _row(tx, name), now_us) is not None:
+                # Whoever resumes a schedule whose maker may not have it any more answers for it from now on.
+                spec = _spec(found, {maker_rights.KEY: maker_rights.of(tx, actor)})
+                tx.run("update schedules set spec = ?, by = ? where name = ?", (spec, actor.by, name))
+                found = replace(found, by=actor.by)
+            elif found.paused == paused:
+                return found
+            next_us = found.next_us
+            if not paused and found.catch_up is CatchUp.NONE and next_us is not None and next_us <= now_us:
+                rested = recurrence.passed(found, next_us, now_us)
+                _write_missed(tx, found, rested)
+                next_us = rested.next_us
+            tx.run("update schedules set paused = ?, next_us = ? where name = ?", (paused, next_us, name))
+            note(tx, now_us, actor, "schedule pause" if paused else "schedule resume", {"schedule": name}, 1)
+        return replace(found, paused=paused, next_us=next_us)
+
+    def drop(self, name: str, actor: Actor, *, now_us: int) -> None:
+        while True:
+            with self._session.write() as tx:
+                _require_there(tx, name)
+                tx.run(
+                    "delete from schedule_runs where schedule = ?1 and nominal_us in "
+                    "(select nominal_us from schedule_runs where schedule = ?1 limit ?2)",
+                    (name, DROP_STEP),
+                )
+                if tx.changed() == DROP_STEP:
+                    continue
+                tx.run("delete from schedules where name = ?", (name,))
+                note(tx, now_us, actor, "schedule drop", {"schedule": name}, 1)
+                return
+
+    def run(self, name: str, actor: Actor, *, now_us: int) -> int:
+        with self._session.write() as tx:
+            found = _require(tx, name)
+            if found.overlap is not Overlap.ALLOW and _is_open(tx, found.last_job_id):
+                raise Refused(
+                    f"job {found.last_job_id} of schedule {name!r} is still open, and its overlap policy is "
+                    f"{found.overlap}; wait until it has settled (spinney wait {found.last_job_id})"
+                )
+            order = _submission(found, now_us, actor.by, {"manual": True})
+            (job_id,) = new_jobs.inline(
+                tx, self._session.registry, [new_jobs.plan(tx, self._session.registry, order, None)], now_us
+            )
+            tx.run("update schedules set last_job_id = ? where name = ?", (job_id, name))
+            note(tx, now_us, actor, "schedule run", {"schedule": name, "job": job_id}, 1)
+        return job_id
+
+    def _put(
+        self, tx: Tx, schedule: Schedule, old: Schedule | None, actor: Actor, *, declared: bool, now_us: int
+    ) -> Schedule:
+        recurrence.require(schedule)
+        made = replace(
+            schedule,
+            anchor_us=now_us - now_us % _SECOND_US,
+            last_job_id=None,
+            queued=0,
+            by=actor.by,
+            declared=declared,
+            paused=schedule.paused or (old is not None and old.paused),
+        )
+        if old is not None:
+            made = replace(made, last_job_id=old.last_job_id, queued=old.queued)
+        if old is not None and old.timing == made.timing:
+            made = replace(made, anchor_us=old.anchor_us, next_us=old.next_us)
+        else:
+            made = replace(made, next_us=recurrence.next_us(made, now_us))
+        # What no job could be made of is refused now, not at its time.
+        new_jobs.plan(tx, self._session.registry, _submission(made, now_us, made.by), None)
+        tx.run(
+            f"insert into schedules ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?) on conflict (name) do update set "
+            "spec = excluded.spec, paused = excluded.paused, next_us = excluded.next_us, by = excluded.by, "
+            "declared = excluded.declared",
+            (
+                made.name,
+                _spec(made, {maker_rights.KEY: maker_rights.of(tx, actor)}),
+                made.paused,
+                made.next_us,
+                made.last_job_id,
+                made.by,
+                declared,
+            ),
+        )
+        # The audit is for good, and for other eyes than what it tells of.
+        told = made.to_json() | {"params": mask(self._session.registry.types[made.type].schema, made.params)}
+        note(tx, now_us, actor, "schedule add", {"schedule": made.name, **told}, 1)
+        self._unable.pop(made.name, None)
+        return made
+
+    # --- looking --------------------------------------------------------------------------
+
+    def all(self) -> Sequence[Schedule]:
+        with self._session.look() as tx:
+            found = tx.all(f"select {_COLUMNS}, {_QUEUED} from schedules order by name")
+        return [schedule for row in found if (schedule := _readable(row)) is not None]
+
+    def runs(self, name: str, *, limit: int = 20) -> Sequence[ScheduleRun]:
+        with self._session.look() as tx:
+            found = tx.all(
+                "select nominal_us, job_id, outcome, message from schedule_runs where schedule = ? "
+                "order by nominal_us desc limit ?",
+                (name, limit),
+            )
+        return [
+            ScheduleRun(schedule=name, nominal_us=at_us, job_id=job_id, outcome=outcome, message=message)
+            for at_us, job_id, outcome, message in found
+        ]
+
+    # --- making jobs ----------------------------------------------------------------------
+
+    def tick(self, *, now_us: int) -> bool:
+        with self._session.look() as tx:
+            # Most rounds of most nodes end here, without a turn at writing.
+            if self._whose_turn(tx, now_us) is None:
+                return False
+        row = None
+        try:
+            with self._session.write() as tx:
+                row = self._whose_turn(tx, now_us)  # somebody else may have been quicker
+                if row is not None:
+                    barred = _fault(tx, self._session.registry, row, now_us)
+                    _Step(tx, self._session.registry, _schedule(*row), now_us, barred).run()
+        except UsageError as error:
+            if row is None:
+                raise
+            self._unable[row[0]] = now_us + REST_US
+            raise UsageError(f"schedule {row[0]!r}: {error}") from error
+        return True
+
+    def _whose_turn(self, tx: Tx, now_us: int) -> Any:
+        """The row of a schedule for which there is something to decide now."""
+        self._unable = {name: until_us for name, until_us in self._unable.items() if until_us > now_us}
+        waiting = tx.all(
+            f"select {_COLUMNS} from schedules where paused = 0 and exists "
+            "(select 1 from schedule_runs r where r.schedule = schedules.name and r.outcome = 'queued')"
+        )
+        for row in waiting:
+            if row[0] not in self._unable and not _must_wait(tx, row):
+                return row
+        come = tx.all(
+            f"select {_COLUMNS} from schedules where next_us is not null and paused = 0 and next_us <= ? "
+            "order by next_us limit ?",
+            (now_us, len(self._unable) + 1),
+        )
+        return next((row for row in come if row[0] not in self._unable), None)
+
+
+class _Decision(NamedTuple):
+    """What becomes of one nominal time."""
+
+    at_us: int
+    outcome: str
+    message: str | None = None
+
+
+class _Step:
+    """Decides the times of one schedule that have come, at most ``STEP`` of those that wait and of the others."""
+
+    def __init__(
+        self, tx: Tx, registry: Registry, schedule: Schedule, now_us: int, barred: str | None = None
+    ) -> None:
+        """``barred``: why the schedule's maker may make no jobs any more, so that its times are refused."""
+        self.tx, self.registry, self.schedule, self.now_us = tx, registry, schedule, now_us
+        self._barred = barred
+        self._busy = schedule.overlap is not Overlap.ALLOW and _is_open(tx, schedule.last_job_id)
+        self._decisions: list[_Decision] = []
+        self._plans: list[Plan] = []
+
+    def run(self) -> None:
+        schedule = self.schedule
+        self._go_on()
+        next_us = schedule.next_us
+        if next_us is not None and next_us <= self.now_us:
+            due = recurrence.due(schedule, next_us, self.now_us, STEP)
+            _write_missed(self.tx, schedule, due)
+            decided = self._decided(due.make)
+            for at_us in due.make:
+                if at_us not in decided:
+                    self._decide(at_us)
+            next_us = due.next_us
+        last_job_id = self._write()
+        self.tx.run(
+            "update schedules set next_us = ?, last_job_id = ? where name = ?",
+            (next_us, last_job_id, schedule.name),
+        )
+        self._prune()
+
+    def _go_on(self) -> None:
+        """With the times that wait. Whatever they were told to wait for, the policy of now is theirs."""
+        one_by_one = self.schedule.overlap is Overlap.QUEUE
+        found = self.tx.all(
+            "select nominal_us from schedule_runs where schedule = ? and outcome = 'queued' "
+            "order by nominal_us limit ?",
+            (self.schedule.name, 1 if one_by_one else STEP),
+        )
+        if not (one_by_one and self._busy):
+            for (at_us,) in found:
+                self._decide(at_us)
+
+    def _decided(self, times: list[int]) -> set[int]:
+        """Those of these times that were decided already, under a clock that ran ahead of this one."""
+        if not times:
+            return set()
+        found = self.tx.all(
+            "select nominal_us from schedule_runs where schedule = ? and nominal_us between ? and ?",
+            (self.schedule.name, times[0], times[-1]),
+        )
+        return {at_us for (at_us,) in found}
+
+    def _decide(self, at_us: int) -> None:
+        if self._busy:
+            outcome = "queued" if self.schedule.overlap is Overlap.QUEUE else "skipped"
+            self._decisions.append(_Decision(at_us, outcome))
+            return
+        if self._barred is not None:
+            self._decisions.append(_Decision(at_us, "refused", self._barred))
+            return
+        order = _submission(self.schedule, at_us, self.schedule.by)
+        try:
+            plan = new_jobs.plan(self.tx, self.registry, order, None)
+        except StoreUnusable:
+            raise
+        except SpinneyError as error:
+            # The schedule goes on: its type may come back, and this time is there for all to see.
+            self._decisions.append(_Decision(at_us, "refused", str(error)))
+            return
+        self._plans.append(plan)
+        self._decisions.append(_Decision(at_us, "submitted"))
+        self._busy = self.schedule.overlap is not Overlap.ALLOW
+
+    def _write(self) -> int | None:
+        """Make the jobs and say what became of each time; the last job that the schedule made."""
+        last_job_id = self.schedule.last_job_id
+        ids = iter(new_jobs.inline(self.tx, self.registry, self._plans, self.now_us))
+        rows: list[tuple[Any, ...]] = []
+        for at_us, outcome, message in self._decisions:
+            job_id = None
+            if outcome == "submitted":
+                job_id = last_job_id = next(ids)
+            elif outcome == "skipped":
+                message = f"job {last_job_id} before it was still open"
+            rows.append((self.schedule.name, at_us, job_id, outcome, message))
+        self.tx.many(
+            "insert into schedule_runs (schedule, nominal_us, job_id, outcome, message) values (?, ?, ?, ?, ?) "
+            "on conflict (schedule, nominal_us) do update set job_id = excluded.job_id, outcome = excluded.outcome, "
+            "message = excluded.message",
+            rows,
+        )
+        return last_job_id
+
+    def _prune(self) -> None:
+        """Forget the oldest times; those that wait, and what came after them, are kept."""
+        self.tx.run(
+            "delete from schedule_runs where schedule = ?1 and nominal_us <= (select nominal_us from schedule_runs "
+            "where schedule = ?1 and nominal_us < coalesce((select min(nominal_us) from schedule_runs "
+            "where schedule = ?1 and outcome = 'queued'), ?2) order by nominal_us desc limit 1 offset ?3)",
+            (self.schedule.name, 2**62, RUNS_KEPT),
+        )
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def _schedule(
+    name: str,
+    spec: str,
+    paused: int,
+    next_us: int | None,
+    last_job_id: int | None,
+    by: str,
+    declared: int,
+    queued: int = 0,
+) -> Schedule:
+    """Raises UsageError when the row cannot be read: a newer version or a hand in the file wrote it."""
+    try:
+        return Schedule.from_json(
+            name,
+            orjson.loads(spec),
+            paused=bool(paused),
+            next_us=next_us,
+            last_job_id=last_job_id,
+            by=by,
+            declared=bool(declared),
+            queued=queued,
+        )
+    except (SpinneyError, AttributeError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"what it is to do cannot be read ({error}); put it anew ('spinney schedule add {name} … --replace'), or "
+            f"drop it ('spinney schedule drop {name}')"
+        ) from error
+
+
+def _spec(schedule: Schedule, maker: Mapping[str, Any]) -> str:
+    return orjson.dumps({**schedule.to_json(), "anchor_us": schedule.anchor_us, **maker}).decode()
+
+
+def without_rights(tx: Tx, registry: Registry, now_us: int) -> Iterator[tuple[str, str]]:
+    """Schedules whose makers may not make their jobs any more, each with the reason."""
+    for row in tx.all(f"select {_COLUMNS} from schedules where paused = 0 order by name"):
+        fault = None if _readable(row) is None else _fault(tx, registry, row, now_us)
+        if fault is not None:
+            yield row[0], fault
+
+
+def _fault(tx: Tx, registry: Registry, row: Sequence[Any], now_us: int) -> str | None:
+    """Why the maker of a schedule may not make its jobs any more; None: he may."""
+    try:
+        maker_rights.require_schedule(tx, _schedule(*row), row[1], registry.types, now_us)
+    except Forbidden as error:
+        return str(error)
+    return None
+
+
+def _readable(row: Sequence[Any]) -> Schedule | None:
+    """None where the row cannot be read. One such row must not keep the others from people; the doctor tells it."""
+    try:
+        return _schedule(*row)
+    except SpinneyError:
+        return None
+
+
+def _row(tx: Tx, name: str) -> Any:
+    return tx.one(f"select {_COLUMNS}, {_QUEUED} from schedules where name = ?", (name,))
+
+
+def _find_readable(tx: Tx, name: str) -> Schedule | None:
+    row = _row(tx, name)
+    return None if row is None else _readable(row)
+
+
+def _require(tx: Tx, name: str) -> Schedule:
+    _require_there(tx, name)
+    return _schedule(*_row(tx, name))
+
+
+def _require_there(tx: Tx, name: str) -> None:
+    if tx.value("select 1 from schedules where name = ?", (name,)) is None:
+        raise NoSuch(f"there is no schedule {name!r}; 'spinney schedule list' shows those there are")
+
+
+def _is_open(tx: Tx, job_id: int | None) -> bool:
+    state = None if job_id is None else tx.value("select state from jobs where id = ?", (job_id,))
+    return state is not None and state not in SETTLED
+
+
+def _must_wait(tx: Tx, row: Sequence[Any]) -> bool:
+    """Whether what is queued still waits for the last job. Not where the row cannot be read: the step says why."""
+    schedule = _readable(row)
+    return schedule is not None and schedule.overlap is Overlap.QUEUE and _is_open(tx, schedule.last_job_id)
+
+
+def _submission(schedule: Schedule, at_us: int, by: str, more: Mapping[str, Any] | None = None) -> Submission:
+    """The order for the job of a time."""
+    told = {"name": schedule.name, "at": recurrence.in_zone(schedule, at_us).isoformat(), **(more or {})}
+    options = {"submitter": by} | {k: v for k, v in schedule.options.items() if v is not None}
+    return Submission(
+        type=schedule.type,
+        params=(orjson.dumps(dict(schedule.params)).decode(),),
+        data={DATA_NAME: orjson.dumps(told).decode()},
+        **options,
+    )
+
+
+def _write_missed(tx: Tx, schedule: Schedule, due: recurrence.DueTimes) -> None:
+    """One row for a whole run of missed times: there may be a hundred thousand of them."""
+    if due.missed is None:
+        return
+    first_us, last_us = due.missed
+    last = recurrence.in_zone(schedule, last_us).isoformat()
+    until = "" if first_us == last_us else f", nor for later ones up to {last}"
+    tx.run(
+        "insert into schedule_runs (schedule, nominal_us, job_id, outcome, message) values (?, ?, null, 'missed', ?) "
+        "on conflict (schedule, nominal_us) do nothing",
+        (schedule.name, first_us, f"no job was made for it in time{until}"),
+    )

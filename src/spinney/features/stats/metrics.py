@@ -1,0 +1,102 @@
+"""Figures for Prometheus: how jobs, queues and nodes stand, and how the server does."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from starlette.responses import Response
+
+from spinney.model.errors import Forbidden
+from spinney.model.rights.operators import Stats
+from spinney.web.instrumentation import Requests
+from spinney.web.problems import Unidentified
+from spinney.web.request_context import MaybeAuthenticated
+from spinney.web.stats_cache import WINDOW_S
+from spinney.web.store_pool import StorePool
+
+router = APIRouter(tags=["metrics"])
+
+
+def add_to(app: FastAPI) -> None:
+    """``/metrics``, and what requests are counted in."""
+    registry = CollectorRegistry()
+    app.state.registry, app.state.requests = registry, Requests(registry)
+    ProcessCollector(registry=registry)
+    streams = Gauge("spinney_event_streams", "Open event streams.", registry=registry)
+    streams.set_function(lambda: app.state.feed.streams)
+    app.router.routes.extend(router.routes)
+
+
+@router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
+async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
+    """Needs a token of somebody without limits, or `metrics = "open"` in `[server]`."""
+    if request.app.state.settings.metrics != "open":
+        if context is None:
+            raise Unidentified
+        if not context.principal.rights.everywhere:
+            raise Forbidden("the figures are of all jobs; ask with a token without limits")
+    stores: StorePool = request.app.state.stores
+    stats = await stores.run(stores.stats_cache.of_all, long=True)
+    registry: CollectorRegistry = request.app.state.registry
+
+    def written() -> bytes:
+        return generate_latest(registry) + generate_latest(_Once(stats))
+
+    return Response(await asyncio.to_thread(written), media_type=CONTENT_TYPE_LATEST)
+
+
+class _Once(CollectorRegistry):
+    """The figures of one look, in the form of a registry."""
+
+    def __init__(self, stats: Stats) -> None:
+        super().__init__(auto_describe=False)
+        self._stats = stats
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        stats = self._stats
+        yield _family("jobs", "Jobs by state.", ["state"], {(str(s),): n for s, n in stats.states.items()})
+        for name, about in (
+            ("pending", "Jobs that may be claimed."),
+            ("running", "Occupied slots."),
+            ("scheduled", "Jobs not due."),
+            ("waiting", "Jobs that wait for others."),
+            ("held", "Jobs that are held."),
+            ("failed", "Jobs that failed."),
+        ):
+            values = {(q.queue,): getattr(q, name) for q in stats.queues}
+            yield _family(f"queue_{name}", about, ["queue"], values)
+        limits = {(q.queue,): q.limit for q in stats.queues if q.limit is not None}
+        yield _family("queue_limit", "Slots that the queue may occupy.", ["queue"], limits)
+        yield _family(
+            "queue_attempts_per_second",
+            f"Attempts that ended, over {WINDOW_S:.0f} s.",
+            ["queue"],
+            {(q.queue,): q.rate for q in stats.queues},
+        )
+        yield _family(
+            "node_slots",
+            "Slots of a node.",
+            ["node", "state"],
+            {(n.node, n.state): n.slots for n in stats.nodes},
+        )
+        yield _family(
+            "node_running", "Occupied slots of a node.", ["node"], {(n.node,): n.running for n in stats.nodes}
+        )
+        yield _family(
+            "node_seen_timestamp_seconds",
+            "When its heartbeat was last seen to move.",
+            ["node"],
+            {(n.node,): n.seen_us / 1e6 for n in stats.nodes},
+        )
+
+
+def _family(name: str, about: str, labels: list[str], values: Mapping[Any, Any]) -> GaugeMetricFamily:
+    """``values``: by a tuple of what the labels are; None is left out."""
+    found = GaugeMetricFamily(f"spinney_{name}", about, labels=labels)
+    for given, value in values.items():
+        if value is not None:
+            found.add_metric(list(given), float(value))
+    return found

@@ -1,0 +1,271 @@
+"""The overview: what needs attention first, then what runs, how fast, and what failed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.model.fleet import OVER, NodeStatus
+from spinney.model.jobs import Filter, Job
+from spinney.model.rights.operators import Failure, FailureGroups, QueueInfo, QueueStats, ShareStats, Stats
+from spinney.model.settings.holds import Hold
+from spinney.model.states import State
+from spinney.service.queries import Queries
+from spinney.web.events.history import Sample
+from spinney.web.pages.charts import Spark, spark
+from spinney.web.pages.formatting import plural
+from spinney.web.pages.rendering import page, part, with_query
+from spinney.web.request_context import Authenticated, RequestContext
+from spinney.web.stats_cache import StatsCache
+
+router = APIRouter(include_in_schema=False)
+
+CHARTED_US = 600_000_000
+"""The charts look back so far: ten minutes."""
+OLD_HOLD_US = 86_400_000_000
+"""A hold that lies for longer than a day may have been forgotten."""
+LISTED = 8
+BATCHES = 5
+LOOKED_AT = 20
+"""Of the latest failed jobs at the top of a tree so many are asked whether they have others below them."""
+_POISON = "poison"
+_BAD = (State.FAILED, State.ORPHANED)
+_UNWELL = ("dead", "silent", "degraded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionNeeded:
+    """Something that goes no further until somebody does something."""
+
+    id: str
+    kind: str
+    """A state or outcome, for shape and colour."""
+    title: str
+    more: str
+    path: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLine:
+    """A queue with what the charts show of it."""
+
+    stats: QueueStats
+    depth: Spark | None
+    throughput: Spark | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All that the page shows, as of about one moment."""
+
+    stats: Stats
+    failures: FailureGroups
+    nodes: Sequence[NodeStatus]
+    holds: Sequence[Hold]
+    queues: Sequence[QueueInfo]
+    failed: Sequence[Job]
+    """The latest batches that stand failed. Single jobs are among the failures by cause."""
+
+
+@router.get("/", summary="The overview")
+async def overview(request: Request, context: Authenticated) -> Response:
+    """The whole page."""
+    return page(
+        request,
+        context.principal,
+        "overview.html",
+        topics=("overview", "failures", "holds"),
+        **await _shown(request, context),
+    )
+
+
+@router.get("/overview/now", summary="What the overview shows now")
+async def overview_now(request: Request, context: Authenticated) -> Response:
+    """Its live part."""
+    return part(request, context.principal, "overview_now.html", **await _shown(request, context))
+
+
+async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
+    rights = context.principal.rights
+    stats_cache = context.stores.stats_cache
+    found = await request.app.state.coalesced.get(
+        ("overview", rights.within), lambda: context.run(lambda control: read(control, stats_cache))
+    )
+    # What this server has seen counts all jobs: who sees those of some collections alone is shown no chart.
+    whole = rights.within.collections is None
+    samples = request.app.state.history.samples if whole else ()
+    return {
+        "found": found,
+        "needs": list(needs(found)),
+        "lines": queue_lines(found.stats, samples),
+        "total": total(found.stats, samples) if rights.everywhere else (None, None),
+        "shares": busiest(found.stats.shares),
+    }
+
+
+def read(control: Control, stats_cache: StatsCache) -> Overview:
+    """One look at each of the parts."""
+    look = control.queries
+    stats = stats_cache.stats(control)
+    bad = sum(stats.states.get(state, 0) for state in _BAD)
+    return Overview(
+        stats=stats,
+        failures=look.failures(limit=LISTED),
+        nodes=look.nodes(),
+        holds=look.holds(),
+        queues=look.queues(),
+        failed=_failed_batches(look) if bad else (),
+    )
+
+
+def _failed_batches(look: Queries) -> Sequence[Job]:
+    tops = look.jobs(Filter(states=_BAD, roots_only=True), limit=LOOKED_AT, newest=True)
+    return [job for job in tops if look.children(job.id, limit=1)][:BATCHES]
+
+
+def needs(found: Overview) -> Iterator[ActionNeeded]:
+    """What needs attention, the worst first."""
+    yield from _stuck(found.queues, found.nodes)
+    yield from (_poison(group) for group in found.failures.groups if group.exception == _POISON)
+    yield from (_unwell(node) for node in found.nodes if _is_unwell(node))
+    yield from (_failed_batch(job) for job in found.failed)
+    for hold in found.holds:
+        if found.stats.at_us - hold.since_us > OLD_HOLD_US or hold.automatic:
+            yield _lasting_hold(hold)
+
+
+def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
+    """The queues where something stands or runs, the busiest first."""
+    busy = [q for q in stats.queues if q.pending or q.running or q.scheduled or q.waiting or q.held or q.rate]
+    until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
+    lines = []
+    for queue in sorted(busy, key=lambda q: (-q.running, -q.pending, q.queue)):
+        seen = [(s.at_us, s.queues.get(queue.queue, (0, 0, 0.0))) for s in samples]
+        now = (stats.at_us, (queue.pending, queue.running, queue.rate or 0.0))
+        lines.append(
+            QueueLine(
+                stats=queue,
+                depth=spark(
+                    [(at, float(s[0])) for at, s in (*seen, now)], from_us=from_us, until_us=until_us
+                ),
+                throughput=spark([(at, s[2]) for at, s in (*seen, now)], from_us=from_us, until_us=until_us),
+            )
+        )
+    return lines
+
+
+def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark | None]:
+    """Depth and pace over all queues."""
+    if not samples:
+        return None, None
+    until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
+    pending = sum(q.pending for q in stats.queues)
+    depth = [*((s.at_us, float(s.pending)) for s in samples), (stats.at_us, float(pending))]
+    throughput = [*((s.at_us, s.rate) for s in samples), (stats.at_us, stats.rate or 0.0)]
+    return tuple(spark(line, from_us=from_us, until_us=until_us) for line in (depth, throughput))  # type: ignore[return-value]
+
+
+def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
+    """The shares that hold most slots, by queue."""
+    found: dict[str, list[ShareStats]] = {}
+    for share in shares:
+        if share.share is not None and len(of := found.setdefault(share.queue, [])) < LISTED:
+            of.append(share)
+    return found
+
+
+# --- what needs attention ------------------------------------------------------------------------
+
+
+def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[ActionNeeded]:
+    """Where something is pending that no node would take."""
+    pending = [queue for queue in queues if queue.pending]
+    if pending and not any(node.state not in ("left", "dead") for node in nodes):
+        jobs = sum(queue.pending for queue in pending)
+        more = f"{plural(jobs, 'pending job')} {'waits' if jobs == 1 else 'wait'} for one: start it with 'spinney node'"
+        yield ActionNeeded(
+            id="no-node", kind="dead", title="No node is running", more=more, path="/nodes", label="Nodes"
+        )
+        return
+    for queue in pending:
+        if (why := _stuck_queue(queue)) is not None:
+            yield ActionNeeded(
+                id=f"queue-{queue.queue}",
+                kind=why[0],
+                title=f"Queue {queue.queue}: {why[1]}",
+                more=f"{plural(queue.pending, 'job')} pending; {why[2]}",
+                path=with_query("/jobs", queue=queue.queue, state="pending"),
+                label="Jobs",
+            )
+
+
+def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
+    """What kind of trouble, which, and what would help."""
+    if queue.unknown:
+        return "silent", f"no node knows {_named(queue.unknown)}", "start a node whose application has it"
+    if queue.unserved or not queue.nodes:
+        return "silent", "no running node may serve it", "start one that may, or change whom it is pinned to"
+    if queue.in_force.limit == 0:
+        return "held", "its limit is 0", "nothing starts there until it is raised"
+    return None
+
+
+def _poison(group: Failure) -> ActionNeeded:
+    return ActionNeeded(
+        id=f"poison-{group.fingerprint}",
+        kind="died",
+        title=f"{plural(group.jobs, 'poisonous job')} in {group.type}.{group.stage}",
+        more="each time one ran, its worker or node died; look at the output before you retry",
+        path=with_query("/jobs", failure=group.fingerprint),
+        label="Jobs",
+    )
+
+
+def _is_unwell(node: NodeStatus) -> bool:
+    return node.state in _UNWELL or (node.trouble is not None and not node.trouble.startswith(OVER))
+
+
+def _unwell(node: NodeStatus) -> ActionNeeded:
+    more = node.trouble or f"{plural(node.leases, 'job')} with it; no sign of life for a while"
+    return ActionNeeded(
+        id=f"node-{node.id}",
+        kind=node.state if node.state in _UNWELL else "degraded",
+        title=f"Node {node.node} is {node.state}",
+        more=more,
+        path="/nodes",
+        label="Nodes",
+    )
+
+
+def _failed_batch(job: Job) -> ActionNeeded:
+    said = job.message or "it failed"
+    return ActionNeeded(
+        id=f"failed-{job.id}",
+        kind=job.state,
+        title=f"#{job.id} {job.type} {job.state}",
+        more=said,
+        path=f"/jobs/{job.id}",
+        label="Look",
+    )
+
+
+def _lasting_hold(hold: Hold) -> ActionNeeded:
+    what = "everything" if not hold.name else f"{hold.scope} {hold.name}"
+    why = "Placed by a circuit breaker" if hold.automatic else f"By {hold.by}, for longer than a day"
+    return ActionNeeded(
+        id=f"hold-{hold.id}",
+        kind="held",
+        title=f"Hold on {what}",
+        more=f"{why}: {hold.reason}",
+        path="/holds",
+        label="Holds",
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more

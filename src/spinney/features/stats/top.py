@@ -1,0 +1,178 @@
+"""``top``: what goes on in a store, live, and the operator's hand on it.
+
+One thread does everything in turn: it looks at the store, draws, and waits for a key until the next look is
+due. So there is never more than one query, and the terminal is given back by whoever took it.
+"""
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.features.stats.top_board import Action, Board, KeyCommand, Kind, Snapshot
+from spinney.features.stats.top_view import picture
+from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import Order, Verb
+from spinney.model.settings.holds import Scope
+from spinney.model.states import LEASED, State
+from spinney.terminal.arguments import ByOption, StoreOption, length
+from spinney.terminal.connection import open_control
+
+if TYPE_CHECKING:
+    from spinney.control import Control
+    from spinney.model.bulk_runs import Report
+    from spinney.model.rights.operators import BulkStep
+    from spinney.terminal.screen import Screen
+
+EVERY_S = 1.0
+REST = 4
+"""A look that took long is followed by a pause so many times as long: the store is there for the work."""
+WINDOW_S = 60
+LISTED_MAX = 200
+"""Jobs and causes that can be scrolled through; ``list`` and ``failures`` show all."""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(top)
+
+
+def top(
+    every: Annotated[
+        float,
+        typer.Option(
+            metavar="TIME", parser=length("--every", 0.1, 3600), help="Between two looks, as 2 or 1m."
+        ),
+    ] = EVERY_S,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Watch a store live, and hold, release, retry and cancel what is selected. ? shows the keys."""
+    from spinney.terminal.screen import Screen, require_terminal
+
+    require_terminal("spinney top", "'spinney stats' prints the same figures")
+    with open_control(store, by, wait_for_server=False) as control:
+        # Before the terminal is taken: a store that cannot be read is told as always.
+        first = _look(control, Board())
+        with Screen() as screen:
+            _Session(control, screen, every).run(first)
+    if screen.ended_by:
+        # The terminal is as it was; now the signal may do what it does.
+        signal.signal(screen.ended_by, signal.SIG_DFL)
+        os.kill(os.getpid(), screen.ended_by)
+
+
+class _Session:
+    """From taking the screen to leaving it."""
+
+    def __init__(self, control: "Control", screen: "Screen", every_s: float) -> None:
+        self._control, self._screen, self._every_s = control, screen, every_s
+        self._board = Board()
+        self._due = 0.0
+        self._sweeping = False
+        """A hold was laid or released, and not every job says so yet."""
+
+    def run(self, first: Snapshot) -> None:
+        self._board.see(first)
+        self._due = time.monotonic() + self._every_s
+        while self._screen.ended_by is None:
+            if time.monotonic() >= self._due:
+                self._refresh()
+            rest_s = self._sweep() if self._sweeping else self._due - time.monotonic()
+            self._draw()
+            for key in self._screen.wait(min(rest_s, self._due - time.monotonic())):
+                wanted = self._board.press(key)
+                if wanted is KeyCommand.QUIT:
+                    return
+                self._do(wanted)
+
+    def _refresh(self) -> None:
+        begun = time.monotonic()
+        try:
+            self._board.see(_look(self._control, self._board))
+        except StoreUnusable as error:
+            # Perhaps for a moment only: what is shown stays, and its time tells how old it is.
+            self._board.message = str(error)
+        ended = time.monotonic()
+        self._due = ended + max(self._every_s, REST * (ended - begun))
+
+    def _draw(self) -> None:
+        self._screen.draw(picture(self._board, self._screen.size, _seen_us(self._board)))
+
+    # --- what is asked for ------------------------------------------------------------------
+
+    def _do(self, wanted: Action | KeyCommand | None) -> None:
+        if wanted is None:
+            return
+        try:
+            if isinstance(wanted, Action):
+                self._board.message = self._done(wanted)
+            elif wanted is KeyCommand.EXPLAIN and self._board.selected is not None:
+                self._board.message = self._explained(int(self._board.selected.name))
+                return
+        except SpinneyError as error:
+            self._board.message = str(error)
+        self._due = 0.0
+
+    def _done(self, action: Action) -> str:
+        """What came of it."""
+        if action.item.kind is Kind.QUEUE:
+            return self._queue(action)
+        order = Order(verb=action.verb, reason=action.reason or None, tree=action.tree)
+        if action.item.kind is Kind.JOB:
+            plan = self._control.bulk.plan(order, ids=[int(action.item.name)])
+        else:
+            plan = self._control.bulk.plan(order, Filter(fingerprint=action.item.name))
+        report = self._control.bulk.run(plan, on_step=self._step)
+        return f"{action.verb} {action.item}: {_report_text(report)}"
+
+    def _step(self, report: "Report", _: "BulkStep") -> None:
+        self._board.message = f"{report.touched:,} jobs so far …"
+        self._draw()
+
+    def _queue(self, action: Action) -> str:
+        name, holds = action.item.name, self._control.holds
+        if action.verb is Verb.HOLD:
+            told = str(holds.lay(Scope.QUEUE, name, reason=action.reason))
+        else:
+            lifted = holds.lift_all(Scope.QUEUE, name, reason=action.reason or None)
+            told = f"released: {'; '.join(map(str, lifted))}"
+        self._sweeping = True
+        return told
+
+    def _sweep(self) -> float:
+        """One step of what follows a hold or its end; how long to rest after it. Nodes do the same."""
+        begun = time.monotonic()
+        self._sweeping = self._control.store.holds.sweep(now_us=self._control.clock())
+        return REST * (time.monotonic() - begun)
+
+    def _explained(self, job_id: int) -> str:
+        found = self._control.queries.explain(job_id)
+        return f"{found.sentence}{f'; {found.command}' if found.command else ''}"
+
+
+def _look(control: "Control", board: Board) -> Snapshot:
+    look = control.queries
+    states = tuple(sorted(LEASED)) if board.listed is State.RUNNING else (board.listed,)
+    newest = board.listed in (State.HELD, State.FAILED)
+    return Snapshot(
+        stats=look.stats(WINDOW_S),
+        jobs=look.jobs(Filter(states=states), limit=LISTED_MAX, newest=newest),
+        failures=look.failures(limit=LISTED_MAX).groups,
+    )
+
+
+def _seen_us(board: Board) -> int:
+    return board.look.stats.at_us if board.look is not None else 0
+
+
+def _report_text(report: "Report") -> str:
+    said = [f"{report.touched:,} done"] if report.touched != 1 else ["done"]
+    if report.reopened:
+        said.append(f"{report.reopened:,} that wait for them are open again")
+    said += list(report.refused.values())[:1]
+    if len(report.refused) > 1:
+        said.append(f"and {len(report.refused) - 1:,} more refused")
+    return "; ".join(said if report.touched or not report.refused else said[1:])

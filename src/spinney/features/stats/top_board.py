@@ -1,0 +1,215 @@
+"""What ``top`` shows and what a key does to it. Knows no terminal and no store.
+
+Everything that can be selected is an ``Item``; it is remembered by its name, not by its line, so that a
+refresh under the hand of its user does not put another in its place.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from spinney.model.jobs import Job
+from spinney.model.rights.operators import Failure, QueueStats, Stats, Verb
+from spinney.model.states import State
+
+LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HELD, State.FAILED)
+"""Which jobs can be listed; Tab goes from one to the next."""
+_STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -10, "page down": 10}
+REASON_MAX = 200
+
+
+class Kind(Enum):
+    """What a line is about."""
+
+    QUEUE = "queue"
+    JOB = "job"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that can be selected, and is there as long as the store says so."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.name[:8] if self.kind is Kind.FAILURE else self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One refresh."""
+
+    stats: Stats
+    jobs: Sequence[Job]
+    failures: Sequence[Failure]
+
+    @property
+    def queues(self) -> list[QueueStats]:
+        """Those in which something stands or moves, or that are limited."""
+        return [
+            q
+            for q in self.stats.queues
+            if q.running
+            or q.pending
+            or q.scheduled
+            or q.waiting
+            or q.held
+            or q.failed
+            or q.rate
+            or q.limit is not None
+        ]
+
+    @property
+    def items(self) -> list[Item]:
+        """In the order of the screen."""
+        return [
+            *(Item(Kind.QUEUE, q.queue) for q in self.queues),
+            *(Item(Kind.JOB, str(job.id)) for job in self.jobs),
+            *(Item(Kind.FAILURE, failure.fingerprint) for failure in self.failures),
+        ]
+
+
+class Mode(Enum):
+    """What a key means just now."""
+
+    LOOK = "look"
+    CONFIRM = "confirm"
+    REASON = "reason"
+    HELP = "help"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """Something to be done, once it has been confirmed."""
+
+    verb: Verb
+    item: Item
+    tree: bool = False
+    reason: str = ""
+
+
+class KeyCommand(Enum):
+    """What else a key may ask for."""
+
+    QUIT = "quit"
+    REFRESH = "look again"
+    EXPLAIN = "explain"
+
+
+VERBS: Mapping[str, Verb] = {"h": Verb.HOLD, "u": Verb.RELEASE, "r": Verb.RETRY, "c": Verb.CANCEL}
+ALLOWED_VERBS: Mapping[Kind, frozenset[Verb]] = {
+    Kind.QUEUE: frozenset({Verb.HOLD, Verb.RELEASE}),
+    Kind.JOB: frozenset(VERBS.values()),
+    Kind.FAILURE: frozenset({Verb.RETRY}),
+}
+
+
+@dataclass(slots=True)
+class Board:
+    """What is shown, what is selected, what is being asked."""
+
+    look: Snapshot | None = None
+    listed: State = LISTED[0]
+    mode: Mode = Mode.LOOK
+    pending_action: Action | None = None
+    message: str = ""
+    """What the last deed came to, or why there was none."""
+    selected: Item | None = None
+    _line: int = field(default=0)
+    """Where it stood when it was last there."""
+
+    # --- what is seen ---------------------------------------------------------------------
+
+    def see(self, look: Snapshot) -> None:
+        self.look = look
+        items = look.items
+        if self.selected in items:
+            self._line = items.index(self.selected)
+        else:
+            self._go(self._line)
+
+    def _go(self, line: int) -> None:
+        items = self.look.items if self.look is not None else []
+        self._line = max(0, min(line, len(items) - 1))
+        self.selected = items[self._line] if items else None
+
+    # --- what is typed --------------------------------------------------------------------
+
+    def press(self, key: str) -> Action | KeyCommand | None:
+        """What is to be done because of a key, if anything."""
+        if self.mode is Mode.HELP:
+            self.mode = Mode.LOOK
+            return None
+        if self.mode is Mode.CONFIRM:
+            self._confirm(key)
+            return None
+        if self.mode is Mode.REASON:
+            return self._write(key)
+        return self._look(key)
+
+    def _look(self, key: str) -> Action | KeyCommand | None:
+        self.message = ""
+        if key in _STEPS:
+            self._go(self._line + _STEPS[key])
+        elif key in ("home", "end"):
+            self._go(0 if key == "home" else sys.maxsize)
+        elif key in VERBS:
+            self._ask(VERBS[key])
+        elif key in ("tab", "back tab"):
+            self.listed = LISTED[(LISTED.index(self.listed) + (1 if key == "tab" else -1)) % len(LISTED)]
+            return KeyCommand.REFRESH
+        elif key == "?":
+            self.mode = Mode.HELP
+        elif key == "q":
+            return KeyCommand.QUIT
+        elif key == "e" and self.selected is not None and self.selected.kind is Kind.JOB:
+            return KeyCommand.EXPLAIN
+        return None
+
+    def _ask(self, verb: Verb) -> None:
+        if self.selected is None:
+            self.message = "there is nothing to select"
+        elif verb not in ALLOWED_VERBS[self.selected.kind]:
+            kinds = " or a ".join(kind.value for kind in Kind if verb in ALLOWED_VERBS[kind])
+            self.message = f"{verb} is for a {kinds}; select one with the arrow keys"
+        else:
+            self.pending_action, self.mode = Action(verb=verb, item=self.selected), Mode.CONFIRM
+
+    def _confirm(self, key: str) -> None:
+        assert self.pending_action is not None
+        if key == "t" and self.with_tree:
+            self.pending_action, self.mode = replace(self.pending_action, tree=True), Mode.REASON
+        elif key == "y":
+            self.mode = Mode.REASON
+        else:
+            self._drop()
+
+    @property
+    def with_tree(self) -> bool:
+        """Whether what is asked can be done to all below, too."""
+        return self.pending_action is not None and self.pending_action.verb is Verb.CANCEL
+
+    def _write(self, key: str) -> Action | None:
+        action = self.pending_action
+        assert action is not None
+        if key == "escape":
+            self._drop()
+        elif key == "enter":
+            if action.verb is Verb.HOLD and not action.reason.strip():
+                self.message = "say why: it is shown with every job that is held"
+                return None
+            self.pending_action, self.mode, self.message = None, Mode.LOOK, ""
+            return action
+        elif key == "backspace":
+            self.pending_action = replace(action, reason=action.reason[:-1])
+        elif key == "clear":
+            self.pending_action = replace(action, reason="")
+        elif len(key) == 1 and len(action.reason) < REASON_MAX:
+            self.pending_action = replace(action, reason=action.reason + key)
+        return None
+
+    def _drop(self) -> None:
+        self.pending_action, self.mode, self.message = None, Mode.LOOK, "nothing was done"

@@ -1,0 +1,215 @@
+"""The board of ``top`` as lines that fill a terminal: nothing wider, nothing higher."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from spinney.features.stats import tables as stats_tables
+from spinney.features.stats.top_board import ALLOWED_VERBS, VERBS, Action, Board, Item, Kind, Mode, Snapshot
+from spinney.model.jobs import Job
+from spinney.model.rights.operators import Failure, Verb
+from spinney.terminal import display
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+T = TypeVar("T")
+FOOT = 2
+LEAST = 2
+"""Lines of a part that is crowded."""
+
+HELP = """\
+↑ ↓ k j        select a line; Page Up, Page Down, Home, End go further
+Tab            list other jobs: running, pending, waiting, scheduled, held, failed
+e              explain why the selected job is not running
+h              hold the selected queue or job: what runs finishes its stage, nothing new starts
+u              release the holds on the selected queue, or the selected held job
+r              retry the selected job, or all failed jobs with the selected failure
+c              cancel the selected job, or it and all below
+q, Ctrl-C      leave; nothing is changed by leaving
+
+What changes something asks first, and takes a reason, which is kept in the audit.
+Rates are of the last minute, in whole slices of ten seconds.
+
+Any key goes back."""
+
+
+def picture(board: Board, size: tuple[int, int], now_us: int) -> "RenderableType":
+    """What is to be drawn."""
+    from rich.console import Group
+    from rich.text import Text
+
+    if board.mode is Mode.HELP:
+        return Text(HELP, no_wrap=True, overflow="crop")
+    look = board.look
+    if look is None:
+        return Text("looking at the store …")
+    head = _head(look, now_us)
+    rooms = _rooms([len(look.queues), len(look.jobs), len(look.failures)], size[1] - len(head) - FOOT)
+    tables = [
+        _part(
+            stats_tables.queues(_window(look.queues, Kind.QUEUE, board, rooms[0])),
+            Kind.QUEUE,
+            board,
+            rooms[0],
+        ),
+        _part(_jobs(_window(look.jobs, Kind.JOB, board, rooms[1]), board, now_us), Kind.JOB, board, rooms[1]),
+        _part(
+            _failures(_window(look.failures, Kind.FAILURE, board, rooms[2])), Kind.FAILURE, board, rooms[2]
+        ),
+    ]
+    # What is asked is seen on the smallest terminal: nobody is to answer what he cannot read.
+    foot = _foot(board)[-max(1, size[1]) :]
+    body = _fitting([*head, *_between(tables)], size[1] - len(foot))
+    space = [Text("")] * (size[1] - len(foot) - sum(map(_lines, body)))
+    return Group(*body, *space, *foot)
+
+
+def _fitting(parts: Sequence["RenderableType"], height: int) -> list["RenderableType"]:
+    """As many of the first as there is room for."""
+    found: list[RenderableType] = []
+    for part in parts:
+        height -= _lines(part)
+        if height < 0:
+            break
+        found.append(part)
+    return found
+
+
+def _lines(part: "RenderableType") -> int:
+    """Nothing that is shown is wrapped."""
+    return 1 + getattr(part, "row_count", 0)
+
+
+def _between(tables: Sequence["Table"]) -> list["RenderableType"]:
+    found: list[RenderableType] = []
+    for table in tables:
+        found += ["", table] if found else [table]
+    return found
+
+
+def _head(look: Snapshot, now_us: int) -> list["RenderableType"]:
+    from rich.text import Text
+
+    nodes = ", ".join(
+        f"{display.safe(n.node)} {'' if n.state == 'active' else f'{n.state} '}{n.running}/{n.slots}"
+        for n in look.stats.nodes
+    )
+    first, *others = [
+        f"spinney  {display.format_time(now_us)}  {stats_tables.states(look.stats.states)}",
+        f"{stats_tables.rate(look.stats.rate) or '0/s'}  {f'slots: {nodes}' if nodes else 'no node is running'}",
+        "",
+    ]
+    return [
+        Text(first, no_wrap=True, overflow="ellipsis", style="bold"),
+        *(Text(line, no_wrap=True, overflow="ellipsis") for line in others),
+    ]
+
+
+# --- the parts ---------------------------------------------------------------------------------
+
+
+def _rooms(wanted: Sequence[int], height: int) -> list[int]:
+    """Lines for the rows of each part: a quarter for the first and the last, the rest for the middle; what one
+    does not need goes to the others."""
+    first, middle, last = wanted
+    left = max(0, height - 2 * len(wanted) + 1)  # a heading each, an empty line between them
+    quarter = max(LEAST, left // 4)
+    rooms = [min(first, quarter, left), 0, 0]
+    rooms[2] = min(last, quarter, left - sum(rooms))
+    rooms[1] = min(middle, left - sum(rooms))
+    rooms[2] += min(last - rooms[2], left - sum(rooms))
+    rooms[0] += min(first - rooms[0], left - sum(rooms))
+    return rooms
+
+
+def _window(found: Sequence[T], kind: Kind, board: Board, room: int) -> Sequence[T]:
+    start = _start(kind, board, room)
+    return found[start : start + room]
+
+
+def _start(kind: Kind, board: Board, room: int) -> int:
+    """The first row that is shown: the selected one is always among those that are."""
+    line = _line(kind, board)
+    return 0 if line is None else max(0, line - room + 1)
+
+
+def _line(kind: Kind, board: Board) -> int | None:
+    """Where the selection is within a part."""
+    if board.look is None or board.selected is None or board.selected.kind is not kind:
+        return None
+    return [item for item in board.look.items if item.kind is kind].index(board.selected)
+
+
+def _part(table: "Table", kind: Kind, board: Board, room: int) -> "Table":
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    line = _line(kind, board)
+    if line is not None and table.rows:
+        table.rows[line - _start(kind, board, room)].style = "reverse"
+    return table
+
+
+def _jobs(found: Sequence[Job], board: Board, now_us: int) -> "Table":
+    return display.build_table(
+        (f"{board.listed.upper()} JOB", "TYPE", "STAGE", "STATE", "QUEUE", "NODE", "SINCE START", "MESSAGE"),
+        (
+            (
+                job.id,
+                job.type,
+                job.stage,
+                display.state_text(job),
+                job.queue,
+                job.node,
+                display.format_elapsed(job.started_us, job.settled_us or now_us),
+                display.state_message(job),
+            )
+            for job in found
+        ),
+    )
+
+
+def _failures(found: Sequence[Failure]) -> "Table":
+    return display.build_table(
+        ("FAILURE", "JOBS", "TYPE", "STAGE", "EXCEPTION", "MESSAGE"),
+        ((f.fingerprint[:8], f"{f.jobs:,}", f.type, f.stage, f.exception, f.message) for f in found),
+    )
+
+
+# --- what is asked and told ----------------------------------------------------------------------
+
+
+def _foot(board: Board) -> list["RenderableType"]:
+    from rich.text import Text
+
+    lines = [
+        Text(display.safe(board.message), style="yellow", no_wrap=True, overflow="ellipsis"),
+        Text(
+            _prompt(board), style="bold" if board.pending_action else "dim", no_wrap=True, overflow="ellipsis"
+        ),
+    ]
+    return [*lines]
+
+
+def _prompt(board: Board) -> str:
+    if board.pending_action is None:
+        return f"{_offered(board.selected)}Tab other jobs  ? help  q quit"
+    if board.mode is Mode.CONFIRM:
+        tree = "t: with all below, " if board.with_tree else ""
+        return f"{_said(board.pending_action)}?  y: yes, {tree}any other key: no"
+    optional = "" if board.pending_action.verb is Verb.HOLD else " (may be empty)"
+    return (
+        f"{_said(board.pending_action)}; reason{optional}: "
+        f"{display.safe(board.pending_action.reason)}▏ Enter: do it, Esc: do not"
+    )
+
+
+def _offered(item: Item | None) -> str:
+    if item is None:
+        return ""
+    told = "".join(f"{key} {verb}  " for key, verb in VERBS.items() if verb in ALLOWED_VERBS[item.kind])
+    return told + ("e explain  " if item.kind is Kind.JOB else "")
+
+
+def _said(action: Action) -> str:
+    return f"{action.verb} {display.safe(str(action.item))}{' with all below' if action.tree else ''}"

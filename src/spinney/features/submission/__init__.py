@@ -1,0 +1,1 @@
+"""Submitting jobs and batches, and waiting for them."""

@@ -1,0 +1,290 @@
+"""One batch: all that is below a job at the top, as a grid of states that fills in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.background import BackgroundTask
+from starlette.responses import HTMLResponse, Response
+
+from spinney.control import Control
+from spinney.features.bulk import verb_forms as verbs
+from spinney.features.files import page as output
+from spinney.features.jobs.job_page import JobId
+from spinney.features.submission.batches import Batch, Batches
+from spinney.model.access import Role
+from spinney.model.errors import NoSuch, Refused, UnlawfulTransition, UsageError
+from spinney.model.homes import DirectoryEntry
+from spinney.model.jobs import JOB_ID_MAX, Filter, Job
+from spinney.model.rights.operators import FailureGroups, Verb
+from spinney.model.settings.holds import Hold, Scope
+from spinney.model.states import SETTLED, State
+from spinney.model.types import TypeSpec
+from spinney.service.queries import Queries
+from spinney.web.pages.filters import moment
+from spinney.web.pages.rendering import page, part, redirect, wants_part, with_query
+from spinney.web.request_context import Authenticated, RequestContext, now_us
+
+router = APIRouter(include_in_schema=False)
+
+CELLS = 2_000
+"""Objects in one grid; what is more stands on further pages."""
+LARGE = 240
+"""Up to so many, cells are large enough to be hit by a finger."""
+CAUSES = 20
+EXACT_MAX = 20_000
+"""So many below the direct subjobs are counted one by one."""
+_THERE = tuple(state for state in State if state is not State.DELETED)
+_GOES_ON = (Verb.CANCEL, Verb.HOLD)
+
+After = Annotated[int, Query(ge=0, le=JOB_ID_MAX)]
+States = Annotated[list[State] | None, Query(max_length=len(State))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchView:
+    """A batch with what there is to say of it, but for its objects."""
+
+    batch: Batch
+    failures: FailureGroups
+    holds: Sequence[Hold]
+    """On the tree as a whole."""
+    allowed: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A page of its objects."""
+
+    cells: Sequence[Job]
+    counts: Mapping[str, int]
+    """Of all that the grid is about, whatever states are chosen."""
+    deeper: int
+    """How many more lie below those."""
+    next: int | None
+
+
+@router.get("/batches/{job}", summary="A batch")
+async def batch(
+    request: Request,
+    context: Authenticated,
+    job: JobId,
+    state: States = None,
+    after: After = 0,
+    below: bool = False,
+) -> Response:
+    """The whole page."""
+    shown = await _shown(context, job)
+    grid = await _grid(context, job, state, after, below)
+    return page(
+        request, context.principal, "batch.html", topics=(f"job:{job}", f"tree:{job}"), **shown, **grid
+    )
+
+
+@router.get("/batches/{job}/now", summary="What the page of a batch shows now")
+async def batch_now(request: Request, context: Authenticated, job: JobId) -> Response:
+    """Its live part, but for the grid."""
+    return part(request, context.principal, "batch_now.html", **await _shown(context, job))
+
+
+@router.get("/batches/{job}/grid", summary="The objects of a batch")
+async def batch_grid(
+    request: Request,
+    context: Authenticated,
+    job: JobId,
+    state: States = None,
+    after: After = 0,
+    below: bool = False,
+) -> Response:
+    """The grid alone."""
+    if not wants_part(request):
+        chosen = [str(one) for one in state or ()]
+        return redirect(with_query(f"/batches/{job}", state=chosen, after=after or None, below=below))
+
+    async def make() -> bytes:
+        shown = part(
+            request, context.principal, "batch_grid.html", **await _grid(context, job, state, after, below)
+        )
+        return bytes(shown.body)
+
+    # Thousands of cells are dear to write, and say the same to all who may see the same.
+    key = ("grid", context.principal.rights.within, job, tuple(state or ()), after, below)
+    text = await request.app.state.coalesced.get(key, make)
+    return HTMLResponse(text, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
+
+
+@router.get("/batches/{job}/report", summary="The report of a batch")
+async def batch_report(request: Request, context: Authenticated, job: JobId) -> Response:
+    """What its last stage has given, and files that are called so."""
+    root = request.app.state.folders
+    found = await context.run(lambda control: _report(control, job, root), long=True)
+    variables = {"job_id": job, **found}
+    if wants_part(request):
+        return part(request, context.principal, "batch_report.html", **variables)
+    return page(request, context.principal, "batch_report_page.html", **variables)
+
+
+@router.post("/batches/{job}/verb", summary="Do a verb to a batch and all below it")
+async def verb(request: Request, context: Authenticated, job: JobId) -> Response:
+    """And back to its page, which tells what became of it."""
+    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+    back = f"/batches/{job}"
+    try:
+        what = verbs.verb(form.get("verb", ""))
+        if what in (Verb.HOLD, Verb.RELEASE):
+            return await _held(context, job, what, form, back)
+        if what is not Verb.CANCEL:
+            raise UsageError(f"a batch as a whole is held, released or cancelled; {what} its jobs instead")
+        report = await verbs.run_on(request, context, verbs.order({**form, "tree": "1"}), job)
+    except (NoSuch, Refused, UsageError, UnlawfulTransition) as error:
+        return redirect(back, refused=str(error))
+    finally:
+        context.stores.stats_cache.changed(_topic(job))  # whoever did it sees it
+    if job in report.refused and not report.touched:
+        return redirect(back, refused=report.refused[job])
+    done, refused = verbs.told(what, report)
+    return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
+
+
+async def _held(context: RequestContext, job_id: int, what: Verb, form: verbs.Form, back: str) -> Response:
+    reason = form.get("reason", "").strip() or None
+    until = form.get("until", "").strip()
+    until_us = moment(until, now_us(), ahead=True) if until else None
+
+    def call(control: Control) -> None:
+        if what is Verb.HOLD:
+            control.holds.lay(Scope.TREE, str(job_id), reason=reason or "", until_us=until_us)
+        else:
+            control.holds.lift_all(Scope.TREE, str(job_id), reason=reason)
+
+    await context.run(call)
+    told = "is held, with all below it; what runs finishes its stage" if what is Verb.HOLD else "goes on"
+    answer = redirect(back, done=f"batch {job_id} {told}")
+
+    async def sweep() -> None:
+        await context.run(lambda control: control.holds.sweep(), long=True)
+
+    answer.background = BackgroundTask(sweep)
+    return answer
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+async def _shown(context: RequestContext, job_id: int) -> dict[str, Any]:
+    stats_cache, who = context.stores.stats_cache, (context.principal.name, context.principal.rights)
+    found = await context.run(
+        lambda control: stats_cache.get(_topic(job_id), who, lambda: read(control, job_id))
+    )
+    usable = verbs.usable(context.principal)
+    return {"shown": found, "job": found.batch.job, "may_retry": Verb.RETRY in usable}
+
+
+def _topic(job_id: int) -> str:
+    return f"tree:{job_id}"
+
+
+def read(control: Control, job_id: int) -> BatchView:
+    """All but the objects. Raises NoSuchJob, also for one that is not at the top."""
+    part_ = control.part(Batches)
+    found = part_.one(job_id)
+    open_ = found.job.state not in SETTLED or found.settled < found.total
+    # Verbs for the tree are lawful as long as anything of it is open; who may do them, control asks again.
+    allowed = [str(v) for v in _GOES_ON] if open_ and _reaches(control, found.job) else []
+    holds = control.queries.holds_on(job_id) if open_ else ()
+    return BatchView(
+        batch=found,
+        failures=part_.failures(job_id, limit=CAUSES),
+        holds=[hold for hold in holds if hold.scope is Scope.TREE and hold.name == str(job_id)],
+        allowed=allowed,
+    )
+
+
+def _reaches(control: Control, job: Job) -> bool:
+    """Whether who asks may cancel such a job at all, whatever its state."""
+    rights = control.rights
+    return rights.permits(Role.OPERATOR) or (rights.permits(Role.SUBMITTER) and job.submitter == control.by)
+
+
+async def _grid(
+    context: RequestContext, job_id: int, states: Sequence[State] | None, after: int, below: bool
+) -> dict[str, Any]:
+    what = (context.principal.rights.within, tuple(states or ()), after, below)
+
+    def look(control: Control) -> Grid:
+        return context.stores.stats_cache.get(
+            _topic(job_id), what, lambda: _objects(control, job_id, states, after, below)
+        )
+
+    found = await context.run(look)
+    chosen = [str(state) for state in states or ()]
+    query = {"state": chosen, "below": below}
+    own = f"/batches/{job_id}"
+    return {
+        "grid": found,
+        "job_id": job_id,
+        "chosen": chosen,
+        "below": below,
+        "after": after,
+        "now_path": with_query(f"{own}/grid", **query, after=after or None),
+        "next": with_query(own, **query, after=found.next) if found.next else None,
+        "first": with_query(own, **query) if after else None,
+        "large": len(found.cells) <= LARGE,
+        "as_list": with_query("/jobs", **({"root": job_id} if below else {"parent": job_id}), state=chosen),
+    }
+
+
+def _objects(control: Control, job_id: int, states: Sequence[State] | None, after: int, below: bool) -> Grid:
+    look = control.queries
+    top = look.job(job_id)
+    where = Filter(root_id=job_id, below=top.lineage) if below else Filter(parent_id=job_id)
+    current = replace(where, superseded=False)
+    counts = {str(s): n for s, n in look.counts(current).items() if n and s != State.DELETED}
+    wanted = tuple(dict.fromkeys(states)) if states else _THERE
+    cells = look.jobs(replace(current, states=wanted), after=after, limit=CELLS + 1)
+    deeper = 0 if below else _deeper(look, top, sum(counts.values()))
+    return Grid(
+        cells=cells[:CELLS],
+        counts=counts,
+        deeper=max(0, deeper),
+        next=cells[CELLS - 1].id if len(cells) > CELLS else None,
+    )
+
+
+def _deeper(look: Queries, top: Job, direct: int) -> int:
+    """How many that count lie below the direct subjobs. An index tells where there are none; in a tree of very many it
+    tells the number, too, with those that count no more."""
+
+    def there(which: Filter) -> int:
+        return sum(n for state, n in look.counts(which).items() if state != State.DELETED)
+
+    further = there(Filter(root_id=top.id)) - 1 - direct
+    if further > 0:
+        further -= there(Filter(parent_id=top.id)) - direct
+    if not 0 < further <= EXACT_MAX:
+        return max(0, further)
+    return there(Filter(root_id=top.id, below=top.lineage, superseded=False)) - direct
+
+
+def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
+    job = control.queries.job(job_id)
+    results = control.queries.results(job_id)
+    spec: TypeSpec | None = control.queries.types().get(job.type)
+    order = [stage.name for stage in spec.stages] if spec else []
+    last = next((name for name in reversed(order) if results.get(name) is not None), None)
+    files: Sequence[DirectoryEntry] = ()
+    trouble = None
+    try:
+        found = output.listing(control, job_id, root, "")
+        files = [entry for entry in found if entry.kind == "file" and entry.name.lower().startswith("report")]
+    except Refused as error:
+        trouble = str(error)
+    return {
+        "job": job,
+        "stage": last,
+        "value": results.get(last) if last else None,
+        "files": files,
+        "trouble": trouble,
+    }

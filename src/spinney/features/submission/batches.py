@@ -1,0 +1,103 @@
+"""Batches: jobs with others below them, as one thing that comes on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spinney.model.errors import NoSuchJob
+from spinney.model.jobs import Filter, Job
+from spinney.model.rights.operators import FailureGroups
+from spinney.model.states import SETTLED, State
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+
+PAGE = 25
+LOOKED_AT = 500
+"""So many trees one page looks at where a filter fits few of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A job at the top, and what has become of all below it."""
+
+    job: Job
+    counts: Mapping[str, int]
+    """How many below it stand in each state; deleted ones do not count."""
+    total: int
+    settled: int
+    progress: float
+    """The share of those below that have settled, 0 to 1."""
+    age_s: float
+    """Since it was submitted, until it settled."""
+    per_s: float | None
+    """Settled a second, in the mean since it began; None: nothing has."""
+    eta_us: int | None
+    """When it will be through at that pace; None: it is, or nobody can tell."""
+
+
+class Batches(Service):
+    """Read within the limits of who asks."""
+
+    def page(self, which: Filter, *, before: int = 0, limit: int = PAGE) -> tuple[list[Batch], int | None]:
+        """Batches whose job at the top fits, the newest first, from below the number ``before``; and where the next
+        page begins, which may have some where this has none (None: there is none)."""
+        found: list[Batch] = []
+        left = LOOKED_AT
+        while left > 0:
+            asked = min(left, max(limit, PAGE))
+            roots = self.store.bulk.trees(before=before, limit=asked)
+            left -= asked
+            for job in self._fitting(roots, which):
+                found.append(self._batch(job))
+                if len(found) == limit:
+                    return found, job.id
+            if len(roots) < asked:
+                return found, None
+            before = roots[-1]
+        return found, before
+
+    def one(self, job_id: int) -> Batch:
+        """The batch of a job, which is at the top. Raises NoSuchJob."""
+        job = self._look.job(job_id)
+        if job.parent_id is not None:
+            raise NoSuchJob(job_id)
+        return self._batch(job)
+
+    def failures(self, job_id: int, *, limit: int = 100) -> FailureGroups:
+        """Its failed jobs by their cause. Raises NoSuchJob."""
+        self._look.job(job_id)
+        within = None if self.rights.everywhere else self.rights.within
+        return self.store.failures.groups(limit=limit, within=within, root_id=job_id)
+
+    @property
+    def _look(self) -> Queries:
+        return self.part(Queries)
+
+    def _fitting(self, roots: list[int], which: Filter) -> list[Job]:
+        if not roots:
+            return []
+        own = {
+            f: getattr(which, f) for f in ("states", "type", "queue", "collection", "submitter", "message")
+        }
+        return self._look.jobs(Filter(**own, ids=tuple(roots)), limit=len(roots), newest=True)
+
+    def _batch(self, job: Job) -> Batch:
+        counts = dict(self._look.counts(Filter(root_id=job.id)))
+        counts[job.state] = counts.get(job.state, 0) - 1
+        counts.pop(State.DELETED, None)
+        counts = {state: n for state, n in counts.items() if n > 0}
+        total = sum(counts.values())
+        settled = sum(n for state, n in counts.items() if state in SETTLED)
+        now_us = job.settled_us or self.clock()
+        began_us = job.started_us or job.created_us
+        per_s = settled / ((now_us - began_us) / 1e6) if settled and now_us > began_us else None
+        open_ = total - settled
+        return Batch(
+            job=job,
+            counts=counts,
+            total=total,
+            settled=settled,
+            progress=settled / total if total else 0.0,
+            age_s=max(0, now_us - job.created_us) / 1e6,
+            per_s=per_s,
+            eta_us=None if per_s is None or not open_ else now_us + round(open_ / per_s * 1e6),
+        )

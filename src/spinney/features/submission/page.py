@@ -1,0 +1,256 @@
+"""Submit one job: choose its type, fill in what the type's schema asks for, drop files for its folder.
+
+With the page's script the form is sent beside the page: files go to disk as they come, and what is written stays where
+something is wrong. Without it the browser sends the form as any other, with less room for files. Either way the form
+bears a key that is good once, so that sent twice it makes one job.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.define.job.options import Options
+from spinney.features.files import job_uploads
+from spinney.model.access import Role
+from spinney.model.errors import Refused, SpinneyError, UnknownType
+from spinney.model.rights.submit_rights import may_submit
+from spinney.model.types import TypeSpec
+from spinney.service.submit_rights import require_type
+from spinney.store.contract import SubmissionKey, SubmitResult
+from spinney.web.bodies import raise_bound
+from spinney.web.files import multipart, spool
+from spinney.web.identity.forms import HEADER
+from spinney.web.pages import options_form, param_fields
+from spinney.web.pages.param_fields import PREFIX, Kind
+from spinney.web.pages.rendering import page, part, redirect, wants_part
+from spinney.web.problems import kind
+from spinney.web.request_context import Authenticated, RequestContext, now_us
+
+router = APIRouter(include_in_schema=False)
+
+TYPES_MAX = 200
+"""So many types are listed at a time."""
+_CHANGED = "this form was submitted before, and has been changed since; check it, and submit it again"
+_ONCE = "once"
+_UNSAID = ("csrf", _ONCE)
+"""Fields that make no difference to what is submitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitChoices:
+    """What the form offers."""
+
+    spec: TypeSpec
+    queues: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedForm:
+    """A form as it came."""
+
+    given: Mapping[str, str]
+    once: SubmissionKey
+
+
+@router.get("/submit", summary="Submit a job")
+async def submit(
+    request: Request,
+    context: Authenticated,
+    type_: Annotated[str, Query(alias="type", max_length=200)] = "",
+    q: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """The types there are; or the form of one."""
+    await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
+    if not type_:
+        types = await context.run(_submittable)
+        wanted = q.strip().lower()
+        found = [spec for spec in types if _fits(spec, wanted)]
+        return page(
+            request,
+            context.principal,
+            "submit_types.html",
+            types=found[:TYPES_MAX],
+            all=len(types),
+            q=q.strip(),
+            more=len(found) > TYPES_MAX,
+        )
+    known = await context.run(lambda control: _known(control, type_))
+    return page(request, context.principal, "submit.html", **_shown(known, {}, {}))
+
+
+@router.post("/submit", summary="Submit it")
+async def submitted(request: Request, context: Authenticated) -> Response:
+    """To the page of the job; or back to the form, with what is wrong at its field."""
+    root = request.app.state.folders
+    await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
+    with spool.upload(root) as upload:
+        try:
+            sent = await _sent(request, context, upload)
+        except (SpinneyError, HTTPException) as error:
+            # What cannot be read cannot be shown again either.
+            return redirect_from(request, "/submit", refused=str(getattr(error, "detail", error)))
+        known = await context.run(lambda control: _known(control, sent.given.get("type", "")))
+        params, wrong = param_fields.read(known.spec.schema, sent.given)
+        options, also_wrong = options_form.read(sent.given, now_us())
+        errors = {**{PREFIX + name: text for name, text in wrong.items()}, **also_wrong}
+        if errors:
+            return _again(request, context, known, sent, errors)
+        try:
+            said = Options(**options)
+            job_id, repeated = await _submit(context, root, upload, known.spec.name, params, said, sent.once)
+        except SpinneyError as error:
+            refused = kind(error)
+            if refused is None or refused[0] >= 500:
+                raise
+            told = _CHANGED if sent.once.key in str(error) else str(error)
+            return _again(request, context, known, sent, {"": told}, status=refused[0])
+    if repeated:
+        done = f"job {job_id} was submitted with this very form before, and not again; begin anew for another"
+        return redirect_from(request, f"/jobs/{job_id}", done=done)
+    return redirect_from(request, f"/jobs/{job_id}", done=f"job {job_id} is submitted")
+
+
+def redirect_from(
+    request: Request, path: str, *, done: str | None = None, refused: str | None = None
+) -> Response:
+    """To another page, also where the page's script asks, which would put that into this one."""
+    answer = redirect(path, done=done, refused=refused)
+    if not wants_part(request):
+        return answer
+    answer.status_code = 204
+    del answer.headers["location"]
+    answer.headers["HX-Redirect"] = path
+    return answer
+
+
+# --- what came --------------------------------------------------------------------------------
+
+
+async def _sent(request: Request, context: RequestContext, upload: spool.Upload) -> SubmittedForm:
+    """Its fields; its files are in ``upload`` then."""
+    content_type = request.headers.get("content-type", "")
+    is_multipart = content_type.partition(";")[0].strip().lower() == multipart.MULTIPART
+    if is_multipart and HEADER in request.headers:
+        # The proof that the form is ours came before it, so that it could wait to be read.
+        await job_uploads.require(context, request.app.state.folders)
+        raise_bound(request)
+        fields = await multipart.read_fields(content_type, request.stream(), upload)
+    else:
+        fields = await _read_whole(request, context, upload)
+    given = dict(fields)
+    said = [pair for pair in fields if pair[0] not in _UNSAID]
+    digest = hashlib.sha256(repr(said).encode("utf-8", "surrogatepass"))
+    digest.update((await asyncio.to_thread(upload.digest)).encode())
+    key = given.get(_ONCE, "")
+    if not (key.isascii() and key.isprintable() and 0 < len(key) <= 100):
+        raise Refused("the form has lost its key; load the page again and fill it in anew")
+    return SubmittedForm(
+        given=given,
+        once=SubmissionKey(owner=context.principal.name, key=f"form:{key}", digest=digest.hexdigest()),
+    )
+
+
+async def _read_whole(
+    request: Request, context: RequestContext, upload: spool.Upload
+) -> list[tuple[str, str]]:
+    """What a browser without our script sends; the framework keeps its files for as long as the request."""
+    fields: list[tuple[str, str]] = []
+    for name, value in (await request.form()).multi_items():
+        if isinstance(value, str):
+            fields.append((name, value))
+        elif isinstance(value, UploadFile) and value.filename:
+            await job_uploads.require(context, request.app.state.folders)
+            await asyncio.to_thread(_copy, value, value.filename, upload)
+    return fields
+
+
+def _copy(found: UploadFile, name: str, upload: spool.Upload) -> None:
+    with upload.writing(name) as file:
+        shutil.copyfileobj(found.file, file)
+
+
+async def _submit(
+    context: RequestContext,
+    root: Any,
+    upload: spool.Upload,
+    type_: str,
+    params: Mapping[str, Any],
+    options: Options,
+    once: SubmissionKey,
+) -> tuple[int, bool]:
+    if upload.files:
+        begun = await job_uploads.with_files(context, root, upload, type_, params, options, once=once)
+        return begun.job_id, begun.repeated
+    done: SubmitResult = await context.run(
+        lambda control: control.submit(type_, [params], options, once=once)
+    )
+    return done.ids[0], done.repeated
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+def _again(
+    request: Request,
+    context: RequestContext,
+    known: SubmitChoices,
+    sent: SubmittedForm,
+    errors: Mapping[str, str],
+    *,
+    status: int = 422,
+) -> Response:
+    shown = _shown(known, sent.given, errors)
+    if not wants_part(request):
+        return page(request, context.principal, "submit.html", status=status, **shown)
+    answer = part(request, context.principal, "submit_form.html", **shown)
+    answer.status_code = status
+    return answer
+
+
+def _shown(known: SubmitChoices, given: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
+    """``errors``: by field; that of the empty name is of no field."""
+    found = param_fields.fields(known.spec.schema)
+    secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
+    names = {PREFIX + field.name for field in found} | set(options_form.OPTIONS)
+    labels = {PREFIX + field.name: field.name for field in found} | {
+        PREFIX + param_fields.MORE: "more parameters"
+    }
+    elsewhere = [text for name, text in errors.items() if name not in names]
+    return {
+        "spec": known.spec,
+        "fields": found,
+        "queues": known.queues,
+        "errors": errors,
+        "elsewhere": elsewhere,
+        "labels": labels,
+        "said": {name: text for name, text in given.items() if name not in secret},
+        "once": given.get(_ONCE) if errors and "" not in errors else secrets.token_urlsafe(18),
+    }
+
+
+def _known(control: Control, type_: str) -> SubmitChoices:
+    if not type_:
+        raise UnknownType("the form names no job type; choose one, and fill it in anew")
+    queues = [queue.queue for queue in control.queries.queues()]
+    spec = control.queries.type(type_)
+    require_type(control, spec, [])
+    return SubmitChoices(spec=spec, queues=queues)
+
+
+def _submittable(control: Control) -> Sequence[TypeSpec]:
+    """The types of which the asker may submit jobs, by name."""
+    return [spec for _, spec in sorted(control.queries.types().items()) if may_submit(spec, control.rights)]
+
+
+def _fits(spec: TypeSpec, wanted: str) -> bool:
+    return wanted in spec.name.lower() or wanted in spec.description.lower()

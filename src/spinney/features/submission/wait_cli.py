@@ -1,0 +1,220 @@
+"""Waiting for jobs to settle, with a live picture on a terminal and plain lines elsewhere."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+import typer
+
+from spinney.features.explain.pending_reasons import pending_reasons
+from spinney.model.jobs import Filter, Job
+from spinney.model.states import SETTLED, State
+from spinney.terminal import display
+from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
+from spinney.terminal.connection import open_queries
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from spinney.service.queries import Queries
+
+LOOK_S = 0.1
+REST = 4
+"""A look that took long (a big tree, a busy machine) is followed by a pause so many times as long."""
+LINE_EVERY_S = 2.0
+SHOWN_RUNNING = 6
+SHOWN_ENDS = 20
+COUNTED_TREES = 20
+"""Of more jobs than this only they themselves are counted, not what is below them."""
+LOOKED_AT = 500
+"""Jobs read from the store at one look."""
+
+
+class Picture(Protocol):
+    """Where progress is shown."""
+
+    def update(
+        self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
+    ) -> None:
+        """``stuck``: which do not go on by themselves, and why."""
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(wait)
+
+
+def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
+    """Wait until jobs have settled; exit code 1 unless all completed."""
+    with open_queries(store) as look:
+        completed = wait_for(look, list(dict.fromkeys(jobs)), json=json)
+    raise typer.Exit(0 if completed else 1)
+
+
+def wait_for(look: "Queries", jobs: Sequence[int], *, json: bool = False) -> bool:
+    """Wait until all have settled; tells how they ended, and returns whether all completed.
+
+    ``json``: the jobs as lines of JSON, and what people see of the waiting on stderr.
+    """
+    out = display.console(stderr=json)
+    line, stuck = _Line(look, jobs), _Stuck(look)
+    with _picture(out) as picture:
+        while True:
+            begun = time.monotonic()
+            # Looked at first: what is counted after it is at least as new.
+            settled = line.look()
+            counts, running = _below(look, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
+            picture.update(counts, running, stuck.among(line.last), last=settled)
+            if settled:
+                break
+            time.sleep(max(getattr(look, "look_s", LOOK_S), REST * (time.monotonic() - begun)))
+    if json:
+        pages = (jobs[start : start + LOOKED_AT] for start in range(0, len(jobs), LOOKED_AT))
+        display.print_json_lines(
+            job for page in pages for job in look.jobs(Filter(ids=tuple(page)), limit=len(page))
+        )
+        return line.all_completed
+    for job in line.last[:SHOWN_ENDS]:
+        said = f": {display.safe(display.state_message(job))}" if display.state_message(job) else ""
+        out.print(f"job {job.id} {job.type} {display.state_text(job)}{said}")
+    return line.all_completed
+
+
+class _Line:
+    """The jobs waited for, looked at in their order, so that a long list costs little."""
+
+    def __init__(self, look: "Queries", jobs: Sequence[int]) -> None:
+        self._look, self._jobs, self._at = look, jobs, 0
+        self._ended: Counter[str] = Counter()
+        self.last: list[Job] = []
+        """As last seen; of a long list only what did not complete."""
+
+    def look(self) -> bool:
+        """Whether all have settled."""
+        if len(self._jobs) <= COUNTED_TREES:
+            self.last = [self._look.job(j) for j in self._jobs]
+            self._ended = Counter(j.state for j in self.last if j.state in SETTLED)
+            return sum(self._ended.values()) == len(self._jobs)
+        for number in self._jobs[self._at : self._at + LOOKED_AT]:
+            job = self._look.job(number)
+            if job.state not in SETTLED:
+                return False
+            self._at += 1
+            self._ended[job.state] += 1
+            if job.state is not State.COMPLETED:
+                self.last.append(job)
+        return self._at == len(self._jobs)
+
+    def counts(self) -> dict[str, int]:
+        return {**self._ended, "open": len(self._jobs) - self._at}
+
+    @property
+    def all_completed(self) -> bool:
+        return self._ended[State.COMPLETED] == len(self._jobs)
+
+
+class _Stuck:
+    """Who waits sees nothing happen: which of the jobs wait for people, for a node that knows their type or for a
+    release, and what they say."""
+
+    def __init__(self, look: "Queries") -> None:
+        self._look, self._said, self._at = look, list[str](), float("-inf")
+
+    def among(self, jobs: Sequence[Job]) -> Sequence[str]:
+        """Looked up every other second: it takes several questions."""
+        aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)][:SHOWN_RUNNING]
+        now = time.monotonic()
+        if not aside:
+            return ()
+        if now - self._at >= LINE_EVERY_S:
+            tell = pending_reasons(self._look.store, aside)
+            self._said = [display.safe(f"  {j.id} {j.type} {j.state}: {tell(j)}") for j in aside if tell(j)]
+            self._at = now
+        return self._said
+
+
+def _below(look: "Queries", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
+    """How many of the jobs and of those below them stand in each state, and some that run."""
+    counts: Counter[str] = Counter(j.state for j in jobs)
+    running = [j for j in jobs if j.state is State.RUNNING]
+    for job in jobs:
+        counts.update(look.counts(Filter(below=job.lineage)))
+        if job.state not in SETTLED and len(running) < SHOWN_RUNNING:
+            which = Filter(below=job.lineage, states=(State.RUNNING, State.CLAIMED))
+            running += look.jobs(which, limit=SHOWN_RUNNING - len(running))
+    return dict(counts), running
+
+
+@contextmanager
+def _picture(out: "Console") -> Iterator[Picture]:
+    if not out.is_terminal:
+        yield _Lines(out)
+        return
+    from rich.live import Live
+
+    with Live(console=out, refresh_per_second=10, transient=True) as live:
+        yield _Live(live)
+
+
+def summary(counts: Mapping[str, int]) -> str:
+    """``62 of 205 settled: 61 completed, 1 failed; 2 running, 141 pending``."""
+    whole = {state: n for state, n in counts.items() if n and state != State.DELETED}
+    ended = {state: n for state, n in whole.items() if state in SETTLED}
+    open_ = {state: n for state, n in whole.items() if state not in SETTLED}
+    return (
+        f"{sum(ended.values()):,} of {sum(whole.values()):,} settled"
+        + (f": {_listed(ended)}" if ended else "")
+        + (f"; {_listed(open_)}" if open_ else "")
+    )
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {state}" for state, n in counts.items())
+
+
+class _Lines:
+    """A line when something changed, at most every two seconds."""
+
+    def __init__(self, out: "Console") -> None:
+        self._out, self._said, self._at = out, "", float("-inf")
+
+    def update(
+        self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
+    ) -> None:
+        text, now = "\n".join([summary(counts), *stuck]), time.monotonic()
+        if text != self._said and (last or now - self._at >= LINE_EVERY_S):
+            self._out.print(text)
+            self._said, self._at = text, now
+
+
+class _Live:
+    """A bar, the counts, and what runs now."""
+
+    def __init__(self, live: object) -> None:
+        from rich.live import Live
+
+        assert isinstance(live, Live)
+        self._live = live
+
+    def update(
+        self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
+    ) -> None:
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        whole = sum(n for state, n in counts.items() if state != State.DELETED)
+        ended = sum(n for state, n in counts.items() if state in SETTLED and state != State.DELETED)
+        said = [*map(_running_line, running), *stuck]
+        lines = [Text(text, style="dim", no_wrap=True, overflow="ellipsis") for text in said]
+        bar = ProgressBar(total=max(1, whole), completed=ended, width=60)
+        # The padding ends the bar's line, which it does not do itself.
+        self._live.update(Group(Padding(bar), Text(summary(counts)), *lines))
+
+
+def _running_line(job: Job) -> str:
+    done = f" {job.progress:.0%}" if job.progress is not None else ""
+    said = f" {job.progress_message}" if job.progress_message else f" {display.short_json(job.params)}"
+    return display.safe(f"  {job.id} {job.type} {job.stage}{done}{said}")

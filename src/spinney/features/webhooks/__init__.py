@@ -1,0 +1,1 @@
+"""Other services that hear when jobs finish: registration, deliveries, sending."""

@@ -1,0 +1,232 @@
+"""Job folders: where a job's files live, spread so that no directory grows without bound.
+
+Job 1270 lives in ``00/00/12/000000001270`` below the folder root: at most a hundred entries a
+level, ten million jobs without a flat directory. A folder is made when somebody first needs it and
+vanishes by one rename into ``.trash``: a crash leaves either the whole folder or something in
+``.trash``, which ``empty_trash`` clears at the next start.
+
+Every node of a store must see the same root: ``init`` writes a token into it, a node compares. Where folders are
+local, each node has a root on its own host: it writes the token itself, and a mark, by which the root is known.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.values.paths import HOME_MARK, job_folder
+
+OWN = ".spinney"
+"""Where the engine keeps its own files (output, parameters) inside a job's folder."""
+TRASH = ".trash"
+TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
+FINGERPRINT_FILE = HOME_MARK
+
+LEAST_ROOM_BYTES = 1024**2
+"""With less the disk counts as full."""
+_DIRECTORY_MODE = 0o700
+
+
+def path(root: Path, job_id: int) -> Path:
+    """Where the folder of this job is, or would be."""
+    return root / job_folder(job_id)
+
+
+def make(root: Path, job_id: int) -> Path:
+    """The folder of this job, made (and its name made durable) when it was missing.
+
+    Raises StoreUnusable when the root is gone, read-only or full, or when something in the way is
+    no directory.
+    """
+    folder = path(root, job_id)
+    if _is_directory(folder):
+        return folder
+    try:
+        _make_below(root, folder)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot make the folder {folder} of job {job_id}: {error.strerror or error}; "
+            f"see that {root} exists, is writable and has room"
+        ) from error
+    return folder
+
+
+def write_problem(root: Path) -> str | None:
+    """What keeps jobs from writing below this root, as part of a sentence; None: nothing that could be seen."""
+    try:
+        disk = os.statvfs(root)
+    except OSError as error:
+        return f"the folder root {root} cannot be reached: {error.strerror or error}; mount it again"
+    if disk.f_bavail * disk.f_frsize < LEAST_ROOM_BYTES:
+        return f"the disk of the folder root {root} is full; make room there, 'spinney keep' says how"
+    if disk.f_files and not disk.f_favail:
+        return f"the disk of the folder root {root} has no room for more files; remove some, 'spinney keep' says how"
+    return None
+
+
+def remove(root: Path, job_id: int) -> None:
+    """Remove the folder of this job with all that is in it. Idempotent.
+
+    Raises StoreUnusable when it cannot be moved away; nothing is lost then.
+    """
+    folder = path(root, job_id)
+    trash = root / TRASH
+    try:
+        trash.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
+        grave = trash / f"{folder.name}.{os.getpid()}.{os.urandom(4).hex()}"
+        folder.rename(grave)
+        _sync_directory(folder.parent)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot remove the folder {folder} of job {job_id}: {error.strerror or error}; "
+            f"see that {root} is writable and try again"
+        ) from error
+    _delete(grave)
+
+
+def empty_trash(root: Path) -> int:
+    """Finish removals that a crash cut short; returns how many things were still there."""
+    try:
+        left = list((root / TRASH).iterdir())
+    except FileNotFoundError:
+        return 0
+    for thing in left:
+        _delete(thing)
+    return len(left)
+
+
+def write_token(root: Path, token: str) -> None:
+    """Mark this root as the one of a store, durably. Raises StoreUnusable when it bears another's token."""
+    try:
+        root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+        found = _read_token(root)
+        if found == token:
+            return
+        if found is not None:
+            raise StoreUnusable(
+                f"{root} is the folder root of another store; choose another folder for this one"
+            )
+        draft = root / f"{TOKEN}.{os.getpid()}"
+        draft.write_text(token + "\n")
+        _sync_file(draft)
+        draft.rename(root / TOKEN)
+        _sync_directory(root)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot use {root} as folder root: {error.strerror or error}; name a folder that can be written"
+        ) from error
+
+
+def fingerprint(root: Path, *, make: bool) -> str | None:
+    """The mark of this root; None: it has none, and none is to be made. Nodes that start at the same time agree on
+    one. Raises StoreUnusable."""
+    file = root / FINGERPRINT_FILE
+    try:
+        found = _read(file)
+        if found is None and make:
+            draft = root / f"{FINGERPRINT_FILE}.{os.getpid()}.{os.urandom(4).hex()}"
+            draft.write_text(os.urandom(16).hex() + "\n")
+            _sync_file(draft)
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, file)  # as a rename, but it replaces no other's
+            draft.unlink()
+            _sync_directory(root)
+            found = _read(file)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot mark the folder root {root}: {error.strerror or error}; name a folder on a local disk that can be "
+            f"written"
+        ) from error
+    return found
+
+
+def check_token(root: Path, token: str) -> None:
+    """Raise StoreUnusable unless this root is the one that the store's ``init`` marked."""
+    try:
+        found = _read_token(root)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot read the folder root {root}: {error.strerror or error}; "
+            f"mend its permissions or name the right folder"
+        ) from error
+    if found is None:
+        raise StoreUnusable(
+            f"{root} is not the folder root of this store (it bears no token); "
+            f"mount the shared folder there, or run 'spinney init' once"
+        )
+    if found != token:
+        raise StoreUnusable(
+            f"{root} is the folder root of another store; name the folder that 'spinney init' "
+            f"printed for this one"
+        )
+
+
+def _read_token(root: Path) -> str | None:
+    return _read(root / TOKEN)
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        return None
+
+
+def _make_below(root: Path, folder: Path) -> None:
+    """Make each level, and sync its parent so that a power cut cannot take a recorded folder away."""
+    if not root.is_dir():
+        raise FileNotFoundError(2, f"{root} is no directory")
+    level = root
+    for part in folder.relative_to(root).parts:
+        parent, level = level, level / part
+        try:
+            level.mkdir(mode=_DIRECTORY_MODE)
+        except FileExistsError:
+            if not _is_directory(level):
+                raise
+            continue
+        _sync_directory(parent)
+
+
+def _is_directory(place: Path) -> bool:
+    """Whether it is a directory itself; a link to one would lead out of the root."""
+    try:
+        return stat.S_ISDIR(place.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _delete(thing: Path) -> None:
+    """Delete whatever it is; what resists (a directory without write permission) is made writable."""
+    if not _is_directory(thing):
+        thing.unlink(missing_ok=True)
+        return
+    shutil.rmtree(thing, ignore_errors=True)
+    if not thing.exists():
+        return
+    thing.chmod(_DIRECTORY_MODE)
+    for directory, names, _ in os.walk(thing):
+        for name in names:
+            if _is_directory(below := Path(directory, name)):
+                below.chmod(_DIRECTORY_MODE)
+    shutil.rmtree(thing, ignore_errors=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sync_file(file: Path) -> None:
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

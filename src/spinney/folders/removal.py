@@ -1,0 +1,19 @@
+"""The folders of deleted jobs. Where this is cut off, nodes remove what is left."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spinney.store.contract import Store
+
+_CHUNK = 100
+"""Removed folders told to the store at a time."""
+
+
+def remove_folders(store: "Store", job_ids: Sequence[int], remove: Callable[[int], None]) -> None:
+    """Remove them, and tell the store that they are gone."""
+    for first in range(0, len(job_ids), _CHUNK):
+        chunk = job_ids[first : first + _CHUNK]
+        for job_id in chunk:
+            remove(job_id)
+        store.folder_gone(chunk)

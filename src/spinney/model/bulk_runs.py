@@ -1,0 +1,52 @@
+"""What a bulk run would do, and what it has done so far."""
+
+from dataclasses import dataclass, field
+
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import BulkStep, Order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCount:
+    """How many jobs would run a stage."""
+
+    type: str
+    stage: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run would do."""
+
+    order: Order
+    which: Filter | None
+    """None: to jobs by their numbers, fit or not."""
+    ids: tuple[int, ...] = ()
+    last: int = 0
+    """The highest number when it was made."""
+    jobs: int = 0
+    """How many fit; of those named, how many stand where it is lawful. Of an exact plan: how many it would be done
+    to."""
+    more: bool = False
+    """There are more than ``jobs``; counting ended there."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a run has done so far."""
+
+    touched: int = 0
+    reopened: int = 0
+    skipped: int = 0
+    refused: dict[int, str] = field(default_factory=dict)
+    stopped: str | None = None
+    """Why a canary ended it."""
+
+    def add(self, step: BulkStep) -> None:
+        self.touched += len(step.touched)
+        self.reopened += len(step.reopened)
+        self.skipped += len(step.skipped)
+        for job_id in (*step.touched, *step.reopened, *step.skipped):
+            self.refused.pop(job_id, None)
+        self.refused |= step.refused

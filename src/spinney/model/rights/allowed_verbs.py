@@ -1,0 +1,40 @@
+"""Which verbs may be used on a job now: by its state, and by what who asks may."""
+
+from spinney.model.access import ALL_RIGHTS, Rights, Role
+from spinney.model.jobs import Job
+from spinney.model.rights.operators import DEFAULT_STATES, Verb
+from spinney.model.states import TRANSITIONS, State
+
+OWN_JOB_VERBS = frozenset({Verb.CANCEL, Verb.RETRY, Verb.HOLD, Verb.RELEASE})
+"""What submitters may do to jobs that they submitted."""
+
+
+def allowed(job: Job, rights: Rights = ALL_RIGHTS, by: str | None = None) -> list[str]:
+    """The verbs that ``by`` may use on this job now, in the order of ``Verb``.
+
+    By its state as the table of transitions has it. What stands around it may still refuse: a cancel of a job with
+    open subjobs takes the whole tree, and under an open batch nothing is deleted.
+    """
+    return [str(verb) for verb in Verb if _lawful(verb, job) and may(verb, job, rights, by)]
+
+
+def may(verb: Verb, job: Job, rights: Rights, by: str | None) -> bool:
+    """Whether somebody may use a verb on a job, whatever its state."""
+    if not rights.within.holds(job.collection, job.queue):
+        return False
+    if rights.permits(Role.OPERATOR):
+        return True
+    return verb in OWN_JOB_VERBS and rights.permits(Role.SUBMITTER) and by is not None and job.submitter == by
+
+
+def _lawful(verb: Verb, job: Job) -> bool:
+    ended = job.state in (State.FAILED, State.CANCELLED, State.ORPHANED)
+    if verb is Verb.CANCEL:
+        return State.CANCELLED in TRANSITIONS[job.state] and not job.cancelling
+    if verb is Verb.RETRY:
+        return ended
+    if verb is Verb.RERUN:
+        return ended or job.state is State.COMPLETED
+    if verb is Verb.DELETE:
+        return State.DELETED in TRANSITIONS[job.state]
+    return job.state in DEFAULT_STATES[verb] and not job.cancelling

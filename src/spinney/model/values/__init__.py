@@ -1,0 +1,1 @@
+"""Small values that check themselves: names, durations, paths, addresses, limits."""

@@ -1,0 +1,112 @@
+"""What ends an attempt before its own end: a time limit, or somebody's wish.
+
+Looked at once a tick. A wish is first told to the attempt (``job.cancelled``); what has not ended
+by itself within the stage's grace is ended by force: TERM, grace, KILL, its worker with all that it
+started. A time limit of a ``process`` or ``program`` stage is force at once, for user code has no
+way to be told; ``async`` stages are cancelled first.
+
+The same look finds what is worth showing as running, and what stands behind an attempt that takes
+long (it goes back, somebody else may have time for it; without the worker's word if it gives none).
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from spinney.model.outcomes import Outcome
+from spinney.node.dispatch.slots import Slot, Task
+from spinney.node.dispatch.worker_pool import Worker, WorkerPool
+
+log = logging.getLogger(__name__)
+
+SHOW_AFTER_S = 0.1
+"""Attempts that run longer are marked as running in the store."""
+
+
+class Limits:
+    """Remembers what it has begun to end."""
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        *,
+        show: Callable[[Sequence[int]], object],
+        recall: Callable[[Slot], object],
+        take_back: Callable[[Worker], object],
+        long_s: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``show(fences)``: these run. ``recall(slot)``: ask for what stands behind its attempt.
+        ``take_back(worker)``: get it without the worker's answer, where that is possible by now.
+        ``long_s``: an attempt that runs longer holds up what stands behind it."""
+        self._pool, self._show, self._long_s = pool, show, long_s
+        self._recall, self._take_back = recall, take_back
+        self._monotonic = monotonic
+        self._force_at: dict[int, float] = {}
+
+    def tick(self) -> None:
+        """Look at everything that runs."""
+        show: list[int] = []
+        for worker in self._pool.workers:
+            if worker.held:
+                self._look(worker, show)
+        if show:
+            self._show(show)
+
+    def cancel_requests(self, wished: Iterable[tuple[int, int]]) -> None:
+        """These attempts (job, fence) are wished to end."""
+        for _, fence in wished:
+            for worker in self._pool.workers:
+                task = worker.held.get(fence)
+                if task is not None and fence not in worker.endings:
+                    self._on_cancel_request(worker, task)
+
+    def _on_cancel_request(self, worker: Worker, task: Task) -> None:
+        fence = task.lease.fence
+        if not worker.child.concurrent and worker.child.page.fence() != fence:
+            worker.child.recall()  # it has not begun; the store settles it when it comes back
+            return
+        log.info("cancelling job=%d fence=%d", task.lease.job_id, fence)
+        worker.endings[fence] = (Outcome.CANCELLED, "cancelled while it ran")
+        worker.child.request_cancel(fence)
+        self._force_at[fence] = self._monotonic() + task.lane.stage.grace_s
+
+    def _look(self, worker: Worker, show: list[int]) -> None:
+        running = set()
+        for line in worker.child.running():
+            task = worker.held.get(line.fence)
+            if task is None:
+                continue
+            running.add(line.fence)
+            elapsed_s = line.elapsed_s
+            if elapsed_s >= SHOW_AFTER_S and line.fence not in worker.shown_running:
+                worker.shown_running.add(line.fence)
+                if not task.lane.orphan:  # those were marked before they began
+                    show.append(line.fence)
+            if elapsed_s >= self._long_s and task.slot.held > 1:
+                self._recall(task.slot)
+            limit_s = task.lane.stage.timeout_s
+            if limit_s is not None and elapsed_s >= limit_s and line.fence not in worker.endings:
+                self._overdue(worker, task, limit_s)
+            self._force(worker, task)
+        if len(worker.held) > 1:
+            self._take_back(worker)
+        worker.shown_running &= running
+        for fence in [f for f in worker.endings if f not in worker.held]:
+            del worker.endings[fence]
+            self._force_at.pop(fence, None)
+
+    def _overdue(self, worker: Worker, task: Task, limit_s: float) -> None:
+        fence = task.lease.fence
+        log.warning("job=%d fence=%d exceeds its time limit of %g s", task.lease.job_id, fence, limit_s)
+        worker.endings[fence] = (Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s")
+        self._force_at[fence] = self._monotonic()
+        if worker.child.concurrent:
+            worker.child.request_cancel(fence)
+            self._force_at[fence] += task.lane.stage.grace_s
+
+    def _force(self, worker: Worker, task: Task) -> None:
+        force_at = self._force_at.get(task.lease.fence)
+        if force_at is not None and self._monotonic() >= force_at:
+            del self._force_at[task.lease.fence]
+            self._pool.end_attempt(worker, task.lane.stage.grace_s)

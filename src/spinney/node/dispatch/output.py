@@ -1,0 +1,333 @@
+"""The pump: reads what workers write and divides it by attempt.
+
+One thread outside the event loop, so that a slow disk never holds the supervisor up. It reads the
+two pipes of each worker and appends to ``<job folder>/.spinney/<stage>.<fence>.stdout`` and
+``….stderr``: at once when it is certain whose bytes they are, so that output is readable while the
+stage runs, and at the latest when the mark behind them arrives (``executors.boundaries``).
+
+*Whose are bytes without a mark behind them?* The worker sets an attempt's mark before it takes the
+attempt off its page, and puts the next one on the page after that. So when the page shows the same
+attempt before and after a read that emptied the pipe, every earlier mark was in what has been read,
+and what stands behind the last one is that attempt's. Otherwise it waits for the mark, or for the
+next look.
+
+After a worker's death and the end of all its descendants, what is left in its pipes belongs to the
+attempt that its page shows.
+"""
+
+import contextlib
+import logging
+import os
+import queue
+import selectors
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spinney.model.attempts import remarks
+from spinney.node.worker.capture import Capture, Loss, WorkerLog
+from spinney.node.workers import boundaries
+from spinney.node.workers.boundaries import STREAMS
+from spinney.node.workers.shared_page import CELL_PUMP, SharedPage
+
+log = logging.getLogger(__name__)
+
+HEAD_BYTES = 16 * 2**20
+"""So much of a stream and attempt is kept from its beginning unless set otherwise."""
+TAIL_BYTES = 256 * 2**10
+"""So much is kept from its end when there was more."""
+LOG_BYTES = 16 * 2**20
+"""A worker's log starts anew when it is that long."""
+
+_READ_BYTES = 2 * 2**20
+"""More than a pipe holds, so that a read empties it. Read into a place that is kept: for a new one of that size the
+allocator asks the kernel for pages each time, which costs more than most of what is read."""
+_LOOK_S = 0.05
+"""Until bytes that could not be told are looked at again."""
+
+Locate = Callable[[int], Path]
+"""Fence to where its output goes, less the suffix: ``<job folder>/.spinney/<stage>.<fence>``.
+Called in the pump's thread; raises KeyError for a fence that it does not know."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Stream:
+    child: "_Child"
+    number: int
+    fd: int
+    unmarked: bytes = b""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Child:
+    page: SharedPage
+    start: bytes
+    locate: Locate
+    log: WorkerLog
+    streams: list[_Stream] = field(default_factory=list)
+    captures: dict[tuple[int, str], Capture] = field(default_factory=dict)
+    losses: dict[int, list[Loss]] = field(default_factory=dict)
+    """By fence: what of its output could not be written, until somebody is told."""
+    half_marked: set[int] = field(default_factory=set)
+    """Fences whose mark has been seen in one of the two streams."""
+
+
+class Pump:
+    """The thread and what it holds. All methods may be called from any thread and never block."""
+
+    def __init__(
+        self,
+        on_output_written: Callable[[int, str | None], None],
+        *,
+        head_bytes: int = HEAD_BYTES,
+        tail_bytes: int = TAIL_BYTES,
+    ) -> None:
+        """``on_output_written(fence, remark)``: all output of that attempt is in its files, or ``remark`` says
+        that some was lost. Called in the pump's thread, once for each attempt whose row says ``output``."""
+        self._on_marked = on_output_written
+        self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
+        self._children: dict[str, _Child] = {}
+        self._doubtful: set[int] = set()
+        """Descriptors of streams with bytes of which it could not be told whose they are."""
+        self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._bell, selectors.EVENT_READ)
+        self._stopping = False
+        self._room = memoryview(bytearray(_READ_BYTES))
+        self._thread = threading.Thread(target=self._work, name="pump", daemon=True)
+        self._thread.start()
+
+    def add(
+        self,
+        child: str,
+        *,
+        stdout_fd: int,
+        stderr_fd: int,
+        page: SharedPage,
+        token: bytes,
+        locate: Locate,
+        log_file: Path,
+    ) -> None:
+        """Pump a worker's pipes (their read ends, which are the pump's from now on).
+
+        ``log_file`` takes what belongs to no attempt. The page must stay mapped until what
+        ``remove`` returns is done.
+        """
+        joined = _Child(
+            page=page,
+            start=boundaries.boundary_prefix(token),
+            locate=locate,
+            log=WorkerLog(log_file, limit_bytes=LOG_BYTES),
+        )
+        joined.streams = [
+            _Stream(child=joined, number=n, fd=fd) for n, fd in enumerate((stdout_fd, stderr_fd))
+        ]
+
+        def join() -> None:
+            self._children[child] = joined
+            for stream in joined.streams:
+                os.set_blocking(stream.fd, False)
+                self._selector.register(stream.fd, selectors.EVENT_READ, stream)
+
+        self._order(join)
+
+    def remove(self, child: str) -> "Future[dict[int, str]]":
+        """Drain what a dead worker left, give the rest to the attempt its page shows, and let go.
+
+        To be called when nothing of the worker is left (``Events.exited``). The future is done when
+        everything is in the files; wait for it before the attempt is recorded. It has the remarks on
+        attempts of which some output was lost and ``on_output_written`` was not called, by fence.
+        """
+        done: Future[dict[int, str]] = Future()
+
+        def leave() -> None:
+            left = self._children.pop(child, None)
+            done.set_result({} if left is None else self._let_go(left))
+
+        self._order(leave, done)
+        return done
+
+    def put(self, child: str, fence: int, stream: str, text: str) -> None:
+        """What an attempt in a ``--concurrent`` worker printed."""
+        data = text.encode("utf-8", "replace")
+
+        def take() -> None:
+            if (there := self._children.get(child)) is not None:
+                self._write(there, fence, stream, data)
+
+        self._order(take)
+
+    def end(self, child: str, fence: int) -> None:
+        """An attempt in a ``--concurrent`` worker has ended: ``on_output_written`` once all it printed is written."""
+
+        def take() -> None:
+            if (there := self._children.get(child)) is not None:
+                self._finish(there, fence, STREAMS)
+            self._tell(fence, None if there is None else _remark(there, fence))
+
+        self._order(take)
+
+    def close(self) -> None:
+        """Stop, once everything ordered so far is done. Blocks for that. Idempotent."""
+        if self._stopping:
+            return
+
+        def stop() -> None:
+            for left in self._children.values():
+                self._let_go(left)
+            self._children.clear()
+            self._stopping = True
+
+        self._order(stop)
+        self._thread.join()
+        # Not by the thread: it may obey before the bell has been rung.
+        os.close(self._bell)
+
+    # --- the thread -----------------------------------------------------------------------
+
+    def _order(self, what: Callable[[], None], done: "Future[dict[int, str]] | None" = None) -> None:
+        def step() -> None:
+            try:
+                what()
+            except Exception as error:
+                log.exception("the pump could not do what it was told")
+                if done is not None and not done.done():
+                    done.set_exception(error)
+
+        self._orders.put(step)
+        os.eventfd_write(self._bell, 1)
+
+    def _work(self) -> None:
+        while not self._stopping:
+            ready = self._selector.select(_LOOK_S if self._doubtful else None)
+            descriptors = {key.fd for key, _ in ready} | self._doubtful
+            for fd in descriptors - {self._bell}:
+                self._step(self._selector.get_key(fd).data)
+            if self._bell in descriptors:
+                self._obey()
+        self._selector.close()
+
+    def _step(self, stream: _Stream) -> None:
+        try:
+            self._pull(stream)
+        except Exception:
+            # Whatever it was, the other workers' output must flow, and this one's too if it can.
+            log.exception("the pump failed on one stream")
+
+    def _obey(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+        while not self._orders.empty():
+            self._orders.get()()
+
+    def _pull(self, stream: _Stream) -> bool:
+        """Read once and tell whose it is; whether there may be more."""
+        page = stream.child.page
+        before = page.fence()
+        data = _read(stream, page, self._room)
+        after = page.fence()
+        if data:
+            parts, stream.unmarked = boundaries.split(stream.unmarked + data, stream.child.start)
+            for fence, text in parts:
+                self._marked(stream, fence, text)
+        certain = before == after != 0 and page.lines == 1 and len(data or b"") < _READ_BYTES
+        if stream.unmarked and (certain or page.lines > 1):
+            self._write(stream.child, after if certain else 0, STREAMS[stream.number], stream.unmarked)
+            stream.unmarked = b""
+        if stream.unmarked and data != b"":
+            self._doubtful.add(stream.fd)
+        else:
+            self._doubtful.discard(stream.fd)
+        if data == b"":
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(stream.fd)
+        return bool(data)
+
+    def _marked(self, stream: _Stream, fence: int, text: bytes) -> None:
+        name = STREAMS[stream.number]
+        if text:
+            self._write(stream.child, fence, name, text)
+        self._finish(stream.child, fence, (name,))
+        half_marked = stream.child.half_marked
+        if fence in half_marked:
+            half_marked.discard(fence)
+            self._tell(fence, _remark(stream.child, fence))
+        elif fence:
+            half_marked.add(fence)
+
+    def _tell(self, fence: int, remark: str | None) -> None:
+        try:
+            self._on_marked(fence, remark)
+        except Exception:
+            # What follows in the same bytes must not be lost by it.
+            log.exception("nobody could be told that the output of attempt %d is written", fence)
+
+    def _write(self, child: _Child, fence: int, stream: str, data: bytes) -> None:
+        capture = child.captures.get((fence, stream))
+        if capture is None:
+            place = self._place(child, fence)
+            if place is None:
+                child.log.write(data)
+                return
+            path = place.with_name(f"{place.name}.{stream}")
+            capture = Capture(path, head_bytes=self._head_bytes, tail_bytes=self._tail_bytes)
+            child.captures[(fence, stream)] = capture
+        capture.write(data)
+
+    def _place(self, child: _Child, fence: int) -> Path | None:
+        if not fence:
+            return None
+        try:
+            return child.locate(fence)
+        except KeyError:
+            log.warning("output of the unknown attempt %d goes to its worker's log", fence)
+        except Exception:
+            log.exception(
+                "where output of attempt %d goes cannot be told; it goes to its worker's log", fence
+            )
+        return None
+
+    def _finish(self, child: _Child, fence: int, streams: tuple[str, ...]) -> None:
+        for name in streams:
+            capture = child.captures.pop((fence, name), None)
+            if capture is not None and (loss := capture.close()) is not None:
+                child.losses.setdefault(fence, []).append(loss)
+
+    def _let_go(self, child: _Child) -> dict[int, str]:
+        for stream in child.streams:
+            while self._pull(stream):
+                pass
+            if stream.unmarked:
+                last = child.page.fence() if child.page.lines == 1 else 0
+                self._write(child, last, STREAMS[stream.number], stream.unmarked)
+            self._doubtful.discard(stream.fd)
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(stream.fd)
+            os.close(stream.fd)
+        for fence, name in list(child.captures):
+            self._finish(child, fence, (name,))
+        return {fence: remark for fence in list(child.losses) if (remark := _remark(child, fence))}
+
+
+def _remark(child: _Child, fence: int) -> str | None:
+    """What is to be said of what was lost of an attempt's output; it is said once."""
+    losses = child.losses.pop(fence, None)
+    return None if losses is None else remarks.lost(sum(loss.size_bytes for loss in losses), losses[0].why)
+
+
+def _read(stream: _Stream, page: SharedPage, room: memoryview) -> bytes | None:
+    """What is in the pipe; None: nothing now, empty: nobody can write any more. The order of the
+    three cells is what ``marks`` relies on."""
+    at = CELL_PUMP + 2 * stream.number
+    page.cells[at] = 1
+    try:
+        size = os.readv(stream.fd, [room])
+        page.cells[at + 1] += size
+        return bytes(room[:size])
+    except BlockingIOError:
+        return None
+    finally:
+        page.cells[at] = 0

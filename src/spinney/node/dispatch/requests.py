@@ -1,0 +1,192 @@
+"""What a running attempt may ask of the store: the verbs of the job handle (``spinney.define.job``).
+
+Workers hold no database connection. A request comes with the fence of its attempt; the supervisor
+knows the job behind it, adds both, and sends the answer or the error back.
+"""
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from spinney.define.job import options
+from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownType, UsageError
+from spinney.model.jobs import Job, Lease, Submission
+from spinney.model.values.unreadable import Unreadable
+from spinney.node.store_thread import StoreThread
+from spinney.store.contract import SpawnResult, Store
+
+T = TypeVar("T")
+
+PROGRESS_EVERY_S = 0.2
+"""Progress of one attempt is written at most so often; what comes between is dropped."""
+
+_PROGRESS_MAX = 1000
+"""So many attempts are remembered for that."""
+_SPAWN_MAX = 10_000
+"""The most jobs asked for in one message: a transaction must stay short."""
+
+
+class Requests:
+    """Serves the verbs. Reads go to the reading connection, so that no write holds them up."""
+
+    def __init__(
+        self,
+        writer: StoreThread,
+        reader: StoreThread,
+        *,
+        now_us: Callable[[], int],
+        on_spawned: Callable[[], None],
+        insist_s: float = 15.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``on_spawned`` is called when an attempt has made jobs that may be claimable at once. ``insist_s``: so long
+        an attempt waits for a database that is away, rather than fail for it."""
+        self._writer, self._reader = writer, reader
+        self._now_us, self._on_spawned, self._monotonic = now_us, on_spawned, monotonic
+        self._insist_s = insist_s
+        self._progress_at: dict[int, float] = {}
+        self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
+            "get_data": self._get_data,
+            "put_data": self._put_data,
+            "append_data": self._append_data,
+            "results": self._results,
+            "spawn": self._spawn,
+            "submit": self._submit,
+            "type_schema": self._type_schema,
+            "take_lock": self._take_lock,
+            "prioritise": self._prioritise,
+            "progress": self._progress,
+            "children": self._children,
+        }
+
+    async def serve(self, lease: Lease | None, fence: int, verb: str, args: Mapping[str, Any]) -> Any:
+        """The answer to a request; ``lease`` is None when its attempt is over. Raises SpinneyError."""
+        if lease is None:
+            raise StaleFence(0, fence)
+        serve = self._verbs.get(verb)
+        if serve is None:
+            raise UsageError(f"there is no request {verb!r}; run the same version of Spinney everywhere")
+        try:
+            return await serve(lease, args)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"the request {verb!r} makes no sense ({error!r}); run the same version of Spinney everywhere"
+            ) from error
+
+    # --- reads ----------------------------------------------------------------------------
+
+    async def _get_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        target = _relative(lease, args["target"])
+        return _readable(await self._read(lambda store: store.get_data(target)))
+
+    async def _results(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        return _readable(await self._read(lambda store: store.results(lease.job_id)))
+
+    async def _type_schema(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        name: str = args["type"]
+        known = await self._read(lambda store: store.types())
+        if name not in known:
+            raise UnknownType(f"no job type {name!r} is known; start a node that has it, or mend the name")
+        return dict(known[name].schema)
+
+    async def _children(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        after, limit = int(args["after"]), int(args["limit"])
+        found = await self._read(lambda store: store.children(lease.job_id, after=after, limit=limit))
+        return [_row(job) for job in found]
+
+    # --- writes ---------------------------------------------------------------------------
+
+    async def _put_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        target, name, value = _relative(lease, args["target"]), args["name"], args["value"]
+        await self._write(lambda store: store.put_data(lease.job_id, lease.fence, name, value, target))
+
+    async def _append_data(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        target, name, value = _relative(lease, args["target"]), args["name"], args["value"]
+        return await self._write(
+            lambda store: store.append_data(lease.job_id, lease.fence, name, value, target), twice=False
+        )
+
+    async def _spawn(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        wanted, now_us = _wanted(args), self._now_us()
+        return await self._spawn_jobs(
+            wanted, lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us)
+        )
+
+    async def _submit(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        wanted, beside, now_us = _wanted(args), args["beside"], self._now_us()
+        return await self._spawn_jobs(
+            wanted,
+            lambda store: store.submit_from(lease.job_id, lease.fence, wanted, beside=beside, now_us=now_us),
+        )
+
+    async def _spawn_jobs(self, wanted: list[Submission], verb: Callable[[Store], SpawnResult]) -> list[int]:
+        keyed = any(s.keys for s in wanted)
+        born = await self._write(verb, twice=keyed)
+        if keyed:
+            self._on_spawned()
+        return list(born.ids)
+
+    async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        name, until, now_us = args["name"], args["until"], self._now_us()
+        amount, capacity = args["amount"], args["capacity"]
+        return await self._write(
+            lambda store: store.take_lock(
+                lease.job_id, lease.fence, name, until, amount=amount, capacity=capacity, now_us=now_us
+            )
+        )
+
+    async def _prioritise(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        priority: int = args["priority"]
+        await self._write(lambda store: store.prioritise(lease.job_id, lease.fence, priority))
+
+    async def _progress(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        fraction, message, now = float(args["fraction"]), args["message"], self._monotonic()
+        if fraction < 1.0 and now - self._progress_at.get(lease.fence, -PROGRESS_EVERY_S) < PROGRESS_EVERY_S:
+            return
+        if len(self._progress_at) > _PROGRESS_MAX:
+            self._progress_at.clear()
+        self._progress_at[lease.fence] = now
+        # For show: no attempt waits for that.
+        with contextlib.suppress(StoreUnavailable):
+            await self._writer.call(
+                lambda store: store.progress(lease.job_id, lease.fence, fraction, message)
+            )
+
+    # --- a database that is away ----------------------------------------------------------
+
+    async def _read(self, verb: Callable[[Store], T]) -> T:
+        return await self._reader.insist(verb, for_s=self._insist_s)
+
+    async def _write(self, verb: Callable[[Store], T], *, twice: bool = True) -> T:
+        """``twice=False``: what would be there twice when it is asked for again after all. Then the attempt is told
+        when nobody can say whether it was done, and counts as interrupted if it ends by that: the stage runs again."""
+        return await self._writer.insist(verb, for_s=self._insist_s, twice=twice)
+
+
+def _wanted(args: Mapping[str, Any]) -> list[Submission]:
+    wanted = [options.from_json(row) for row in args["submissions"]]
+    if sum(len(s.params) for s in wanted) > _SPAWN_MAX:
+        raise UsageError(f"one request may make up to {_SPAWN_MAX} jobs; send more requests")
+    return wanted
+
+
+def _relative(lease: Lease, target: int) -> int:
+    """The job itself, its parent or its root; others' data are none of its business."""
+    if target not in (lease.job_id, lease.parent_id, lease.root_id):
+        raise Refused(
+            f"job {lease.job_id} may use data of itself, its parent and its root, not of job {target}"
+        )
+    return target
+
+
+def _row(job: Job) -> list[Any]:
+    return [job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params]
+
+
+def _readable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, all of which a stage may go by. Raises Refused where one cannot be read."""
+    for value in values.values():
+        if isinstance(value, Unreadable):
+            raise Refused(f"{value}; mend or delete it before the stage runs again")
+    return dict(values)

@@ -1,0 +1,438 @@
+"""The workers of a node: started when slots need them, ended when idle, replaced when worn.
+
+A slot that runs ``process`` and ``program`` stages has a warm worker of its own; ``cold`` stages get
+a fresh one each; ``thread`` and ``async`` stages of all slots share one ``--concurrent`` child, except those
+that may have killed such a child (``crash_suspects``), which get one each. A new worker may be given work before
+it is ready: it reads it when it is.
+
+Slots without a worker are offered to the store only while all warm ones are busy, a few at a time:
+work should not wait for a process to start when a warm one is about to be free, and a burst of
+small jobs should not start a worker in every slot.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+from spinney.model.attempts import remarks
+from spinney.model.errors import CommitUncertain, SpinneyError, UsageError
+from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
+from spinney.node.dispatch.crash_suspects import CrashSuspects
+from spinney.node.dispatch.lanes import Lane
+from spinney.node.dispatch.output import Pump
+from spinney.node.dispatch.requests import Requests
+from spinney.node.dispatch.slots import Slot, Task
+from spinney.node.workers.child import Child, Events, Exit, Hello
+
+log = logging.getLogger(__name__)
+
+START_PAUSE_S = 1.0
+"""No worker is started for so long after one could not start."""
+CLEAN_UP_S = 1.0
+"""Between TERM and KILL for a shared worker: those that could finish have had their time before."""
+LOOK_S = 0.02
+"""Between two looks at what still runs beside an attempt that is being ended."""
+_SLACK_S = 0.01
+"""A timer may ring that much early by another clock."""
+
+
+class Worker:
+    """A child and what it has been given."""
+
+    __slots__ = (
+        "attempts_run",
+        "child",
+        "endings",
+        "forced",
+        "held",
+        "hello_received",
+        "idle_since",
+        "isolated",
+        "name",
+        "output_pending",
+        "retiring",
+        "shown_running",
+        "slot",
+        "uncertain_requests",
+    )
+
+    def __init__(self, name: str, slot: Slot | None) -> None:
+        self.name, self.slot = name, slot
+        """``slot`` is None for the concurrent worker and for a cold start."""
+        self.child: Child
+        self.held: dict[int, Task] = {}
+        """By fence, in the order given."""
+        self.output_pending: dict[int, Task] = {}
+        """By fence: attempts that have ended, whose output is not in its files yet."""
+        self.endings: dict[int, tuple[Outcome, str]] = {}
+        """By fence: attempts that are being ended, and what is to be recorded of them."""
+        self.uncertain_requests: dict[int, str] = {}
+        """By fence: attempts that were told that nobody knows whether what they asked for was done, and why."""
+        self.shown_running: set[int] = set()
+        """Fences that the store shows as running."""
+        self.isolated = False
+        """It is for one suspect, and for no other job."""
+        self.forced = False
+        """It gets TERM and KILL: of those that nobody asked to end, only what passed is believed."""
+        self.hello_received = False
+        """It has said whether it can serve."""
+        self.retiring = False
+        """It gets nothing new."""
+        self.attempts_run = 0
+        self.idle_since = time.monotonic()
+
+    @property
+    def usable(self) -> bool:
+        """Ready for work, and to be given more."""
+        return self.child.ready and not self.retiring
+
+    def note_output_pending(self, fence: int) -> None:
+        task = self.held.get(fence)
+        if task is not None:
+            self.output_pending[fence] = task
+
+    def finished(self, attempts: int, now: float) -> None:
+        self.attempts_run += attempts
+        self.idle_since = now
+
+    def retire(self) -> None:
+        """Let it finish what it runs; it hands back the rest and exits."""
+        if not self.retiring:
+            self.retiring = True
+            self.child.end()
+
+
+class Dispatcher(Protocol):
+    """Who is told what workers say."""
+
+    nothing_claimable: bool
+    """Nothing was claimable when last asked, and nothing has happened since."""
+
+    def done(self, worker: Worker, rows: Sequence[Sequence[Any]]) -> None: ...
+    def back(self, worker: Worker, fences: Sequence[int]) -> None: ...
+    def exited(self, worker: Worker, how: Exit, remarked: Mapping[int, str]) -> None: ...
+    def record(self, records: Sequence[Record]) -> None: ...
+    def available(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRules:
+    """When workers are replaced and ended."""
+
+    recycle_after_jobs: int
+    memory_bytes: int
+    idle_end_s: float
+    starting_at_once: int
+
+
+class WorkerPool(Events):
+    """All workers. Lives in the event loop; ``spawn`` starts a task whose failure ends the node."""
+
+    def __init__(
+        self,
+        *,
+        rules: WorkerRules,
+        make_child: Callable[..., Child],
+        pump: Callable[[Callable[[int, str | None], None]], Pump],
+        pages: Path,
+        logs: Path,
+        locate: Callable[[Task], Path],
+        requests: Requests,
+        spawn: Callable[[Coroutine[Any, Any, Any]], object],
+        on_hello: Callable[[Hello], None],
+        ending: Callable[[], bool],
+        recorded: Callable[[], Awaitable[None]],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``ending``: everything is being killed. ``recorded`` waits until what is to be recorded by now is."""
+        self._ending, self._recorded = ending, recorded
+        self._rules, self._make_child = rules, make_child
+        self._pages, self._logs, self._locate = pages, logs, locate
+        self._requests, self._spawn, self._on_hello, self._monotonic = requests, spawn, on_hello, monotonic
+        self.crash_suspects = CrashSuspects()
+        self._loop = asyncio.get_running_loop()
+        self._pump = pump(self._marked_in_thread)
+        self._numbers = count(1)
+        self._workers: dict[Child, Worker] = {}
+        self._concurrent_worker: Worker | None = None
+        self._waiting: dict[int, tuple[Worker, Record]] = {}
+        """By fence: records that wait for their output to be in its files."""
+        self._early: dict[int, str | None] = {}
+        """By fence: what is to be said of output that was written before its row came."""
+        self._offers = 0
+        self._no_start_before = 0.0
+        self._worker_ended = asyncio.Event()
+        self.dispatcher: Dispatcher
+        """Set before anything runs."""
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        return list(self._workers.values())
+
+    # --- who works where ------------------------------------------------------------------
+
+    @property
+    def may_start(self) -> bool:
+        """Whether workers can be started just now."""
+        return self._monotonic() >= self._no_start_before
+
+    def offers(self) -> int:
+        """How many slots without a worker may be offered now."""
+        if not self.may_start:
+            return 0
+        if not any(w.slot is not None and not w.retiring for w in self._workers.values()):
+            return max(1, self._offers)
+        return self._offers
+
+    def worker_for(self, slot: Slot, lane: Lane, job_id: int) -> Worker | None:
+        """The worker that runs an attempt of this job and lane in this slot; None when there can be none now."""
+        if lane.concurrent and job_id in self.crash_suspects:
+            worker = self._start("isolated", None, concurrent=True)
+            if worker is not None:
+                worker.isolated = True
+            return worker
+        if lane.concurrent:
+            if self._concurrent_worker is None or self._concurrent_worker.retiring:
+                self._concurrent_worker = self._start("concurrent", None, concurrent=True)
+            return self._concurrent_worker
+        if not lane.warm:
+            return self._start("cold", None)
+        if slot.worker is None:
+            self.warm_up(slot)
+            self._offers = max(0, self._offers - 1)
+        worker = slot.worker
+        return None if worker is None or worker.retiring else worker
+
+    def serves(self, lane: Lane) -> bool:
+        """Whether its jobs can be run in a slot with a warm worker just now: some need a worker of their own."""
+        shares = (
+            lane.concurrent
+            and self._concurrent_worker is not None
+            and not self._concurrent_worker.retiring
+            and not self.crash_suspects
+        )
+        return lane.warm or self.may_start or shares
+
+    def _pause_starts(self) -> None:
+        self._no_start_before = self._monotonic() + START_PAUSE_S
+        # Only then lanes that need a start are asked for again, and nothing else may say that it is time.
+        self._loop.call_later(START_PAUSE_S + _SLACK_S, lambda: self.dispatcher.available())
+
+    def warm_up(self, slot: Slot) -> None:
+        """Start the slot's warm worker."""
+        slot.worker = self._start(f"slot{slot.number}", slot)
+
+    def _start(self, role: str, slot: Slot | None, *, concurrent: bool = False) -> Worker | None:
+        if not self.may_start:
+            return None
+        worker = Worker(f"{role}.{next(self._numbers)}", slot)
+        page, log_file = self._pages / worker.name, self._logs / f"{role}.log"
+        child = self._make_child(
+            name=worker.name, events=self, page=page, log_file=log_file, concurrent=concurrent
+        )
+        try:
+            child.start()
+        except OSError as error:
+            log.error("cannot start a worker: %s; trying again in %g s", error, START_PAUSE_S)
+            self._pause_starts()
+            return None
+        worker.child = child
+        self._workers[child] = worker
+        self._pump.add(
+            worker.name,
+            stdout_fd=child.stdout_fd,
+            stderr_fd=child.stderr_fd,
+            page=child.page,
+            token=child.token,
+            locate=lambda fence: self._locate(worker.held.get(fence) or worker.output_pending[fence]),
+            log_file=log_file,
+        )
+        log.debug("started worker %s pid=%d", worker.name, child.pid)
+        return worker
+
+    # --- keeping it in shape --------------------------------------------------------------
+
+    def tick(self, slots: Sequence[Slot]) -> None:
+        """Look after the workers; to be called every so often."""
+        now = self._monotonic()
+        slots = [slot for slot in slots if not slot.leaving]
+        busy = all(slot.held for slot in slots if slot.worker is not None)
+        starting = sum(not w.child.ready for w in self._workers.values())
+        self._offers = max(0, self._rules.starting_at_once - starting) if busy else 0
+        if (
+            self._offers
+            and not self.dispatcher.nothing_claimable
+            and any(slot.worker is None for slot in slots)
+        ):
+            self.dispatcher.available()
+        warm = sum(w.slot is not None and w.usable for w in self._workers.values())
+        for worker in self.workers:
+            if not worker.usable:
+                continue
+            if not worker.held:
+                worker.child.measure_memory()
+            if self._worn(worker):
+                worker.retire()
+            elif not worker.held and now - worker.idle_since > self._rules.idle_end_s:
+                if worker.slot is not None and warm <= 1:
+                    continue  # one stays warm, so that a newcomer starts at once
+                warm -= worker.slot is not None
+                worker.retire()
+
+    def _worn(self, worker: Worker) -> bool:
+        return (
+            worker.attempts_run >= self._rules.recycle_after_jobs
+            or worker.child.rss_bytes > self._rules.memory_bytes
+        )
+
+    def end_attempt(self, worker: Worker, grace_s: float) -> None:
+        """End a worker because of an attempt in it that is named in its ``endings``; ``exited`` tells what became of
+        it. In a shared worker, attempts that are not named may finish within ``grace_s``, and go back else."""
+        if worker.child.concurrent:
+            worker.retire()
+            self._spawn(self._end_shared(worker, grace_s))
+        else:
+            worker.retiring = True
+            self._spawn(self._kill(worker, grace_s))
+
+    async def _end_shared(self, worker: Worker, grace_s: float) -> None:
+        until = self._loop.time() + grace_s
+        while self._loop.time() < until and any(  # noqa: ASYNC110
+            r.fence not in worker.endings for r in worker.child.running()
+        ):
+            await asyncio.sleep(LOOK_S)
+        await self._kill(worker, CLEAN_UP_S)
+
+    async def _kill(self, worker: Worker, grace_s: float) -> None:
+        worker.retiring = worker.forced = True
+        await worker.child.kill_attempt(grace_s)
+
+    async def end_all(self, grace_s: float) -> None:
+        """End every worker; returns when nothing is left of them and all output is written."""
+        await asyncio.gather(*(self._kill(worker, grace_s) for worker in self.workers))
+        while self._workers:  # their last output is on its way into its files
+            self._worker_ended.clear()
+            await self._worker_ended.wait()
+
+    def close(self) -> None:
+        self._pump.close()
+
+    # --- output ---------------------------------------------------------------------------
+
+    def after_output(self, worker: Worker, record: Record) -> None:
+        """Record this when the attempt's output is in its files."""
+        self._waiting[record.fence] = (worker, record)
+        if worker.child.concurrent:
+            self._pump.end(worker.name, record.fence)
+        if record.fence in self._early:
+            self._marked(record.fence, self._early.pop(record.fence))
+
+    def _marked_in_thread(self, fence: int, remark: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._marked, fence, remark)
+
+    def _marked(self, fence: int, remark: str | None) -> None:
+        found = self._waiting.pop(fence, None)
+        if found is None:
+            self._early[fence] = remark
+            return
+        worker, record = found
+        worker.output_pending.pop(fence, None)
+        if remark is not None:
+            record = record._replace(remark=remarks.behind(record.remark, remark))
+        self.dispatcher.record([record])
+
+    # --- what children tell (Events) ------------------------------------------------------
+
+    def hello(self, child: Child, hello: Hello) -> None:
+        worker = self._workers[child]
+        worker.idle_since = self._monotonic()
+        worker.hello_received = True
+        self._on_hello(hello)
+        if hello.error is None:
+            self.dispatcher.available()
+
+    def done(self, child: Child, rows: list[list[Any]]) -> None:
+        worker = self._workers[child]
+        self.dispatcher.done(worker, rows)
+        if worker.slot is None and (worker.isolated or not child.concurrent):
+            worker.retire()  # a cold start serves once, and so does the worker of a suspect
+
+    def back(self, child: Child, fences: list[int]) -> None:
+        worker = self._workers[child]
+        if child.concurrent:
+            worker.retire()  # it hands back when it is ending and at no other time, whoever told it to
+        self.dispatcher.back(worker, fences)
+
+    def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        self._spawn(self._answer(child, number, fence, verb, args))
+
+    async def _answer(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        worker = self._workers[child]
+        task = worker.held.get(fence)
+        try:
+            value = await self._requests.serve(task.lease if task else None, fence, verb, args)
+        except SpinneyError as error:
+            log.info("refused %s of attempt %d: %s", verb, fence, error)
+            if isinstance(error, CommitUncertain):
+                # Not the stage's fault: if it ends by this, its attempt is an interrupted one and uses up none.
+                worker.uncertain_requests = {
+                    f: why for f, why in worker.uncertain_requests.items() if f in worker.held
+                } | {fence: str(error)}
+            child.refuse(number, error)
+        except Exception as error:
+            # What one stage asks may not end the node.
+            log.exception("request %s of attempt %d failed", verb, fence)
+            child.refuse(
+                number, UsageError(f"the request {verb!r} failed ({error!r}); the node's log tells more")
+            )
+        else:
+            child.answer(number, value)
+
+    def output(self, child: Child, fence: int, stream: str, text: str) -> None:
+        self._pump.put(child.name, fence, stream, text)
+
+    def exited(self, child: Child, how: Exit) -> None:
+        if self._ending():
+            return  # killed with the node: the successor reads from its page what it ran
+        worker = self._workers[child]
+        worker.retiring = True
+        if not child.ready:
+            self._pause_starts()
+        if not (
+            worker.hello_received or how.forced
+        ):  # else why is known: it has said so, or it was told to end
+            why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
+            self._on_hello(Hello(pid=child.pid, error=why))
+        # Its attempts count as over only when their output is in its files.
+        self._spawn(self._after_exit(worker, how, self._pump.remove(worker.name)))
+
+    async def _after_exit(self, worker: Worker, how: Exit, drained: "Future[dict[int, str]]") -> None:
+        remarked: dict[int, str] = {}
+        try:
+            remarked = await asyncio.wrap_future(drained)
+        except OSError as error:
+            log.error("output of worker %s is cut short: %s", worker.name, error)
+        for fence in list(worker.output_pending):
+            self._marked(fence, remarked.get(fence))
+        for fence in worker.held:
+            if (early := self._early.pop(fence, None)) is not None:
+                remarked[fence] = early
+        self.dispatcher.exited(worker, how, remarked)
+        del self._workers[worker.child]
+        if worker.slot is not None and worker.slot.worker is worker:
+            worker.slot.worker = None
+        if self._concurrent_worker is worker:
+            self._concurrent_worker = None
+        worker.child.page.close()
+        self._worker_ended.set()
+        self.dispatcher.available()
+        # A node that dies before that must find in the page what the worker ran when it ended.
+        await self._recorded()
+        (self._pages / worker.name).unlink(missing_ok=True)

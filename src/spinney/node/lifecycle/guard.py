@@ -1,0 +1,172 @@
+"""The guard: parent of everything on a node. It runs nothing of the user's and imports little.
+
+It starts the supervisor and then waits for one of three things:
+
+* the supervisor ends, in whatever way;
+* the supervisor is late: the deadline that its heartbeat renews has passed by the boot clock;
+* a signal: TERM, INT and HUP ask the node to end (the first drains, every further one stops at once).
+  ``PARENT_GONE`` says that the process which started the node has died, and only ever drains.
+
+The supervisor gets the first request as TERM and every further one as ``AT_ONCE``. Two signals of
+one kind can merge into one before the receiver has run; two of different kinds cannot.
+
+In the first two cases it kills every descendant, until none is left, and ends. Descendants cannot
+get away: the guard is a child subreaper, so whatever detaches itself below comes back to it.
+Should the guard itself be killed, the supervisor sees the end of the pipe whose other end only the
+guard holds, kills everything and ends (``supervisor_main``).
+"""
+
+import json
+import logging
+import os
+import shlex
+import signal
+import sys
+import time
+
+from spinney.model.values.paths import without_password
+from spinney.node.lifecycle import instance as instances
+from spinney.node.lifecycle.deadline import Deadline, boot_ns
+from spinney.node.lifecycle.instance import INSTANCE_VARIABLE, Instance
+from spinney.node.settings import NodeSettings
+from spinney.node.workers import proctree
+
+log = logging.getLogger(__name__)
+
+EXIT_LOST = 1
+"""What a node ends with when its supervisor was killed or late."""
+
+_LOOK_S = 0.25
+PARENT_GONE = signal.SIGUSR2
+"""The parent-death signal of a node that must drain when its parent dies (``proctree.die_with_parent``). It is not
+TERM, because the kernel sends it once for each thread of the parent: several of them are still one death, whereas two
+TERMs are two requests, however close they come."""
+AT_ONCE = signal.SIGUSR1
+"""From the guard to the supervisor: stop at once."""
+_REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_AWAITED = {*_REQUESTS, PARENT_GONE, signal.SIGCHLD}
+
+
+def guard(settings: NodeSettings) -> int:
+    """Run a node until it ends; returns its exit code. Must be called in the only thread."""
+    instances.prepare_run_dir(settings.run_path())
+    instance = Instance(name=settings.name, pid=os.getpid(), started_us=time.time_ns() // 1000)
+    lock_fd = instances.hold(settings.run_path(), instance)
+    proctree.become_subreaper()
+    # From here on signals wait until they are asked for: none is lost between two looks.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    try:
+        deadline = Deadline.make()
+        supervisor = _start(settings, instance, lock_fd, deadline)
+        try:
+            code = _watch(supervisor, deadline)
+            if code and deadline.holds:  # it had joined, and has not left
+                _say_how_to_start(settings)
+            return code
+        finally:
+            _kill_all()
+            if not deadline.holds:  # it has left, or never joined: nobody will ask about it
+                instances.clear(settings.run_path(), instance)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(lock_fd)
+
+
+def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: Deadline) -> int:
+    """Start the supervisor; returns its pid. Everything it must know travels in one memory file."""
+    here, _stays_open = os.pipe()  # in the guard alone: the end of that end is the guard's end
+    handover = {
+        "settings": settings.to_json(),
+        "instance": [instance.name, instance.pid, instance.started_us],
+        "lock_fd": lock_fd,
+        "deadline_fd": deadline.fd,
+        "guard_fd": here,
+    }
+    note = os.memfd_create("spinney-handover")
+    os.pwrite(note, json.dumps(handover).encode(), 0)
+    passed = (lock_fd, deadline.fd, here, note)
+    for fd in passed:
+        os.set_inheritable(fd, True)
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", "spinney.node.supervisor_main", str(note)],
+        os.environ | {INSTANCE_VARIABLE: str(instance)},
+        file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
+        # A session of its own: Ctrl-C reaches the guard alone, who hands it on as a wish to drain.
+        setsid=True,
+        setsigmask=(),
+        setsigdef=(*_REQUESTS, PARENT_GONE, AT_ONCE),
+    )
+    for fd in passed:
+        os.set_inheritable(fd, False)
+    os.close(here)
+    os.close(note)
+    return pid
+
+
+def _watch(supervisor: int, deadline: Deadline) -> int:
+    draining = False
+    while True:
+        received = signal.sigtimedwait(_AWAITED, _LOOK_S)
+        number = 0 if received is None else received.si_signo
+        if number in _REQUESTS or (number == PARENT_GONE and not draining):
+            log.info("%s: handed on to the supervisor", signal.Signals(number).name)
+            # The supervisor is not reaped yet, so the pid is still its own.
+            os.kill(supervisor, AT_ONCE if draining else signal.SIGTERM)
+            draining = True
+        code = _reap(supervisor)
+        if code is not None and draining and not deadline.holds:
+            return max(code, 0)  # it may have ended by the signal before it could listen to it
+        if code is not None:
+            return _explained(code)
+        if deadline.passed(boot_ns()):
+            log.error("the supervisor has not renewed its lease in time; ending everything")
+            return EXIT_LOST
+
+
+def _say_how_to_start(settings: NodeSettings) -> None:
+    words = [
+        "spinney",
+        "node",
+        settings.app,
+        "--name",
+        settings.name,
+        "--store",
+        without_password(settings.store),
+    ]
+    print(  # noqa: T201 - the sentence for the terminal
+        f"spinney: node {settings.name} has ended by itself, for the reason above; what it ran goes back to its queue. "
+        f"Start it again: {shlex.join(words)} (with its other options), or let systemd do it "
+        "(docs/spinney-node.service)",
+        file=sys.stderr,
+    )
+
+
+def _reap(supervisor: int) -> int | None:
+    """Collect every child that has ended; how the supervisor ended when it is among them."""
+    code: int | None = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == supervisor:
+            code = os.waitstatus_to_exitcode(status)
+
+
+def _explained(code: int) -> int:
+    if code >= 0:
+        return code
+    log.error("the supervisor died of %s; ending everything", signal.Signals(-code).name)
+    return EXIT_LOST
+
+
+def _kill_all() -> None:
+    """KILL all descendants and wait until none is left, however long the kernel takes.
+
+    What is looked at moves: only "no child is left" says that nothing is left.
+    """
+    while proctree.reap():
+        proctree.kill_tree(os.getpid(), grace_s=0.0)

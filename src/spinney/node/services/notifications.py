@@ -1,0 +1,90 @@
+"""Hears what others announce to the store, as soon as it is said.
+
+On a connection of its own, whose socket the event loop watches. One that is lost is made again, after pauses that
+grow and differ from node to node, so that a server that comes back is not met by all at once. Meanwhile, and
+where nothing can be heard, the node polls.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from spinney.model.errors import StoreUnusable
+from spinney.store.contract import Listener, Store
+
+log = logging.getLogger(__name__)
+
+PAUSE_S = 0.5
+PAUSE_MAX_S = 30.0
+
+
+class NotificationListener:
+    """``run`` is its task."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        *,
+        run_dir_id: str,
+        on_wake: Callable[[], None],
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """``run_dir_id``: whoever announces from there has woken this node by a datagram already
+        (``wakeup_socket.run_dir_id``).
+        ``on_wake`` is called in the event loop."""
+        self._open_store, self._run_dir_id, self._on_wake = open_store, run_dir_id, on_wake
+        self._pause, self._draw = pause, draw
+
+    async def run(self) -> None:
+        """Listen, for ever."""
+        pause_s = PAUSE_S
+        while True:
+            began = time.monotonic()
+            try:
+                # In a thread, and not the reader's: nobody waits while a server does not answer.
+                listener = await asyncio.to_thread(self._listen)
+                if listener is None:
+                    await asyncio.Event().wait()  # nothing will ever be heard
+                else:
+                    await self._hear(listener)
+            except StoreUnusable as error:
+                log.warning("cannot be woken through the store, and polls: %s", error)
+            if time.monotonic() - began > PAUSE_MAX_S:
+                pause_s = PAUSE_S
+            await self._pause(pause_s * (0.5 + self._draw()))
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    def _listen(self) -> Listener | None:
+        store = self._open_store()
+        try:
+            return store.listen()
+        finally:
+            store.close()
+
+    async def _hear(self, listener: Listener) -> None:
+        """Until the connection is lost, which is raised."""
+        loop = asyncio.get_running_loop()
+        lost: asyncio.Future[None] = loop.create_future()
+        fileno = listener.fileno()
+
+        def readable() -> None:
+            try:
+                senders = listener.poll()
+            except StoreUnusable as error:
+                loop.remove_reader(fileno)
+                lost.set_exception(error)
+                return
+            if any(sender != self._run_dir_id for sender in senders):
+                self._on_wake()
+
+        loop.add_reader(fileno, readable)
+        try:
+            self._on_wake()  # for what was said before it listened
+            await lost
+        finally:
+            if lost.cancelled():  # else it is done already, and the number may be somebody else's by now
+                loop.remove_reader(fileno)
+            listener.close()

@@ -1,0 +1,102 @@
+"""What operators want of this node, obeyed while it works.
+
+The claim obeys at once, in the store; what is done here is the rest: a drained node hands back what it has not
+begun and asks for nothing; more slots are there at once; of fewer the highest take nothing more and are gone when
+they are empty. The store is asked when somebody has committed something, and not more often than twice a second.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from spinney.model import fleet
+from spinney.model.errors import StoreUnusable
+from spinney.node.dispatch.dispatcher import Dispatcher
+from spinney.node.dispatch.slots import Slot
+from spinney.node.dispatch.worker_pool import WorkerPool
+from spinney.node.store_thread import StoreThread
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 0.5
+
+
+class OrderWatcher:
+    """``run`` is its task; ``changed`` says that somebody has committed something."""
+
+    def __init__(
+        self,
+        reader: StoreThread,
+        dispatcher: Dispatcher,
+        pool: WorkerPool,
+        *,
+        name: str,
+        slots: int,
+        on_claimable: Callable[[], None],
+    ) -> None:
+        """``slots``: those that the node was started with."""
+        self._reader, self._dispatcher, self._pool = reader, dispatcher, pool
+        self._name, self._started, self._on_claimable = name, slots, on_claimable
+        self._stirred = asyncio.Event()
+        self._obeyed = fleet.NodeOrders()
+
+    def changed(self) -> None:
+        """There may be other orders."""
+        self._stirred.set()
+
+    async def run(self) -> None:
+        """Obey, for ever."""
+        while True:
+            self._stirred.clear()
+            try:
+                self._obey(await self._reader.call(lambda store: store.fleet.orders(self._name)))
+            except StoreUnusable:
+                self._stirred.set()  # which is told elsewhere
+            await asyncio.sleep(EVERY_S)
+            await self._stirred.wait()
+
+    def _obey(self, orders: fleet.NodeOrders) -> None:
+        before, self._obeyed = self._obeyed, orders
+        if orders.drained != before.drained:
+            self._rest() if orders.drained else self._go_on()
+        if orders.slots != before.slots:
+            number = self._started if orders.slots is None else orders.slots
+            log.info("an operator gives this node %d slots", number)
+            resize(self._dispatcher.slots, number)
+            self._clear_out()
+            self._on_claimable()
+
+    def _rest(self) -> None:
+        log.info("drained by an operator: nothing new is taken, %d leases are held", self._dispatcher.held())
+        self._dispatcher.drained_by_operator = True
+        for worker in self._pool.workers:
+            worker.child.recall()
+
+    def _go_on(self) -> None:
+        log.info("resumed by an operator")
+        self._dispatcher.drained_by_operator = False
+        self._on_claimable()
+
+    def _clear_out(self) -> None:
+        """Workers of slots that go finish what they run, and hand back what stands behind it; what stands in a
+        worker that all slots share is asked back of all."""
+        if not any(slot.leaving for slot in self._dispatcher.slots):
+            return
+        for worker in self._pool.workers:
+            if worker.slot is None:
+                worker.child.recall()
+            elif worker.slot.leaving:
+                worker.retire()
+
+
+def resize(slots: list[Slot], number: int) -> None:
+    """Have so many: new ones are there at once, those too many leave (``trim`` takes them out)."""
+    for slot in slots:
+        slot.leaving = slot.number >= number
+    slots.extend(Slot(n) for n in range(len(slots), number))
+
+
+def trim(slots: list[Slot]) -> None:
+    """Take out those that leave and are empty, from the highest: a slot's number is its place."""
+    while slots[-1].leaving and slots[-1].empty:
+        slots.pop()

@@ -1,0 +1,93 @@
+"""Removing jobs whose time is over, at leisure.
+
+Once in a while the leader walks over all jobs. A step is some milliseconds of the writers' time at
+most, and between two of them the walk rests nine times as long, so that nobody who claims notices. While it drains,
+or when another leads, nothing is begun. The folders of what a step removed go before the next; where that is
+cut off, or a folder resists, ``maintenance`` goes on with it, as with those of all deleted jobs.
+
+The steps go through the thread that reads: an exchange never stands behind one.
+"""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from spinney.folders import folders
+from spinney.model.errors import SpinneyError, StoreUnusable
+from spinney.model.rights.operators import Actor
+from spinney.node.store_thread import StoreThread
+
+log = logging.getLogger(__name__)
+
+REST_S = 0.1
+"""Between two steps, at least."""
+REST_SHARE = 9.0
+"""So many times as long as the step took."""
+FIRST_S = 60.0
+"""The first walk begins so long after the node, or after one interval if that is shorter."""
+
+
+class Pruner:
+    """``run`` is its task."""
+
+    def __init__(
+        self,
+        reader: StoreThread,
+        *,
+        node: str,
+        folder_root: Path,
+        every_s: float,
+        now_us: Callable[[], int],
+        draining: Callable[[], bool],
+    ) -> None:
+        self._reader, self._node, self._root, self._every_s = reader, node, folder_root, every_s
+        self._now_us, self._draining = now_us, draining
+
+    async def run(self) -> None:
+        """Walks, for ever."""
+        await asyncio.sleep(min(FIRST_S, self._every_s))
+        while True:
+            try:
+                await self._walk()
+            except StoreUnusable as error:
+                log.error("removing jobs whose time is over waits: %s", error)
+            await asyncio.sleep(self._every_s)
+
+    async def _walk(self) -> None:
+        actor = Actor(by=f"node {self._node}", call=uuid.uuid4().hex, reason="its time is over")
+        after: int | None = 0
+        removed = 0
+        while after is not None and not self._draining():
+            begun = time.monotonic()
+            gone, after = await self._step(after, actor)
+            took_s = time.monotonic() - begun
+            removed += len(gone)
+            await self._remove_folders(gone)
+            await asyncio.sleep(max(REST_S, REST_SHARE * took_s))
+        if removed:
+            log.info("removed %d jobs whose time is over", removed)
+
+    async def _step(self, after: int, actor: Actor) -> tuple[Sequence[int], int | None]:
+        now_us = self._now_us()
+        return await self._reader.call(lambda store: store.retention.sweep(after, actor, now_us=now_us))
+
+    async def _remove_folders(self, job_ids: Sequence[int]) -> None:
+        if job_ids:
+            removed = await asyncio.to_thread(_removed, self._root, job_ids)
+            await self._reader.call(lambda store: store.folder_gone(removed))
+
+
+def _removed(root: Path, job_ids: Sequence[int]) -> list[int]:
+    """Remove the folders of these; those whose folder is gone now."""
+    gone = []
+    for job_id in job_ids:
+        try:
+            folders.remove(root, job_id)
+        except SpinneyError as error:
+            log.error("folder of the removed job %d stays: %s", job_id, error)
+        else:
+            gone.append(job_id)
+    return gone

@@ -1,0 +1,150 @@
+"""How a running attempt asks the supervisor: the ``Port`` of ``spinney.define.job``, in its two kinds.
+
+Answers to requests arrive on the same socket as new work. Where one attempt runs at a time whoever
+asks reads the socket himself, and puts aside what is not his; in a ``--concurrent`` worker one thread reads
+for all.
+"""
+
+import os
+import threading
+from collections import deque
+from concurrent.futures import Future
+from typing import Any
+
+from spinney.model import errors
+from spinney.node.workers.shared_page import CELL_CANCEL, SharedPage
+from spinney.node.workers.wire import Channel
+
+
+class SupervisorGone(errors.SpinneyError):
+    """The supervisor has ended; this attempt has lost its lease, so stop."""
+
+
+class SerialPort:
+    """The port of whichever attempt runs, and the loop's way to the socket."""
+
+    def __init__(self, channel: Channel, page: SharedPage) -> None:
+        self._channel, self._cells = channel, page.cells
+        self._inbox: deque[Any] = deque()
+        self._number = 0
+        self._pid = os.getpid()
+        self.fence = 0
+        """The attempt that runs."""
+        self.lock = threading.Lock()
+        """Whoever sends or asks holds it: an attempt may use its handle from several threads."""
+
+    def ask(self, verb: str, **args: Any) -> Any:
+        """Ask, wait, and return the answer; raises what the supervisor refused with."""
+        _require_worker(self._pid)
+        with self.lock:
+            self._number += 1
+            self._channel.send({"ask": self._number, "fence": self.fence, "verb": verb, "args": args})
+            return self._answer()
+
+    def cancelled(self) -> bool:
+        """Whether somebody wishes this attempt to end."""
+        return self._cells[CELL_CANCEL] == self.fence
+
+    def receive(self) -> Any | None:
+        """The next message that is no answer; None when the supervisor is gone."""
+        while (message := self._inbox.popleft() if self._inbox else self._channel.receive()) is not None:
+            if "answer" not in message:
+                return message
+        return None
+
+    def send(self, message: Any) -> None:
+        """Send something; the caller holds ``lock``."""
+        self._channel.send(message)
+
+    def _answer(self) -> Any:
+        while (message := self._channel.receive()) is not None:
+            if message.get("answer") == self._number:
+                return unwrap(message)
+            # Work that came meanwhile waits. An answer to a request that was broken off by a
+            # signal's exception is nobody's any more.
+            if "answer" not in message:
+                self._inbox.append(message)
+        raise SupervisorGone("the supervisor has ended; this attempt has lost its lease, so stop")
+
+
+class RequestMultiplexer:
+    """Hands answers to those who wait for them, in whatever thread."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._waiting: dict[int, Future[Any]] = {}
+        self._number = 0
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def send(self, message: Any) -> None:
+        """Send one message; from any thread."""
+        with self._lock:
+            self._channel.send(message)
+
+    def busy(self) -> bool:
+        """Whether somebody is sending: it may be who asks, if a signal broke in on him."""
+        return self._lock.locked()
+
+    def ask(self, fence: int, verb: str, args: dict[str, Any]) -> Any:
+        """Ask, wait, and return the answer. Blocks the calling thread: an event loop too, shortly."""
+        _require_worker(self._pid)
+        answer: Future[Any] = Future()
+        with self._lock:
+            self._number += 1
+            self._waiting[self._number] = answer
+            self._channel.send({"ask": self._number, "fence": fence, "verb": verb, "args": args})
+        return unwrap(answer.result())
+
+    def answered(self, message: Any) -> None:
+        """An answer has come; called by the thread that reads."""
+        waiting = self._waiting.pop(message["answer"], None)
+        if waiting is not None:
+            waiting.set_result(message)
+
+    def gone(self) -> None:
+        """The supervisor is gone: nobody will be answered."""
+        for waiting in list(self._waiting.values()):
+            waiting.set_exception(SupervisorGone(SupervisorGone.__doc__))
+        self._waiting.clear()
+
+
+class ConcurrentPort:
+    """The port of one attempt in a ``--concurrent`` worker."""
+
+    __slots__ = ("_multiplexer", "cancel_requested", "fence")
+
+    def __init__(self, multiplexer: RequestMultiplexer, fence: int) -> None:
+        self._multiplexer, self.fence = multiplexer, fence
+        self.cancel_requested = False
+        """Somebody wishes this attempt to end."""
+
+    def ask(self, verb: str, **args: Any) -> Any:
+        """Ask, wait, and return the answer; raises what the supervisor refused with."""
+        return self._multiplexer.ask(self.fence, verb, args)
+
+    def cancelled(self) -> bool:
+        """Whether somebody wishes this attempt to end."""
+        return self.cancel_requested
+
+
+def unwrap(message: Any) -> Any:
+    """The value of an answer; raises the error that it bears."""
+    if "error" not in message:
+        return message.get("value")
+    name, text = message["error"]
+    kind = getattr(errors, name, errors.SpinneyError)
+    if not (isinstance(kind, type) and issubclass(kind, errors.SpinneyError)):
+        kind = errors.SpinneyError
+    # Some of them make their message from parts that are not known here.
+    error = kind.__new__(kind, text)
+    Exception.__init__(error, text)
+    raise error
+
+
+def _require_worker(pid: int) -> None:
+    if os.getpid() != pid:
+        raise errors.UsageError(
+            "the handle of a job works only in the process that the stage was started in; "
+            "have the forked process send what it found to the stage, and use the handle there"
+        )

@@ -1,0 +1,287 @@
+"""The worker that runs one attempt at a time: ``process``, ``cold`` and ``program`` stages.
+
+The loop is the hot path: a list of small jobs comes in, a list of rows goes out, and between two
+attempts stands only what the promises need:
+
+1. is it recalled? then everything that has not begun goes back;
+2. fence and time on the page, run, what became of it;
+3. flush Python's and C's buffers; put standard streams, working directory and ``process_state`` back;
+   end the processes that the attempt left behind; set a mark if anything was written; sync its folder
+   if it passed;
+4. hand the row on, then take the fence off the page. The row leaves at once when the attempt took
+   longer than a millisecond or the list is empty, else with others.
+
+Rows that wait behind a long attempt are fetched by a signal (``worker_startup.FLUSH_SIGNAL``), whose handler sends
+them from the midst of user code; so does a recall. What cannot be put back, a thread or a process that was
+left behind, and files left open in great number end this worker after that attempt: what stands behind
+goes back, and another worker takes its place. All sending is under one lock; a handler that
+finds it taken leaves, and the supervisor asks again.
+"""
+
+import _thread
+import contextlib
+import ctypes
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from spinney.define.job import Assignment, Job
+from spinney.model.outcomes import Outcome
+from spinney.node.worker import result_rows
+from spinney.node.worker.ports import SerialPort
+from spinney.node.worker.process_state import ProcessState
+from spinney.node.worker.saved_descriptors import SavedDescriptors
+from spinney.node.worker.stage_runners import StageRunners
+from spinney.node.worker.sync import FolderlessJobs, has_folder, opened, synced
+from spinney.node.worker.threads import LeftoverThreads
+from spinney.node.workers import proctree
+from spinney.node.workers.boundaries import BoundaryWriter
+from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, SharedPage
+from spinney.node.workers.termination import Terminated
+
+LEFTOVER_GRACE_S = 0.5
+"""Between TERM and KILL for what an attempt left running when it had already ended itself."""
+
+_QUICK_US = 1000
+_KEEP_US = 2000
+_KEEP_ROWS = 100
+
+# Calls that keep the interpreter's lock: they take less time than handing it over. Their arguments are
+# small integers and NULL, which need no types declared: checking those would cost a third more.
+_libc = ctypes.PyDLL(None)
+_fflush, _waitpid = _libc.fflush, _libc.waitpid
+
+
+class SerialWorker:
+    """The loop and what it holds."""
+
+    def __init__(
+        self,
+        port: SerialPort,
+        page: SharedPage,
+        marker: BoundaryWriter,
+        stages: StageRunners,
+        *,
+        folder_root: str,
+    ) -> None:
+        self._port, self._page, self._marker, self._stages = port, page, marker, stages
+        self._root = folder_root
+        self._forked = False
+        """This is a process that user code forked off the worker."""
+        os.register_at_fork(after_in_child=self._note_fork)
+        self._out, self._err = sys.stdout, sys.stderr
+        self._descriptors = SavedDescriptors()
+        self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
+        """What the application started when it was loaded, before any attempt."""
+        self._folderless = FolderlessJobs(folder_root)
+        self._lists = 0
+        self._ordinal = 0
+        self._groups: list[list[Any]] = []
+        """Of the list in hand, the last first: [type, stage, rows, the last first]."""
+        self._done: list[list[Any]] = []
+        self._kept_since_us = 0
+        self._rows = result_rows.ResultSender()
+        self._stop = False
+        self.threads_left = False
+        """Threads of an attempt are still running."""
+
+    def run(self, state: ProcessState) -> None:
+        """Serve until the supervisor says end or is gone, or until this process must not go on. ``state``: what is
+        put back after each attempt."""
+        self._state, self._threads = state, LeftoverThreads()
+        while not self._stop and (message := self._port.receive()) is not None:
+            if "run" in message:
+                self._lists += 1
+                self._ordinal = self._lists
+                self._groups = message["run"][::-1]
+                self._run_list()
+            elif "end" in message:
+                return
+        if self.threads_left:
+            # Behind the last attempt's mark, so that it is in the worker's log.
+            self._err.write(
+                f"{self._threads} still run after the attempt that started them, so this worker is replaced; "
+                f"join threads before a stage returns, or start them when the application is loaded\n"
+            )
+            self._flush()
+
+    def on_flush_signal(self) -> None:
+        """Say what is kept back. Called by a signal's handler, in the main thread, anywhere."""
+        if self._forked or not self._port.lock.acquire(blocking=False):
+            return
+        try:
+            self._send_done()
+            if self._page.cells[CELL_RECALL] >= self._ordinal:
+                self._send_back()
+        finally:
+            self._port.lock.release()
+
+    def last_words(self) -> None:
+        """Tell what has ended before this process does; unless a signal broke in on just that."""
+        if self._port.lock.acquire(blocking=False):
+            self._send_done()
+
+    # --- the loop -------------------------------------------------------------------------
+
+    def _run_list(self) -> None:
+        self._folderless.forget()
+        root = opened(
+            self._root
+        )  # before anything is written there, and not for longer: it may be taken off its mount
+        while self._groups and not self._stop:
+            type_, stage, waiting = self._groups[-1]
+            waiting.reverse()
+            self._run_group(type_, stage, waiting, root)
+            if waiting:
+                break  # recalled: what has not begun goes back below
+            if self._groups:
+                self._groups.pop()
+        if root is not None:
+            with contextlib.suppress(OSError):  # closed by user code
+                os.close(root)
+        with self._port.lock:
+            self._send_done()
+            self._send_back()
+        self._stop |= self._state.leaks_files()
+
+    def _run_group(self, type_: str, stage: str, waiting: list[Any], descriptor: int | None) -> None:
+        # Names of its own for what is looked up for each of thousands a second.
+        cells, port, types, ordinal = self._page.cells, self._port, self._stages.types, self._ordinal
+        begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
+        root, folders, bare = self._root, Path(self._root), self._folderless
+        restore_place, calls, environ = self._descriptors.restore, self._state.calls, self._state.environ
+        count_threads, known_threads = _thread._count, self._threads.known
+        runner = self._stages.blocking(type_, stage)
+        takes_handle = self._stages.takes_handle(type_, stage)
+        # Where the function takes none, one that nobody looks at does for all.
+        unused = (
+            None
+            if takes_handle
+            else Job(Assignment(0, 0, type_, stage, 0, "{}", None, 0, folders), port, types)
+        )
+        while waiting:
+            if cells[CELL_RECALL] >= ordinal or self._stop:
+                return
+            job_id, fence, attempt, params, parent_id, root_id = waiting.pop()
+            started_us = now_ns() // 1000
+            begin(fence, started_us)
+            port.fence = fence
+            job = unused or Job(
+                Assignment(job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders),
+                port,
+                types,
+            )
+            try:
+                value = runner(params, job)
+                detail = None if value is None else result_rows.value_detail(stage, value)
+            except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
+                detail = self._caught(type_, stage, params, error)
+            if self._forked:
+                self._leave_fork(None)
+            self._flush()
+            if not restore_place() or (
+                (calls.noted or os.environ is not environ) and not self._state.restore()
+            ):
+                self._stop = True  # the next attempt would not find what it may expect
+            if count_threads() > known_threads and not self._threads.have_ended():
+                self._stop = self.threads_left = True
+            if _waitpid(-1, None, os.WNOHANG) != -1:
+                self._end_leftovers()
+            if job.folder_requested or (job_id not in bare and has_folder(root, job_id)):
+                detail = synced(detail, root, job_id, started_us, descriptor)
+            if wrote():
+                self._marker.set(fence)
+                detail = (detail or {"outcome": Outcome.OK}) | {"output": True}
+            ended_us = now_ns() // 1000
+            cells[CELL_DONE] += 1
+            # Told before it leaves the page: when the worker dies of telling it, it must count as begun.
+            self._report(
+                [fence, started_us, ended_us] if detail is None else [fence, started_us, ended_us, detail]
+            )
+            cells[CELL_LINE] = 0
+
+    # --- after an attempt -----------------------------------------------------------------
+
+    def _caught(self, type_: str, stage: str, params: str, error: BaseException) -> result_rows.Detail:
+        if self._forked:
+            self._leave_fork(error)
+        if isinstance(error, Terminated):
+            # Its output goes out before it, so that the pump finds it under this attempt.
+            self._flush()
+            raise error
+        return result_rows.exception_detail(stage, error, self._stages.redactor(type_, params), params)
+
+    def _note_fork(self) -> None:
+        self._forked = True
+
+    def _leave_fork(self, error: BaseException | None) -> NoReturn:
+        """User code forked, and the child came back to where only the worker may be."""
+        code = 0 if error is None else 1
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif error is not None:
+            sys.excepthook(type(error), error, error.__traceback__)
+        self._flush()
+        os._exit(code)
+
+    def _flush(self) -> None:
+        if sys.stdout is not self._out or sys.stderr is not self._err:
+            for replaced in (sys.stdout, sys.stderr):
+                # A user's own object may raise whatever it likes.
+                with contextlib.suppress(Exception):
+                    replaced.flush()
+            sys.stdout, sys.stderr = self._out, self._err
+        try:
+            self._out.flush()
+            self._err.flush()
+        except (OSError, ValueError):
+            # Closed by the attempt, and what they held is gone: new ones for the next.
+            self._descriptors.restore()
+            self._out = sys.stdout = _line_by_line(1)
+            self._err = sys.stderr = _line_by_line(2)
+        _fflush(None)
+
+    def _end_leftovers(self) -> None:
+        """An attempt has ended when no descendant of it is left. So what it left running is ended,
+        and this process with it: nobody knows what it has shared with them."""
+        if not proctree.reap():
+            return
+        if all(p.pid in self._helpers for p in proctree.descendants(os.getpid())):
+            return
+        self._stop = True
+        proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S)
+
+    # --- telling --------------------------------------------------------------------------
+
+    def _report(self, row: list[Any]) -> None:
+        done, ended_us = self._done, row[2]
+        if not done:
+            self._kept_since_us = ended_us
+        done.append(row)
+        if (
+            ended_us - row[1] > _QUICK_US
+            or len(done) >= _KEEP_ROWS
+            or ended_us - self._kept_since_us > _KEEP_US
+        ):
+            with self._port.lock:
+                self._send_done()
+
+    def _send_done(self) -> None:
+        """Under the lock, as all that follows."""
+        if not self._done:
+            return
+        sent, self._done = self._done, []
+        self._rows.send(self._port.send, sent)
+
+    def _send_back(self) -> None:
+        back = [row[1] for group in self._groups for row in group[2]]
+        for group in self._groups:
+            group[2].clear()
+        if back:
+            self._port.send({"back": back})
+
+
+def _line_by_line(fd: int) -> TextIO:
+    return os.fdopen(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)

@@ -1,0 +1,446 @@
+"""The supervisor's side of one worker process: start it, talk to it, end it, see it die.
+
+A ``Child`` belongs to the event loop that started it and tells what happens through ``Events``. It
+hears of the worker's death from the kernel (a pidfd), hands on what the worker had still said,
+ends whatever the worker left behind, and only then says ``exited``: an attempt has ended when no
+descendant of it is left. The supervisor must be a child subreaper (``proctree.become_subreaper``)
+for that, and must start nothing that is not in ``known``.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from spinney.model.errors import SpinneyError
+from spinney.model.settings.capacities import LockCapacity
+from spinney.model.settings.schedules import Schedule
+from spinney.model.types import QueueSpec, TypeSpec
+from spinney.node.workers import proctree
+from spinney.node.workers.backlog import Backlog
+from spinney.node.workers.boundaries import pipe_watch
+from spinney.node.workers.shared_page import CELL_CANCEL, CELL_RECALL, CONCURRENT_LINES, Running, SharedPage
+from spinney.node.workers.wire import WireError
+from spinney.node.workers.worker_socket import WorkerSocket
+from spinney.node.workers.worker_startup import FLUSH_SIGNAL, WorkerStartup
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.02
+_PIPE_BYTES = 256 * 2**10
+_WARN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What a worker says when it has loaded the application, or why it could not."""
+
+    pid: int
+    types: tuple[TypeSpec, ...] = ()
+    queues: tuple[QueueSpec, ...] = ()
+    locks: tuple[LockCapacity, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+    error: str | None = None
+    """The sentence that says why the application cannot be loaded. The worker ends after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a worker ended."""
+
+    code: int | None
+    """Its exit code; None when a signal ended it."""
+    signal: str | None
+    """Name of the signal that ended it (``SIGKILL``), if one did."""
+    running: tuple[Running, ...]
+    """The attempts that had begun and not ended."""
+    forced: bool
+    """``kill_attempt`` was asked for before it ended."""
+    unreported: int = 0
+    """Attempts that had ended, of which it could not say any more how."""
+
+    def __str__(self) -> str:
+        if self.signal is not None:
+            return f"its worker was killed by {self.signal}"
+        return f"its worker exited with code {self.code}"
+
+
+class Events(Protocol):
+    """What the supervisor is told, in the loop's thread. Nothing may block in here."""
+
+    def hello(self, child: "Child", hello: Hello) -> None:
+        """The worker is ready, or will end with the error given."""
+
+    def done(self, child: "Child", rows: list[list[Any]]) -> None:
+        """Attempts have ended; rows as the package's docstring has them."""
+
+    def back(self, child: "Child", fences: list[int]) -> None:
+        """Attempts are handed back without having begun."""
+
+    def ask(self, child: "Child", number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
+        """A running attempt asks for something: ``child.answer(number, …)`` or ``child.refuse``."""
+
+    def output(self, child: "Child", fence: int, stream: str, text: str) -> None:
+        """An attempt in a ``--concurrent`` worker printed something: for ``Pump.put``."""
+
+    def exited(self, child: "Child", how: Exit) -> None:
+        """The worker has ended and nothing of it is left. Comes last, and once.
+
+        Its page is still mapped: once ``Pump.remove`` is done and what ran is recorded, close the
+        page (``child.page.close()``) and remove its file.
+        """
+
+
+Group = tuple[str, str, Sequence[Sequence[Any]]]
+"""Type, stage and rows ``[job_id, fence, attempt, params, parent_id, root_id]``."""
+
+
+class Child:
+    """One worker process."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        app: str,
+        events: Events,
+        page: Path,
+        log_file: Path,
+        folder_root: Path,
+        known: set[int],
+        concurrent: bool = False,
+        node: str = "",
+        lock_fd: int | None = None,
+        python: str = sys.executable,
+        env: Mapping[str, str] | None = None,
+        launch: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
+    ) -> None:
+        """``shared_page``: where its page file is made. ``log_file``: what it writes outside attempts
+        (``Pump.add`` is given the same). ``known``: the pids of all live children of this
+        supervisor, shared by them all; each enters itself and leaves when it has been reaped.
+        ``env``: laid over the supervisor's own."""
+        self.name, self.app, self.concurrent = name, app, concurrent
+        self.token = secrets.token_bytes(16)
+        """What tells a mark in the output from output: for ``Pump.add``."""
+        self.log_file = log_file
+        self.pid = 0
+        self.stdout_fd = -1
+        """Read end of its stdout; whoever pumps it closes it."""
+        self.stderr_fd = -1
+        self.rss_bytes = 0
+        """Resident memory as of the last time that it said so."""
+        self.ready = False
+        """It has said hello without an error."""
+        self.given = 0
+        """Attempts sent to it so far."""
+        self.returned = 0
+        """Attempts reported done or handed back so far; the difference is what it has."""
+        self._page_path, self._folder_root, self._node = page, folder_root, node
+        self._python, self._env, self._launch = python, dict(env or {}), launch
+        self._events, self._known, self._lock_fd = events, known, lock_fd
+        self._lists = 0
+        self._backlog = Backlog()
+        self._done_rows = 0
+        self._done_rows_seen = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._forced = False
+        self._ended = asyncio.Event()
+
+    def start(self) -> None:
+        """Start the process. Raises OSError when that is impossible."""
+        self._loop = asyncio.get_running_loop()
+        with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as anyway:
+            self.page = SharedPage.create(self._page_path, lines=CONCURRENT_LINES if self.concurrent else 1)
+            on_failure.callback(self.page.close)
+            ours, theirs = socket.socketpair()
+            on_failure.callback(ours.close)
+            anyway.callback(theirs.close)
+            pipes = []
+            for _ in ("stdout", "stderr"):
+                here, there = _pipe()
+                on_failure.callback(os.close, here)
+                anyway.callback(os.close, there)
+                pipes.append((here, there))
+            seen = anyway.enter_context(pipe_watch(here for here, _ in pipes))
+            self._process = self._spawn(theirs.fileno(), pipes[0][1], pipes[1][1], seen.fileno())
+            on_failure.pop_all()
+        self.pid = self._process.pid
+        self._known.add(self.pid)
+        self._proc = proctree.identify(self.pid)
+        self.stdout_fd, self.stderr_fd = pipes[0][0], pipes[1][0]
+        self._worker_socket = WorkerSocket(ours, self._heard, self._broken)
+        self._pidfd = os.pidfd_open(self.pid)
+        self._loop.add_reader(self._pidfd, self._died)
+
+    # --- talking to it --------------------------------------------------------------------
+
+    def send_run(self, groups: Sequence[Group]) -> None:
+        """Give it attempts to run, in this order, behind those it has."""
+        self._lists += 1
+        self.given += sum(len(rows) for _, _, rows in groups)
+        self._worker_socket.send({"run": groups})
+        self._look_later()
+
+    def answer(self, number: int, value: Any) -> None:
+        """Answer a request of a running attempt."""
+        self._worker_socket.send({"answer": number, "value": value})
+
+    def refuse(self, number: int, error: Exception) -> None:
+        """Answer a request with an exception, which is raised in the attempt."""
+        self._worker_socket.send({"answer": number, "error": [type(error).__name__, str(error)]})
+
+    def recall(self) -> None:
+        """Ask for everything back that was sent so far and has not begun; ``back`` will tell.
+
+        A worker deep in user code answers as soon as its interpreter looks at signals: at once,
+        unless it is inside a long call of C code. What it has not read yet it hands back only after the
+        attempt that runs. So look at ``blocking_fence``, too.
+        """
+        if self.alive:
+            self.page.cells[CELL_RECALL] = self._lists
+            self._signal(FLUSH_SIGNAL)
+
+    def blocking_fence(self) -> int:
+        """The attempt behind which nothing of what was sent begins any more, since it was recalled, whether the
+        worker says so or not: it can be taken back. 0: there is none, or it is not known yet (ask again later)."""
+        return (
+            0 if self.concurrent or not self.alive else self._backlog.blocking_fence(self.page, self._lists)
+        )
+
+    def take_back(self, fences: Sequence[int]) -> None:
+        """These are taken back from behind that attempt: the worker's own word on them is not told any more."""
+        self._backlog.take(fences)
+        self.returned += len(fences)
+
+    def request_cancel(self, fence: int) -> None:
+        """Have ``job.cancelled`` turn true for this attempt (and cancel its task if it is async)."""
+        if self.concurrent:
+            self._worker_socket.send({"cancel": [fence]})
+        elif self.alive:
+            self.page.cells[CELL_CANCEL] = fence
+
+    def end(self) -> None:
+        """Ask it to finish what it has begun, hand back the rest and exit."""
+        self.recall()
+        self._worker_socket.send({"end": True})
+
+    # --- looking at it --------------------------------------------------------------------
+
+    @property
+    def outstanding(self) -> int:
+        """Attempts that it has been given and has neither reported nor handed back."""
+        return self.given - self.returned
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process has been started and has not ended wholly."""
+        return self.pid != 0 and not self._ended.is_set()
+
+    def measure_memory(self) -> None:
+        """Look how much memory it holds: of an idle one, which says nothing by itself."""
+        self.rss_bytes = proctree.rss_bytes(self.pid) if self.alive else 0
+
+    def running(self) -> list[Running]:
+        """The attempts that have begun in it and have not ended; empty once it has exited."""
+        return self.page.running() if self.alive else []
+
+    async def wait(self) -> None:
+        """Wait until it has ended and nothing of it is left."""
+        await self._ended.wait()
+
+    # --- ending it ------------------------------------------------------------------------
+
+    async def kill_attempt(self, grace_s: float) -> None:
+        """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL. A ``--concurrent`` worker gets TERM
+        alone and hands it on to what is below it, once it has noted whose results that spoils.
+
+        Returns when none is left and ``exited`` has been told. May be called twice; the shorter
+        grace wins.
+        """
+        if not self.alive:
+            return
+        if not self._forced:
+            self._forced = True
+            left = self._left()
+            proctree.kill_all(left[:1] if self.concurrent else left, signal.SIGTERM)
+        deadline = self._loop.time() + grace_s
+        while self.alive and self._loop.time() < deadline and self._left():
+            await self._settle(deadline - self._loop.time())
+            # When another thread took TERM, this gets the main thread out of its sleep to hear of it.
+            self._signal(FLUSH_SIGNAL)
+        warn_at = self._loop.time() + _WARN_S
+        while self.alive and (left := self._left()):
+            proctree.kill_all(left, signal.SIGKILL)
+            await self._settle(_LOOK_S)
+            if self._loop.time() > warn_at:
+                log.warning("%s: the kernel has not ended %s yet; still waiting", self.name, left)
+                warn_at += _WARN_S
+        await self._ended.wait()
+
+    def _left(self) -> list[proctree.Proc]:
+        """The worker with all below it; once it is dead, what it left to this process."""
+        if self.pid not in self._known:
+            return proctree.strays(self._known)
+        own = [] if self._proc is None else [self._proc]
+        return own + proctree.descendants(self.pid)
+
+    async def _settle(self, timeout_s: float) -> None:
+        """Wait a little for the end. Polled, because what has to end may still multiply."""
+        try:
+            async with asyncio.timeout(min(_LOOK_S, timeout_s)):
+                await self._ended.wait()
+        except TimeoutError:
+            return
+
+    # --- what comes from it ---------------------------------------------------------------
+
+    def _heard(self, message: Any) -> None:
+        match message:
+            case {"done": rows}:
+                self.rss_bytes = message.get("rss", self.rss_bytes)
+                self._done_rows += len(rows)
+                self.returned += len(rows)
+                self._events.done(self, rows)
+            case {"ask": number, "fence": fence, "verb": verb, "args": args}:
+                self._events.ask(self, number, fence, verb, args)
+            case {"back": fences}:
+                back = self._backlog.not_taken(fences)
+                self.returned += len(back)
+                self._events.back(self, back)
+            case {"output": [fence, stream, text]}:
+                self._events.output(self, fence, stream, text)
+            case {"hello": hello}:
+                self._greeted(hello)
+            case _:
+                raise WireError(f"worker {self.name} said {list(message)!r}; does it run another version?")
+
+    def _broken(self, error: Exception) -> None:
+        unforeseen = None if isinstance(error, SpinneyError) else error
+        log.error(
+            "worker %s is ended because it cannot be understood: %s", self.name, error, exc_info=unforeseen
+        )
+        self._signal(signal.SIGKILL)
+
+    def _greeted(self, hello: dict[str, Any]) -> None:
+        try:
+            told = Hello(
+                pid=self.pid,
+                types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
+                queues=tuple(QueueSpec.from_json(queue) for queue in hello.get("queues", ())),
+                locks=tuple(map(LockCapacity.from_json, hello.get("locks", ()))),
+                schedules=tuple(Schedule.from_json(s["name"], s) for s in hello.get("schedules", ())),
+                error=hello.get("error"),
+            )
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is said in one sentence
+            why = (
+                str(error)
+                if isinstance(error, SpinneyError)
+                else (
+                    f"what it tells of the application cannot be read ({type(error).__name__}: {error}); "
+                    f"see that node and application use the same version of spinney"
+                )
+            )
+            told = Hello(pid=self.pid, error=f"the worker cannot serve: {why}")
+            self._signal(signal.SIGKILL)
+        self.ready = told.error is None
+        self._events.hello(self, told)
+
+    def _look_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(_LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """A worker keeps the rows of quick attempts back to send many at once. When one behind them
+        then takes long (or holds the event loop up, in a ``--concurrent`` worker), the page says that more have
+        ended than were reported: fetch them."""
+        self._timer = None
+        if not self.alive or self.outstanding <= 0:
+            return
+        kept_back = self.page.done() > self._done_rows == self._done_rows_seen
+        recalled = (
+            not self.concurrent and self.page.cells[CELL_RECALL] == self._lists and self.outstanding > 1
+        )
+        if kept_back or recalled:
+            self._signal(FLUSH_SIGNAL)
+        self._done_rows_seen = self._done_rows
+        self._look_later()
+
+    def _signal(self, number: int) -> None:
+        try:
+            signal.pidfd_send_signal(self._pidfd, number)
+        except OSError:
+            return  # it has ended, or its descriptor is closed after that, which is told elsewhere
+
+    # --- its end --------------------------------------------------------------------------
+
+    def _died(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._pidfd = -1
+        self._worker_socket.drain()
+        self._worker_socket.close()
+        code = self._process.wait()  # at once: the kernel has said that it is dead
+        self._known.discard(self.pid)
+        self._burial = self._loop.create_task(self._after_exit(code), name=f"bury {self.name}")
+
+    async def _after_exit(self, code: int) -> None:
+        """See that nothing of it is left, and say so. What is being ended by force keeps its grace,
+        unless another worker dies meanwhile: whose a stray is cannot be told."""
+        look = proctree.strays if self._forced else proctree.reap_strays
+        while look(self._known):  # noqa: ASYNC110 - no event tells the end of what may still multiply
+            await asyncio.sleep(_LOOK_S / 4)
+        how = Exit(
+            code=code if code >= 0 else None,
+            signal=signal.Signals(-code).name if code < 0 else None,
+            running=tuple(self.page.running()),
+            unreported=max(0, self.page.done() - self._done_rows),
+            forced=self._forced,
+        )
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ended.set()
+        self._events.exited(self, how)
+
+    def _spawn(self, socket_fd: int, out_fd: int, err_fd: int, pipe_watch_fd: int) -> subprocess.Popen[bytes]:
+        handover = WorkerStartup(
+            parent_pid=os.getpid(),
+            socket_fd=socket_fd,
+            page_fd=self.page.fd,
+            lock_fd=self._lock_fd,
+            boundary_token=self.token.hex(),
+            log=self.log_file.name,
+            folder_root=str(self._folder_root),
+            node=self._node,
+            pipe_watch_fd=pipe_watch_fd,
+        )
+        concurrent = ["--concurrent"] if self.concurrent else []
+        lock = [] if self._lock_fd is None else [self._lock_fd]
+        return self._launch(
+            [self._python, "-m", "spinney.node.worker.worker", self.app, *concurrent],
+            stdin=subprocess.DEVNULL,
+            stdout=out_fd,
+            stderr=err_fd,
+            pass_fds=[socket_fd, self.page.fd, pipe_watch_fd, *lock],
+            env=os.environ | self._env | handover.to_env(),
+            start_new_session=True,
+        )
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe that holds enough for a worker not to wait for the pump; less where the kernel is stingy."""
+    ends = os.pipe()
+    try:
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    except OSError:
+        log.debug("pipes of this user have their default size")
+    return ends

@@ -1,0 +1,89 @@
+"""The supervisor's end of a worker's socket: never blocks, belongs to the event loop."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from spinney.node.workers.wire import READ_BYTES, Decoder, pack
+
+
+class WorkerSocket:
+    """Hands every message to ``on_message``; what does not fit into the socket waits here.
+
+    ``on_broken`` is called once with the reason when what arrives is no message, or one that
+    ``on_message`` cannot make anything of; nothing more is read then.
+    """
+
+    def __init__(
+        self, sock: socket.socket, on_message: Callable[[Any], None], on_broken: Callable[[Exception], None]
+    ) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._on_message, self._on_broken = on_message, on_broken
+        self._decoder = Decoder()
+        self._unsent = bytearray()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(sock, self._readable)
+
+    def send(self, message: Any) -> None:
+        """Send it, at once or as soon as the worker has read what came before. To nobody when the
+        worker is gone: its end is told elsewhere."""
+        if self._sock.fileno() < 0:
+            return
+        data = pack(message)
+        if not self._unsent:
+            data = data[self._write(data) :]
+            if data:
+                self._loop.add_writer(self._sock, self._writable)
+        self._unsent += data
+
+    def drain(self) -> None:
+        """Hand on everything that has arrived: the last words of a worker that has died."""
+        while self._sock.fileno() >= 0 and self._read():
+            pass
+
+    def close(self) -> None:
+        """Let go of the socket. Idempotent."""
+        if self._sock.fileno() < 0:
+            return
+        self._loop.remove_reader(self._sock)
+        self._loop.remove_writer(self._sock)
+        self._sock.close()
+
+    def _readable(self) -> None:
+        self._read()
+
+    def _read(self) -> bool:
+        """Read once; whether there may be more. An end of the stream is left to whoever watches the
+        process: a descendant may hold the socket longer, or close it earlier."""
+        try:
+            data = self._sock.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._sock)
+            return False
+        try:
+            for message in self._decoder.feed(data):
+                self._on_message(message)
+        except Exception as error:  # noqa: BLE001 - nobody else would hear of it
+            self._loop.remove_reader(self._sock)
+            self._on_broken(error)
+            return False
+        return True
+
+    def _write(self, data: bytes | bytearray) -> int:
+        try:
+            return self._sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except ConnectionError:
+            return len(data)  # nobody reads it any more
+
+    def _writable(self) -> None:
+        del self._unsent[: self._write(self._unsent)]
+        if not self._unsent:
+            self._loop.remove_writer(self._sock)

@@ -1,0 +1,112 @@
+"""What the API has, made of its own document: groups, routes, problems; how to ask."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from spinney.server import openapi
+from spinney.web.api.json_routes import PREFIX
+from spinney.web.pages.rendering import page
+from spinney.web.request_context import Authenticated
+
+router = APIRouter(include_in_schema=False)
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_REFUSED_FROM = 400
+ALWAYS = ("400", "401", "403", "422", "429", "503")
+"""Every route may be refused with these; they are told once."""
+_PLAIN = "Successful Response"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """Of an address."""
+
+    name: str
+    where: str
+    about: str
+    needed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One thing that can be asked."""
+
+    method: str
+    path: str
+    summary: str
+    about: str
+    parameters: Sequence[Parameter]
+    answers: Mapping[str, str]
+    """What comes back, by status."""
+    problems: Mapping[str, str]
+    """Those of its own, by status."""
+
+
+@router.get("/api", summary="The API")
+async def api(request: Request, context: Authenticated, group: str = "") -> Response:
+    """Its document for people: a line for each route, and all of those of one group."""
+    found = await _groups(request)
+    base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
+    return page(
+        request,
+        context.principal,
+        "api.html",
+        groups={group: found[group]} if group in found else found,
+        chosen=group if group in found else "",
+        counts={name: len(routes) for name, routes in found.items()},
+        prefix=PREFIX,
+        base=base.rstrip("/"),
+        always=ALWAYS,
+        document=f"{PREFIX}/openapi.json",
+    )
+
+
+async def _groups(request: Request) -> Mapping[str, Sequence[Route]]:
+    state = request.app.state
+    if not hasattr(state, "api_groups"):  # the document never changes; to make it takes a second
+        state.api_groups = groups(await asyncio.to_thread(openapi.document, request.app, PREFIX))
+    found: Mapping[str, Sequence[Route]] = state.api_groups
+    return found
+
+
+def groups(document: Mapping[str, Any]) -> Mapping[str, Sequence[Route]]:
+    """The routes of an OpenAPI document by their first tag, in its order."""
+    found: dict[str, list[Route]] = {}
+    for path, item in document["paths"].items():
+        for method in _METHODS:
+            if method in item:
+                found.setdefault(next(iter(item[method].get("tags", ())), "other"), []).append(
+                    _route(method, path, item[method])
+                )
+    return found
+
+
+def _route(method: str, path: str, said: Mapping[str, Any]) -> Route:
+    answers = {
+        code: answer.get("description", "") for code, answer in sorted(said.get("responses", {}).items())
+    }
+    return Route(
+        method=method.upper(),
+        path=path,
+        summary=said.get("summary", ""),
+        about=said.get("description", ""),
+        parameters=[
+            Parameter(
+                name=p["name"], where=p["in"], about=p.get("description", ""), needed=p.get("required", False)
+            )
+            for p in said.get("parameters", ())
+        ],
+        answers={
+            code: "" if text == _PLAIN else text for code, text in answers.items() if not _refused(code)
+        },
+        problems={code: text for code, text in answers.items() if _refused(code) and code not in ALWAYS},
+    )
+
+
+def _refused(code: str) -> bool:
+    return code.isdigit() and int(code) >= _REFUSED_FROM

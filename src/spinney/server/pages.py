@@ -1,0 +1,85 @@
+"""The pages: made here, whole, readable without any script; htmx and event streams make them live.
+
+A page is a route that asks ``control`` once (``context.run``), hands what it got to a template, and watches topics of
+``spinney.web.events``: when one has changed, the page's script asks for the parts that show it and lays them over
+what is there, so that focus, scroll and what is unfolded stay. A form is a POST that calls the verb and leads to a page
+that tells what became of it. So each page works without the script, too; only then nothing moves by itself.
+
+``rendering`` templates and the frame · ``formatting`` numbers and times for people · ``charts`` small pictures ·
+``error_pages`` errors as pages · ``static_files`` what the browser loads · the others a page or a few each.
+"""
+
+from fastapi import APIRouter, FastAPI
+
+from spinney.features.accounts import (
+    account_page as account,
+)
+from spinney.features.accounts import (
+    one_time_links,
+)
+from spinney.features.accounts import (
+    sign_in_page as sign_in,
+)
+from spinney.features.accounts import (
+    tokens_page as tokens,
+)
+from spinney.features.accounts import (
+    users_page as users,
+)
+from spinney.features.audit import page as audit
+from spinney.features.bulk.page import BulkRuns
+from spinney.features.failures import page as failures
+from spinney.features.holds import page as holds
+from spinney.features.jobs import job_page as job
+from spinney.features.jobs import list_page as jobs
+from spinney.features.locks import page as locks
+from spinney.features.nodes import page as nodes
+from spinney.features.queues import page as queues
+from spinney.features.schedules import page as schedules
+from spinney.features.stats import page as overview
+from spinney.features.submission import batch_page as batch
+from spinney.features.submission import batches_page as batches
+from spinney.features.submission import page as submit
+from spinney.features.webhooks import page as webhooks
+from spinney.server import api_page
+from spinney.web.pages import error_pages, rendering, static_files
+from spinney.web.pages.coalescing import RequestCoalescer
+from spinney.web.pages.shared_cache import SharedCache
+
+
+def add_to(app: FastAPI) -> None:
+    """All pages. To be called behind what answers for errors."""
+    rendering.add_to(app)
+    app.state.shared = SharedCache()
+    app.state.coalesced = RequestCoalescer()
+    app.state.runs = BulkRuns()
+    app.state.beside.append(app.state.runs)
+    for part in (static_files.router, *routers()):
+        app.router.routes.extend(part.routes)  # as they are: to include them would make each anew
+    error_pages.add_to(app)
+
+
+def routers() -> list[APIRouter]:
+    """The pages' routes."""
+    return [
+        overview.router,
+        jobs.router,
+        job.router,
+        batches.router,
+        batch.router,
+        failures.router,
+        submit.router,
+        schedules.router,
+        queues.router,
+        nodes.router,
+        holds.router,
+        locks.router,
+        audit.router,
+        users.router,
+        tokens.router,
+        webhooks.router,
+        api_page.router,
+        sign_in.router,
+        one_time_links.router,
+        account.router,
+    ]

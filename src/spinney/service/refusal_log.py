@@ -1,0 +1,139 @@
+"""Refusals in the audit, so that a flood of them does not fill it: nothing is ever removed there.
+
+The first of its kind is entered at once. What is refused in the same way after that is counted here, and entered as one
+with its number after a minute; while it goes on, after two minutes, four, … an hour. A kind is new again when nothing
+of it was refused for an hour, so that nobody makes first ones by waiting a little. Of the kinds of one name only the
+first twenty of an hour are told apart, and of all kinds two hundred; the rest counts as one kind. Strangers differ by
+nothing that they choose themselves: the token that they sent and the address that they came from are told of the first
+of a kind, and some addresses of those that were counted. So a stranger makes some thirty entries a day, however many
+requests he sends.
+
+A server that is killed loses the counts since its last entries, never a first entry.
+"""
+
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from spinney.model.rights.operators import Actor
+from spinney.store.operators import Audit
+
+TOGETHER_US = 60_000_000
+"""So long the second and later refusals of a kind are counted before they are entered."""
+TOGETHER_MOST_US = 3_600_000_000
+AT_ONCE = 20
+"""Kinds of one name that are told apart within an hour."""
+KINDS_MOST = 200
+"""Kinds that are told apart."""
+ADDRESSES = 5
+"""Addresses that are told of what was counted."""
+MANY, NOBODY = "(many)", "(nobody)"
+"""Who was refused: various; somebody who is not known."""
+_CHOSEN = ("address", "token")
+"""What a stranger chooses himself."""
+_OTHERS = "{}"
+"""Kinds that are not told apart."""
+_Key = tuple[str, str, str]
+
+
+@dataclass
+class _Kind:
+    since_us: int
+    wait_us: int = TOGETHER_US
+    more: int = 0
+    addresses: list[str] = field(default_factory=list)
+
+    def count(self, address: str | None) -> None:
+        self.more += 1
+        if address is not None and address not in self.addresses and len(self.addresses) < ADDRESSES:
+            self.addresses.append(address)
+
+    def over(self, now_us: int) -> bool:
+        return not 0 <= now_us - self.since_us < self.wait_us
+
+    def forgotten(self, now_us: int) -> bool:
+        """Whether nothing was refused for so long that the next counts as a first one."""
+        return not 0 <= now_us - self.since_us < TOGETHER_MOST_US
+
+
+@dataclass
+class _Hour:
+    """How many kinds of a name were told apart within the present hour."""
+
+    since_us: int
+    kinds: int = 0
+
+    def over(self, now_us: int) -> bool:
+        return not 0 <= now_us - self.since_us < TOGETHER_MOST_US
+
+
+class RefusalLog:
+    """One for a server; any thread may call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kinds: dict[_Key, _Kind] = {}
+        self._hours: dict[str, _Hour] = {}
+
+    def enter(self, audit: Audit, by: str, verb: str, what: Mapping[str, Any], *, now_us: int) -> None:
+        """Somebody was refused something. ``verb`` is one of few; ``what`` may be anything, but no secret."""
+        same = {key: value for key, value in what.items() if by != NOBODY or key not in _CHOSEN}
+        with self._lock:
+            key = self._key((by, verb, orjson.dumps(same, option=orjson.OPT_SORT_KEYS).decode()), now_us)
+            kind = self._kinds.get(key)
+            if kind is not None:
+                kind.count(what.get("address"))
+            else:
+                self._kinds[key] = _Kind(since_us=now_us)
+        if kind is None:
+            _enter(audit, key, 1, now_us, {} if key[2] == _OTHERS else what)
+        self.flush(audit, now_us=now_us)
+
+    def flush(self, audit: Audit, *, now_us: int, all_: bool = False) -> None:
+        """Enter what has been counted long enough (``all_``: all, at the end)."""
+        counted: list[tuple[_Key, int, list[str]]] = []
+        with self._lock:
+            for key, kind in list(self._kinds.items()):
+                if not all_ and not kind.over(now_us):
+                    continue
+                if kind.more == 0:
+                    if kind.forgotten(now_us):
+                        del self._kinds[key]
+                    continue
+                counted.append((key, kind.more, kind.addresses))
+                wait_us = min(2 * kind.wait_us, TOGETHER_MOST_US)
+                self._kinds[key] = _Kind(since_us=now_us, wait_us=wait_us)
+            for by, hour in list(self._hours.items()):
+                if hour.over(now_us):
+                    del self._hours[by]
+        for key, count, addresses in counted:
+            _enter(
+                audit, key, count, now_us, {"addresses": addresses} if addresses and key[0] == NOBODY else {}
+            )
+
+    def _key(self, key: _Key, now_us: int) -> _Key:
+        """As what a refusal counts: as its own kind while there is room."""
+        by, verb, _ = key
+        if key in self._kinds:
+            return key
+        hour = self._hours.get(by)
+        if hour is None or hour.over(now_us):
+            if len(self._hours) >= KINDS_MOST:
+                return MANY, verb, _OTHERS
+            hour = self._hours[by] = _Hour(since_us=now_us)
+        if hour.kinds >= AT_ONCE:
+            return by, verb, _OTHERS
+        if len(self._kinds) >= KINDS_MOST:
+            return MANY, verb, _OTHERS
+        hour.kinds += 1
+        return key
+
+
+def _enter(audit: Audit, key: _Key, count: int, now_us: int, more: Mapping[str, Any]) -> None:
+    by, verb, what = key
+    actor = Actor(by=by, call=uuid.uuid4().hex)
+    audit.enter(verb, {**orjson.loads(what), **more}, actor, count=count, now_us=now_us)

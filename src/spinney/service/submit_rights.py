@@ -1,0 +1,129 @@
+"""What somebody may submit: of which types, where to, with which priority, on whose account.
+
+Asked before anything is stored, of everybody who has not the store itself at hand. What he leaves out is filled in
+where only one thing can be meant: the one collection that he is limited to, and his own name.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import orjson
+
+from spinney.model.access import Role
+from spinney.model.errors import Forbidden, NoSuchJob, Refused
+from spinney.model.jobs import Filter, Submission
+from spinney.model.rights.submit_rights import BeyondLimit, beyond_limit
+from spinney.model.types import INTERNAL, TypeSpec, passed_queues
+from spinney.service.order_scope import require_priority, require_queue_within
+from spinney.service.service import ASK, Service, limits
+
+_PAGE = 1_000
+"""Needs that are looked up at a time."""
+
+
+def authorized(
+    service: Service,
+    submissions: Sequence[Submission],
+    types: Mapping[str, TypeSpec],
+    *,
+    internal: bool = False,
+) -> Sequence[Submission]:
+    """Return the submissions as they may be made, with collection and submitter filled in.
+
+    ``types``: those that the store has. ``internal``: the caller is code of the application, or has the store itself,
+    and answers for the parameters of jobs of internal types.
+
+    Raises Forbidden, Refused (an internal type, at hand), NoSuchJob (a need that is out of sight).
+    """
+    for submission in submissions:
+        require_type(service, types[submission.type], submission.params, internal=internal)
+    if service.is_local:
+        return submissions
+    found = [_admitted(service, submission, types) for submission in submissions]
+    if not service.rights.everywhere:
+        _require_needs(service, {need for submission in submissions for need in submission.needs if need > 0})
+    return found
+
+
+def require_type(service: Service, spec: TypeSpec, params: Sequence[str], *, internal: bool = False) -> None:
+    """Raise Forbidden or Refused unless jobs of this type with these parameters (JSON texts) may be submitted."""
+    if spec.submit == INTERNAL:
+        _require_internal(service, spec, internal=internal)
+    elif not service.is_local:
+        service.require(Role(spec.submit), f"submit {spec.name!r} jobs")
+    if not spec.submit_limits or service.is_local:
+        return
+    for text in params:
+        beyond = beyond_limit(spec, orjson.loads(text), service.rights, service.by)
+        if beyond is not None:
+            raise Forbidden(_words(service, spec, beyond))
+
+
+def _require_internal(service: Service, spec: TypeSpec, *, internal: bool) -> None:
+    if internal:
+        return
+    why = f"{spec.name!r} jobs are made by stages and schedules of their application alone"
+    if service.is_local:
+        raise Refused(
+            f"{why}; use the commands of the application, or give --internal if just this job is meant"
+        )
+    raise Forbidden(f"{service.by} may not submit it: {why}; use the commands of the application")
+
+
+def _words(service: Service, spec: TypeSpec, beyond: BeyondLimit) -> str:
+    what = f"job type {spec.name!r}: parameter {beyond.parameter!r}"
+    if beyond.limit == "submitter":
+        return f"{what} says in whose name the job is, and {service.by} is a submitter: give {service.by!r}, or {ASK}"
+    limited = f"shares {_listed(beyond.allowed)}" if beyond.limit == "share" else limits(service.rights)
+    return (
+        f"{what} names the {beyond.limit}, and {service.by} is limited to {limited}; give "
+        f"{_listed(beyond.allowed)}, or "
+        f"{ASK}"
+    )
+
+
+def _admitted(service: Service, submission: Submission, types: Mapping[str, TypeSpec]) -> Submission:
+    rights = service.rights
+    if rights.within.queues is not None:
+        for queue in sorted(passed_queues(types[submission.type], submission.queue)):
+            require_queue_within(service, queue, f"submit {submission.type!r} jobs, which come into")
+    if submission.priority is not None:
+        require_priority(service, submission.priority)
+    if submission.share is not None and not rights.names_share(submission.share):
+        raise Forbidden(
+            f"{service.by} may not name the share {submission.share!r}, but {_listed(rights.shares)}; "
+            "name no share, or "
+            f"{ASK}"
+        )
+    submitter = submission.submitter or service.by
+    if submitter != service.by and not rights.permits(Role.OPERATOR):
+        raise Forbidden(
+            f"{service.by} is a submitter and may not submit in the name of {submitter}: name no submitter, or {ASK}"
+        )
+    return replace(submission, submitter=submitter, collection=_collection(service, submission.collection))
+
+
+def _collection(service: Service, named: str | None) -> str | None:
+    allowed = service.rights.within.collections
+    if allowed is None or named in allowed:
+        return named
+    if named is None and len(allowed) == 1:
+        return allowed[0]
+    where = "without a collection" if named is None else f"into collection {named!r}"
+    raise Forbidden(
+        f"{service.by} is limited to {limits(service.rights)} and may not submit {where}; name "
+        f"{_listed(allowed)}, or {ASK}"
+    )
+
+
+def _require_needs(service: Service, needs: Iterable[int]) -> None:
+    todo = sorted(needs)
+    for start in range(0, len(todo), _PAGE):
+        page = tuple(todo[start : start + _PAGE])
+        there = service.store.bulk.find(Filter(ids=page, within=service.rights.within), limit=len(page))
+        if missing := set(page) - set(there):
+            raise NoSuchJob(min(missing))
+
+
+def _listed(names: Sequence[str] | None) -> str:
+    return " or ".join(names or ()) or "none"

@@ -1,0 +1,197 @@
+"""The audit: who did what to how many, each entry chained to the one before."""
+
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from spinney.model.audits import BEGINNING, AuditCall, AuditEntry, digest, head
+from spinney.model.errors import AuditBroken, UsageError
+from spinney.model.rights.operators import Actor
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.session import Session
+
+_COLUMNS = "seq, at_us, by, verb, what, count, reason, call, link"
+_LAST = "select seq, link from audit where seq = (select max(seq) from audit)"
+_PAGE = 5_000
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_BACKUP = "compare the store with a backup before going on"
+
+
+def note(tx: Tx, now_us: int, actor: Actor, verb: str, what: Mapping[str, Any], count: int) -> None:
+    """Append an entry, in the transaction that does what it says."""
+    seq, before = tx.one(_LAST) or (0, BEGINNING)
+    entry = AuditEntry(
+        seq=seq + 1,
+        at_us=now_us,
+        by=actor.by,
+        verb=verb,
+        what=orjson.dumps(what, option=orjson.OPT_SORT_KEYS).decode(),
+        count=count,
+        reason=actor.reason,
+        call=actor.call,
+    )
+    tx.run(
+        f"insert into audit ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            entry.seq,
+            entry.at_us,
+            entry.by,
+            entry.verb,
+            entry.what,
+            entry.count,
+            entry.reason,
+            entry.call,
+            digest(before, entry),
+        ),
+    )
+
+
+class SqlAudit:
+    """``spinney.store.operators.Audit`` on SQL."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def enter(self, verb: str, what: Mapping[str, Any], actor: Actor, *, count: int = 0, now_us: int) -> None:
+        with self._session.write() as tx:
+            note(tx, now_us, actor, verb, what, count)
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
+    ) -> Sequence[tuple[AuditEntry, str]]:
+        where, order = _SIDES[newest]
+        with self._session.look() as tx:
+            found = tx.all(
+                f"select {_COLUMNS} from audit where {where} and {_SUCH} order by seq {order} limit ?",
+                (after, after, verb, verb, by, by, limit),
+            )
+        return [_entry(row) for row in found]
+
+    def calls(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+        verb: str | None = None,
+        by: str | None = None,
+    ) -> Sequence[AuditCall]:
+        where, order = _SIDES[newest]
+        with self._session.look() as tx:
+            found = tx.all(
+                f"select {_COLUMNS} from audit where {where} and {_SUCH} and not exists (select 1 from audit b "
+                "where b.call = audit.call and b.seq < audit.seq and b.verb = audit.verb) "
+                f"order by seq {order} limit ?",
+                (after, after, verb, verb, by, by, limit),
+            )
+            firsts = [entry for entry, _ in map(_entry, found)]
+            steps = tx.all(
+                "select call, verb, max(seq), max(at_us), sum(count), count(*) from audit "
+                "where call in (select j.value from json_each(?) /* text */ j) group by call, verb",
+                (orjson.dumps(list({e.call for e in firsts})).decode(),),
+            )
+        told = {(call, verb_): rest for call, verb_, *rest in steps}
+        return [_call(entry, *told[entry.call, entry.verb]) for entry in firsts]
+
+    def head(self) -> str:
+        with self._session.look() as tx:
+            return head(*(tx.one(_LAST) or (0, BEGINNING)))
+
+    def verify(self, head: str | None = None) -> int:
+        proven = _parsed(head)
+        link, seq = BEGINNING, 0
+        self._require_nothing_before_the_first()
+        _compare(proven, seq, link)
+        while page := self._readable(seq):
+            for entry, said in page:
+                if entry.seq != seq + 1:
+                    raise AuditBroken(f"entry {seq + 1} of the audit is missing; {_BACKUP}")
+                link, seq = _link(link, entry), entry.seq
+                if link != said:
+                    raise AuditBroken(
+                        f"entry {seq} of the audit has been changed, or one before it was cut out; {_BACKUP}"
+                    )
+                _compare(proven, seq, link)
+        if proven is not None and proven[0] > seq:
+            raise AuditBroken(
+                f"the head that was kept is of entry {proven[0]}, but the audit ends with entry {seq}: it was cut "
+                f"off; {_BACKUP}"
+            )
+        return seq
+
+    def _require_nothing_before_the_first(self) -> None:
+        """What bears no number of the chain would be shown among the others, and proven by nothing."""
+        with self._session.look() as tx:
+            lowest = tx.value("select min(seq) from audit")
+        if lowest is not None and lowest < 1:
+            raise AuditBroken(f"entry {lowest} of the audit was put in: the first is entry 1; {_BACKUP}")
+
+    def _readable(self, after: int) -> Sequence[tuple[AuditEntry, str]]:
+        try:
+            return self.entries(after=after, limit=_PAGE)
+        except sqlite3.OperationalError as error:
+            raise AuditBroken(
+                f"an entry behind {after} of the audit cannot be read ({error}); {_BACKUP}"
+            ) from error
+
+
+def _link(before: str, entry: AuditEntry) -> str:
+    try:
+        return digest(before, entry)
+    except TypeError:  # it holds bytes: nothing that ``note`` wrote
+        return ""
+
+
+def _compare(proven: tuple[int, str] | None, seq: int, link: str) -> None:
+    """Raise AuditBroken when this is the entry whose head was kept, and not the one that it was."""
+    if proven is not None and proven[0] == seq and proven[1] != link:
+        raise AuditBroken(
+            f"the audit up to entry {seq} is not the one whose head was kept: it was written anew; {_BACKUP}"
+        )
+
+
+# ``after`` is bound twice in each: not all databases can name a mark.
+_SIDES = {True: ("(? = 0 or seq < ?)", "desc"), False: ("(seq > ? and seq > ?)", "asc")}
+"""Whether the newest come first, to which entries are meant and their order."""
+_SUCH = "(cast(? as text) is null or verb = ?) and (cast(? as text) is null or by = ?)"
+
+
+def _call(first: AuditEntry, last: int, until_us: int, count: int, steps: int) -> AuditCall:
+    return AuditCall(
+        first=first.seq,
+        last=last,
+        at_us=first.at_us,
+        until_us=until_us,
+        by=first.by,
+        verb=first.verb,
+        what=first.what,
+        count=count,
+        steps=steps,
+        reason=first.reason,
+        call=first.call,
+    )
+
+
+def _entry(row: Sequence[Any]) -> tuple[AuditEntry, str]:
+    names = _COLUMNS.split(", ")[:-1]
+    return AuditEntry(**dict(zip(names, row, strict=False))), row[-1]
+
+
+def _parsed(head: str | None) -> tuple[int, str] | None:
+    if head is None:
+        return None
+    number, _, link = head.partition(":")
+    if not _NUMBER.fullmatch(number) or len(link) != len(BEGINNING) or set(link) - set("0123456789abcdef"):
+        raise UsageError(
+            f"{head!r} is no head of an audit; copy it whole, as 'spinney audit' prints it: 42:9f86d0…"
+        )
+    return int(number), link

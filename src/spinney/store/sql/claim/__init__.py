@@ -1,0 +1,1 @@
+"""Which jobs a node gets next: fair, within limits, in one short transaction."""

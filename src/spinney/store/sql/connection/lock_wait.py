@@ -1,0 +1,90 @@
+"""Waiting for a database file that another program has locked: who it is, when that is said, and when it ends.
+
+Programs that take their turn (``write_queue``) never keep each other waiting for long; a ``sqlite3`` shell in the
+middle of a transaction may do so for hours.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from spinney.model.errors import StoreLocked
+from spinney.model.values.paths import beside
+from spinney.store.sql.connection.write_queue import BEATS
+
+PATIENCE_S = 30.0
+"""So long a command waits."""
+TELL_AFTER_S = 1.0
+"""Then whoever waits is told what for."""
+_STEP_S = 0.02
+_WAL_WRITE_BYTE = 120
+"""Of the file beside the database that ends in ``-shm``: locked by whoever writes (SQLite's WAL format)."""
+_FIRST_LOCK_BYTE = 0x40000000
+"""From here on the database file itself is locked by whoever lets nobody else read."""
+
+
+class LockWait:
+    """One wait. ``step`` rests for a moment, tells once what is waited for, and raises when it has been long enough."""
+
+    def __init__(
+        self, path: Path, patience_s: float, tell_after_s: float, tell: Callable[[str], None]
+    ) -> None:
+        self._path, self._patience_s, self._tell = path, patience_s, tell
+        began_s = time.monotonic()
+        self._end_s, self._tell_s = began_s + patience_s, began_s + tell_after_s
+        self._told = False
+
+    def step(self) -> None:
+        """Raises StoreLocked at the end."""
+        now_s = time.monotonic()
+        if now_s >= self._end_s:
+            raise locked(self._path, f" and has been for {self._patience_s:g} s")
+        if not self._told and now_s >= self._tell_s:
+            self._told = True
+            self._tell(
+                f"waiting for {self._path}, which is locked by {holder(self._path)}, "
+                f"for up to {self._patience_s:g} s in all; Ctrl-C gives up"
+            )
+        time.sleep(_STEP_S)
+
+
+def locked(path: Path, since: str = "") -> StoreLocked:
+    """The error with its sentence. ``since``: how long, where that is known."""
+    return StoreLocked(
+        f"{path} is locked by {holder(path)}{since}, and nothing was changed; end its transaction there, or close that "
+        f"program, then do it again"
+    )
+
+
+def holder(path: Path) -> str:
+    """The program that has the database locked, as far as it can be seen from here: of another container it cannot. Or
+    the node that beats before anybody writes (``write_queue``)."""
+    node = ""
+    try:
+        files = {
+            _inode(path): range(_FIRST_LOCK_BYTE, _FIRST_LOCK_BYTE + 512),
+            _inode(path.with_name(f"{path.name}-shm")): range(_WAL_WRITE_BYTE, _WAL_WRITE_BYTE + 1),
+        }
+        beats = _inode(beside(path, ".run") / BEATS)
+        for line in Path("/proc/locks").read_text().splitlines():
+            # 1: POSIX  ADVISORY  WRITE 4711 08:01:131 120 120
+            _, kind, _, mode, pid, file, first, last = line.split()[:8]
+            inode = file.rpartition(":")[2]
+            own = files.get(inode)
+            if kind == "FLOCK" and mode == "READ" and inode == beats:
+                node = f"the node of {_process(pid)}, which is to beat first,"
+            if kind != "POSIX" or mode != "WRITE" or own is None or int(pid) <= 0:
+                continue
+            if int(first) < own.stop and (last == "EOF" or int(last) >= own.start):
+                return _process(pid)
+    except (OSError, ValueError):
+        pass  # a file is gone, or this kernel shows its locks otherwise
+    return node or "another program"
+
+
+def _process(pid: str) -> str:
+    return f"process {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+
+
+def _inode(path: Path) -> str:
+    return str(path.stat().st_ino) if path.exists() else ""

@@ -1,0 +1,142 @@
+"""Changing the tables of a PostgreSQL store beside nodes that work.
+
+Who changes a table waits until all who read or write it have ended, and everybody who comes meanwhile waits behind
+him. So the wait for a table is short: when somebody keeps one (a long report, a forgotten session), all is taken back,
+those behind go on, and it is tried again a little later. The turn comes first, as in every transaction that writes,
+so that nobody holds one table and waits for another.
+
+An index on a large table is built beside the writers (``create index concurrently``), which a transaction cannot do.
+So the transaction leaves a mark in ``meta`` that says what is to be built; who finds the mark builds it, after
+whatever crash, and takes the mark away.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from spinney.model.errors import StoreUnusable
+from spinney.store.sql.connection.schema_state import INDEX
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from spinney.store.sql.connection.postgres_connection import Connector
+
+TABLE_WAIT = "300ms"
+"""So long writers stand behind a change that waits for a table."""
+REST_S = 0.5
+PATIENCE_S = 60.0
+AS_LONG_AS_IT_TAKES_S = 86_400.0
+"""Patience for one answer where much has to be done for it."""
+
+
+def retry_until_altered(
+    alter: Callable[[], None],
+    connector: "Connector",
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    rest: Callable[[float], None] = time.sleep,
+    patience_s: float = PATIENCE_S,
+) -> None:
+    """Do ``alter``, a transaction, until it gets its tables. Raises StoreUnusable, which names who is in the way."""
+    give_up = monotonic() + patience_s
+    while True:
+        try:
+            return alter()
+        except psycopg.errors.LockNotAvailable as error:
+            if monotonic() >= give_up:
+                raise StoreUnusable(
+                    f"{connector.name} could not be changed in {patience_s:.0f} s, because somebody else keeps a table"
+                    f"{_oldest(connector)}; end that, and run it again: nothing was changed"
+                ) from error
+        rest(REST_S)
+
+
+def begin(connection: "Connection", schema: str) -> None:
+    """In the transaction that alters: nobody else writes from now on, and no table is waited for long."""
+    has_turn = (
+        connection.exec_driver_sql("select to_regclass(%s)", (f'"{schema}".counters',)).scalar() is not None
+    )
+    if has_turn:
+        connection.exec_driver_sql("update counters set value = value + 1 where name = 'turn'")
+    connection.exec_driver_sql(f"set local lock_timeout = '{TABLE_WAIT}'")
+
+
+def _oldest(connector: "Connector") -> str:
+    """Name the oldest transaction that has a lock on a table of this store, as the end of a sentence."""
+    connection = connector.connect()
+    try:
+        found = connection.execute(
+            "select pid, usename, extract(epoch from now() - xact_start) "
+            "from pg_stat_activity join pg_locks using (pid) where granted and pid <> pg_backend_pid() "
+            "and relation in (select oid from pg_class where relnamespace = to_regnamespace(%s)) "
+            "order by xact_start limit 1",
+            (f'"{connector.schema}"',),
+        ).fetchone()
+    finally:
+        connection.close()
+    if found is None:
+        return ""
+    pid, user, open_s = found
+    return f" (the oldest transaction on its tables is that of process {pid}, user {user}, begun {open_s:.0f} s ago)"
+
+
+# --- indexes ----------------------------------------------------------------------------------
+
+
+def build_indexes(connector: "Connector", *, rest: Callable[[float], None] = time.sleep) -> None:
+    """Build what is marked as still to be built, beside writers, for as long as it takes. One builds at a time, and
+    on a connection to the database itself: what it does belongs to a session, which a pooler does not keep."""
+    connection = connector.connect()
+    try:
+        marked = _marked(connection, connector.schema)
+        if marked and connector.pooled(connection):
+            raise StoreUnusable(
+                f"{connector.name} still lacks its index {_name(marked[0][0])}, which cannot be built "
+                "through a pooler; run "
+                f"'spinney init' with the address of the database itself"
+            )
+        if marked:
+            connection.patience_s = AS_LONG_AS_IT_TAKES_S
+            # Asked again and again: who waits within a statement is himself waited for by the one who builds.
+            while not _value(
+                connection, "select pg_try_advisory_lock(hashtext(%s))", f"spinney indexes {connector.schema}"
+            ):
+                rest(REST_S)
+            for mark, sql in _marked(connection, connector.schema):
+                _build(connection, connector.schema, _name(mark), sql)
+                connection.execute(f'delete from "{connector.schema}".meta where name = %s', (mark,))
+    finally:
+        connection.close()
+
+
+def _marked(connection: "psycopg.Connection[Any]", schema: str) -> list[Any]:
+    return connection.execute(
+        f'select name, value from "{schema}".meta where starts_with(name, %s) order by name', (INDEX,)
+    ).fetchall()
+
+
+def _name(mark: str) -> str:
+    return mark.rpartition(":")[2]
+
+
+def _build(connection: "psycopg.Connection[Any]", schema: str, name: str, sql: str) -> None:
+    """A build that was cut off leaves an index that is not valid, and has to begin anew."""
+    for setting in ("statement_timeout", "lock_timeout"):  # it keeps nobody waiting
+        connection.execute(f"set {setting} = 0")
+    whole = _value(
+        connection,
+        "select indisvalid from pg_index where indexrelid = to_regclass(%s)",
+        f'"{schema}"."{name}"',
+    )
+    if whole is False:
+        connection.execute(f'drop index concurrently "{schema}"."{name}"')
+    if not whole:
+        connection.execute(sql)
+
+
+def _value(connection: "psycopg.Connection[Any]", sql: str, argument: str) -> Any:
+    found = connection.execute(sql, (argument,)).fetchone()
+    return None if found is None else found[0]

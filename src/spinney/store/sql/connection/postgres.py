@@ -1,0 +1,390 @@
+"""The store in a schema of a PostgreSQL database, 14 or later.
+
+Writers go one after the other, as on SQLite: the first statement of every write transaction updates the row
+``turn`` of ``counters``, and so waits until the transaction before has ended. READ COMMITTED then shows each
+statement all that was committed before, so that whatever holds for one file with one writer holds here: limits,
+locks and quotas are counted under that row, and nothing can deadlock. The number in it says to readers that
+somebody has committed.
+
+A row lock, so it works behind a pooler and goes with its holder: what stands still in a transaction (a stopped
+process, a lost network) is ended by the server after a while.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, LiteralString
+
+import psycopg
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.polling import POLL_S
+from spinney.store.sql.connection import grants, online_ddl, vacuum_schedule
+from spinney.store.sql.connection.database import MOVES, Database, Tx
+from spinney.store.sql.connection.notifications import PostgresListener, channel
+from spinney.store.sql.connection.postgres_connection import Connection, Connector
+from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, copied, translated
+from spinney.store.sql.connection.schema_state import SchemaState
+
+log = logging.getLogger(__name__)
+
+MANY = 20
+"""So many rows are worth a COPY, or one statement with arrays, instead of a statement for each."""
+_TURN = f"update counters set value = value + 1 where name = 'turn'; {MOVES}"
+"""What comes with it is read when the turn has come: each statement sees what was committed before it."""
+# Said in full: behind a pooler the session's own default is not ours to set.
+_BEGIN = "begin isolation level read committed"
+_AT_ONCE_S = 0.5
+"""One that was ended says so at once. Who has waited for longer tells those who asked, who know how often to try."""
+_DURABLY = "set local synchronous_commit to default"
+"""To whatever the database says of itself: it may ask for more than a sync of its own."""
+_BEGIN_LIGHTLY = f"{_BEGIN}; set local synchronous_commit = off"
+
+
+class PostgresDatabase(Database):
+    """A schema of a PostgreSQL database."""
+
+    def __init__(self, url: str, patience_s: float | None = None) -> None:
+        """``patience_s``: see ``Connector``."""
+        self._connector = Connector(url, patience_s)
+        self.name, self.schema = self._connector.name, self._connector.schema
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        self._vacuum_schedule = vacuum_schedule.VacuumSchedule()
+
+    # --- writing and reading --------------------------------------------------------------
+
+    @contextmanager
+    def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
+        with self._connector.explained():
+            begin = _BEGIN if durable else _BEGIN_LIGHTLY
+            self._writer, answer = self._begun(
+                self._writer,
+                lambda c: "; ".join(filter(None, (begin, self._connector.each(c), _TURN))),
+                planned_once=True,
+            )
+            writer = self._writer
+            try:
+                tx = _tx(writer, self._vacuum_schedule, _last_rows(answer))
+                yield tx
+                self._commit(writer, "commit" if not tx.must_last else f"{_DURABLY}; commit")
+            except BaseException:
+                _roll_back(writer)
+                raise
+            if self._vacuum_schedule.due():
+                self._vacuum(writer)
+
+    def _commit(self, writer: Connection, commit: LiteralString) -> None:
+        try:
+            writer.execute(commit)
+        except psycopg.Error as error:
+            if writer.closed:  # else the server has said that it did not
+                raise self._connector.commit_uncertain(error) from error
+            raise
+
+    @contextmanager
+    def look(self) -> Iterator[Tx]:
+        with self._connector.explained():
+            self._reader, _ = self._begun(
+                self._reader,
+                lambda c: f"begin isolation level repeatable read read only; {self._connector.each(c)}",
+            )
+            reader = self._reader
+            try:
+                yield _tx(reader, self._vacuum_schedule)
+            finally:
+                _roll_back(reader)
+
+    def _vacuum(self, writer: Connection) -> None:
+        """What was committed stays committed, whatever becomes of this."""
+        self._connector.begins(writer)
+        try:
+            self._vacuum_schedule.run(lambda: writer.execute(vacuum_schedule.statement(self.schema)))
+        except psycopg.Error as error:
+            log.warning("cannot vacuum %s: %s", self.name, error)
+
+    def data_version(self) -> int:
+        with self._connector.explained():
+            self._reader, _ = self._begun(self._reader, lambda _: "")
+            found = self._reader.execute(
+                f"select value from \"{self.schema}\".counters where name = 'turn'"
+            ).fetchone()
+        return int(found[0]) if found is not None else 0
+
+    # --- the store itself -----------------------------------------------------------------
+
+    def facts(self) -> Mapping[str, str]:
+        with self.look() as tx:
+            version, synchronous = tx.one(
+                "select current_setting('server_version'), current_setting('synchronous_commit')"
+            )
+            pooled = self._reader is not None and self._connector.pooled(self._reader)
+        return {
+            "database": "PostgreSQL",
+            "version": version,
+            "url": self.name,
+            "schema": self.schema,
+            "durability": f"synchronous_commit={synchronous}",
+            "wake_ups": f"pooled: polling every {POLL_S:g} s" if pooled else "notifications",
+        }
+
+    # --- waking ---------------------------------------------------------------------------
+
+    def notify(self, sender: str) -> None:
+        try:
+            # Usually right after a commit, so on the connection that made it.
+            if self._writer is not None and not self._writer.closed:
+                connection = self._writer
+            else:
+                connection = self._reader = self._opened(self._reader)
+            self._connector.begins(connection)
+            connection.execute("select pg_notify(%s, %s)", (channel(self.schema), sender))
+        except (psycopg.Error, StoreUnusable) as error:
+            # What was to be told is committed, and found by polling.
+            log.debug("could not wake the nodes of %s: %s", self.name, error)
+
+    def listen(self) -> PostgresListener | None:
+        with self._connector.explained():
+            connection = self._connector.connect()
+            try:
+                if not self._connector.pooled(connection):
+                    return PostgresListener(connection, self.schema, self.name)
+            except BaseException:
+                connection.close()
+                raise
+            connection.close()
+            log.info("%s is reached through a pooler: nodes poll every %g s", self.name, POLL_S)
+            return None
+
+    def upgrade(self, run: Callable[[Any], None]) -> None:
+        from spinney.store.sql.connection.engines import transaction  # slow to import, and rarely needed
+
+        def connect() -> "psycopg.Connection[Any]":
+            connection = self._connector.connect()
+            connection.autocommit = False  # or "begin" would begin nothing
+            return connection
+
+        def alter() -> None:
+            with transaction("postgresql+psycopg://", connect) as connection:
+                told = self._connector.each(connection.connection.driver_connection)  # type: ignore[arg-type]
+                if told:
+                    connection.exec_driver_sql(told)
+                driver: Any = connection.connection.driver_connection
+                grants.require_owner(driver, self.name, self.schema)
+                # Two that make one store at the same time: the second waits, and finds it made.
+                connection.exec_driver_sql(
+                    "select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,)
+                )
+                if connection.exec_driver_sql("select to_regnamespace(%s)", (self.schema,)).scalar() is None:
+                    connection.exec_driver_sql(f'create schema "{self.schema}"')
+                online_ddl.begin(connection, self.schema)
+                run(connection)
+                connection.exec_driver_sql(
+                    "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
+                )
+
+        with self._connector.explained():
+            online_ddl.retry_until_altered(alter, self._connector)
+            online_ddl.build_indexes(self._connector)
+
+    def grant(self, roles: Sequence[str]) -> None:
+        with self._connector.explained():
+            connection = self._connector.connect()
+            try:
+                self._connector.require_store(connection)
+                grants.require_owner(connection, self.name, self.schema)
+                grants.require_roles(connection, roles)
+                said = grants.grants(self.schema, roles, connection.info.server_version)
+                connection.execute("; ".join(["begin", *said, "commit"]))
+            finally:
+                connection.close()
+
+    def script(self, roles: Sequence[str]) -> str:
+        from spinney.store.sql.migrations.init_script import (
+            script,  # Alembic is slow to import and rarely needed
+        )
+
+        with self._connector.explained():
+            connection = self._connector.connect()
+            try:
+                schema_state = self._connector.schema_state(connection)
+                there = connection.execute(
+                    "select to_regnamespace(%s)", (f'"{self.schema}"',)
+                ).fetchone() != (None,)
+                grants.require_roles(connection, roles)
+                said = grants.grants(self.schema, roles, connection.info.server_version)
+            finally:
+                connection.close()
+        return script(self.schema, schema_state, schema_is_there=there, grants=said)
+
+    @property
+    def _one_at_a_time(self) -> str:
+        """Who makes, alters or fills the store locks this."""
+        return f"spinney {self.schema}"
+
+    def schema_state(self) -> SchemaState | None:
+        with self._connector.explained():
+            connection = self._connector.connect()
+            try:
+                return self._connector.schema_state(connection)
+            finally:
+                connection.close()
+
+    @contextmanager
+    def look_long(self) -> Iterator[Tx]:
+        with self.look() as tx:
+            tx.run("set local idle_in_transaction_session_timeout = 0")
+            yield tx
+
+    @contextmanager
+    def fill(self) -> Iterator[Tx]:
+        from spinney.store.sql.schema import metadata  # slow to import, and rarely needed
+
+        with self._connector.explained():
+            connection = self._connector.connect()
+            connection.patience_s = online_ddl.AS_LONG_AS_IT_TAKES_S
+            try:
+                connection.execute(
+                    f"begin isolation level read committed; {self._connector.each(connection)}"
+                )
+                connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,))
+                for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                    connection.execute(f"set local {setting} = 0")
+                connection.execute(_TURN)
+                yield _tx(connection, self._vacuum_schedule)
+                connection.execute(
+                    f"analyze {', '.join(metadata.tables)}"
+                )  # else the first plans are guessed
+                self._commit(connection, "commit")
+            finally:
+                connection.close()  # and the server takes back what is not committed
+
+    def close(self) -> None:
+        for connection in (self._writer, self._reader):
+            if connection is not None:
+                connection.close()
+        self._writer = self._reader = None
+
+    # --- connections ----------------------------------------------------------------------
+
+    def _begun(
+        self, connection: Connection | None, begin: Callable[[Connection], str], *, planned_once: bool = False
+    ) -> tuple[Connection, "psycopg.Cursor[Any]"]:
+        """One on which this has been said, and what was answered. One that was lost since it was last used is made
+        again at once: nothing had been asked of it."""
+        fresh = connection is None or connection.closed
+        connection = self._opened(connection, planned_once=planned_once)
+        began_s = time.monotonic()
+        self._connector.begins(connection)
+        try:
+            answer = connection.execute(begin(connection))
+        except BaseException as error:
+            _roll_back(connection)
+            lost = isinstance(error, psycopg.Error) and connection.closed
+            if fresh or not lost or time.monotonic() - began_s > _AT_ONCE_S:
+                raise
+            return self._begun(connection, begin, planned_once=planned_once)
+        return connection, answer
+
+    def _opened(self, connection: Connection | None, *, planned_once: bool = False) -> Connection:
+        if connection is not None and not connection.closed:
+            return connection
+        connection = self._connector.connect(planned_once=planned_once)
+        try:
+            self._connector.require_store(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self.connected += 1
+        return connection
+
+
+def _last_rows(answer: "psycopg.Cursor[Any]") -> dict[str, int]:
+    """Of several statements that went together, what the last one found."""
+    while answer.nextset():
+        pass
+    return dict(answer.fetchall())
+
+
+def _tx(
+    connection: "psycopg.Connection[Any]",
+    keeping: vacuum_schedule.VacuumSchedule,
+    moves: Mapping[str, int] | None = None,
+) -> Tx:
+    cursor = connection.cursor()
+
+    def run(sql: str, args: Sequence[Any] = ()) -> Any:
+        text, order = translated(sql)
+        return cursor.execute(text, args if order is None else [args[n] for n in order])
+
+    def many(sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        rows = rows if isinstance(rows, list) else list(rows)
+        if len(rows) >= MANY and (copied_in(rows, sql) or done_at_once(rows, sql)):
+            return
+        if len(rows) == 1:
+            run(sql, rows[0])  # of one statement a round trip less than of a list of one
+            return
+        text, order = translated(sql)
+        cursor.executemany(text, rows if order is None else [[row[n] for n in order] for row in rows])
+
+    def copied_in(rows: list[Sequence[Any]], sql: str) -> bool:
+        copy = copied(sql)
+        if copy is None:
+            return False
+        with cursor.copy(copy) as target:
+            for row in rows:
+                target.write_row(row)
+        return True
+
+    def done_at_once(rows: list[Sequence[Any]], sql: str) -> bool:
+        values = list(zip(*rows, strict=True))
+        columns = tuple(map(_column, values))
+        whole = at_once(sql, columns)
+        if whole is None:
+            return False
+        key = sql.partition(" where ")[0].count("?")
+        given = [
+            values[n][0] if n < key and (column := columns[n]) and column.single else array(values[n])
+            for n in whole.order or ()
+        ]
+        cursor.execute(whole.text, given)
+        return True
+
+    return Tx(
+        cursor,
+        run=run,
+        many=many,
+        in_transaction=lambda: _in_transaction(connection),
+        postgresql=True,
+        passed_on=keeping.granted,
+        moves=moves,
+    )
+
+
+_KINDS = {bool: "smallint", int: "bigint", str: "text", float: "double precision"}
+
+
+def _column(values: Sequence[Any]) -> Column | None:
+    """What these values are; None when all are null."""
+    first = next((value for value in values if value is not None), None)
+    if first is None:
+        return None
+    kind = next(name for of, name in _KINDS.items() if isinstance(first, of))
+    return Column(kind, values.count(first) == len(values))
+
+
+def _in_transaction(connection: "psycopg.Connection[Any]") -> bool:
+    return not connection.closed and connection.info.transaction_status in (
+        psycopg.pq.TransactionStatus.INTRANS,
+        psycopg.pq.TransactionStatus.INERROR,
+    )
+
+
+def _roll_back(connection: "psycopg.Connection[Any]") -> None:
+    """What cannot be rolled back because the connection is gone, the server rolls back."""
+    try:
+        if _in_transaction(connection):
+            connection.execute("rollback")
+    except psycopg.Error:
+        connection.close()

@@ -1,0 +1,120 @@
+"""A job's row as transactions see it, and the few ways to change it.
+
+All changes of ``jobs.state`` go through ``set_state`` here, which asks the transition table.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from spinney.model import states
+from spinney.model.errors import NoSuchJob
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.states import State
+from spinney.store.sql.connection.database import Tx
+
+
+class Row(NamedTuple):
+    """The columns of ``jobs`` that rules look at."""
+
+    id: int
+    type: str
+    state: State
+    stage: str | None
+    queue: str
+    priority: int
+    share: int
+    lineage: str
+    root_id: int
+    parent_id: int | None
+    attempts: int
+    interruptions: int
+    key: str | None
+    queue_moved: str | None
+    queue_named: str | None
+    queue_parent: str | None
+    at_us: int | None
+    node_id: int | None
+    """Of its last attempt that began: there its folder is, where folders are local."""
+
+
+_COLUMNS = ", ".join(Row._fields)
+_SELECT = f"select {_COLUMNS} from jobs where id = ?"  # column names of this module
+_BELOW = f"select {_COLUMNS} from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? order by lineage limit ?"  # noqa: E501
+
+
+def find(tx: Tx, job_id: int) -> Row:
+    """The row; raises NoSuchJob. The state is that of the table: a leased job says pending."""
+    found = tx.one(_SELECT, (job_id,))
+    if found is None:
+        raise NoSuchJob(job_id)
+    return _row(found)
+
+
+def below(tx: Tx, root_id: int, after: str, until: str, limit: int) -> list[Row]:
+    """Rows of a root's tree whose lineage lies strictly between the two, in order."""
+    found = tx.all(_BELOW, (root_id, after, until, limit))
+    return [_row(r) for r in found]
+
+
+def _row(found: Sequence[Any]) -> Row:
+    row = Row._make(found)
+    return row._replace(state=State(row.state))
+
+
+def leased_fence(tx: Tx, job_id: int) -> int | None:
+    """The fence of the job's lease, if it has one."""
+    found: int | None = tx.value("select fence from leases where job_id = ?", (job_id,))
+    return found
+
+
+VISIBLE = (
+    "not exists (select 1 from staging s where jobs.id between s.first_id and s.last_id and s.published <> 1)"
+)
+"""Leaves out jobs of submissions that are still being written."""
+
+
+def hidden(tx: Tx, job_id: int) -> bool:
+    """Whether the job belongs to a submission that is still being written."""
+    return (
+        tx.value(
+            "select 1 from staging where first_id <= ? and last_id >= ? and published <> 1", (job_id, job_id)
+        )
+        is not None
+    )
+
+
+def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
+    """Stages that need not run. After a ``finish`` that is all of them, until some are asked for again."""
+    passed = set()
+    for stage, outcome, superseded in tx.all(
+        "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
+        (job_id,),
+    ):
+        if outcome == Outcome.FINISH and superseded is None:
+            return set(all_stages)
+        if outcome in PASSED:
+            passed.add(stage)
+    return passed
+
+
+def move_final(tx: Tx, job_id: int) -> None:
+    """The job is to be opened again: the attempt that completed it joins the others."""
+    tx.run(
+        "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, result) "
+        "select id, final_fence, stage, final_attempt, 'ok', node_id, final_began_us, final_ended_us, final_result "
+        "from jobs where id = ? and final_fence is not null",
+        (job_id,),
+    )
+    tx.run("update jobs set final_fence = null, final_result = null where id = ?", (job_id,))
+
+
+def set_state(tx: Tx, row: Row, state: State, *, leased: bool = False) -> Row:
+    """Write the new state, if the table of transitions allows it.
+
+    ``leased``: the job was running (its row says pending); its lease has just been taken away.
+    """
+    before = State.RUNNING if leased else row.state
+    if before != state or not leased:
+        states.require(row.id, before, state)
+    tx.run("update jobs set state = ? where id = ?", (state, row.id))
+    return row._replace(state=state)

@@ -1,0 +1,63 @@
+"""Whether this code may work with a store: the schema that it has, and how far its upgrade has come.
+
+A schema is named by its last revision. A revision has a part *before*, which only adds, so that nodes of the version
+before work on beside it, and perhaps a part *after*, which takes away what only they needed (``upgrades``). ``meta``
+says in ``works_with`` the last revision whose part after has run: code of an older schema may not work with the store
+any more. So code of schema C works with a store of schema S if ``works_with`` <= C <= S.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spinney.model.errors import StoreUnusable
+from spinney.store.sql.connection.database import SCHEMA_VERSION
+
+WORKS_WITH = "works_with"
+COPYING = "copying"
+"""Mark of a store that is being filled by a copy; its value says from where."""
+INDEX = "index:"
+"""Beginning of the marks of indexes that a revision wants and that are still to be built: ``index:0004:jobs_by_x``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaState:
+    """What a place holds that has been made a store."""
+
+    schema: str
+    """The last revision whose part before has run; empty where none has."""
+    meta: Mapping[str, str] = field(default_factory=dict)
+    """The rows of ``meta``."""
+
+    @property
+    def works_with(self) -> str:
+        """The oldest schema whose code may work with it. A store that does not say was made by code of its own."""
+        return self.meta.get(WORKS_WITH, self.schema)
+
+    def unbuilt(self, schema: str) -> list[str]:
+        """Indexes that code of this schema counts on, and that are still to be built."""
+        meta = (mark.split(":") for mark in self.meta if mark.startswith(INDEX))
+        return sorted(name for _, revision, name in meta if revision <= schema)
+
+
+def require_workable(name: str, schema_state: SchemaState, *, schema: str = SCHEMA_VERSION) -> None:
+    """Raise StoreUnusable, with what to do, unless code of this schema may work with the store."""
+    if COPYING in schema_state.meta:
+        raise StoreUnusable(
+            f"{name} is part of a copy of {schema_state.meta[COPYING]} that is not finished; if none is at work, run "
+            f"'spinney store copy' again"
+        )
+    if schema_state.schema < schema:
+        raise StoreUnusable(
+            f"{name} has schema {schema_state.schema or 'none'}, this Spinney needs {schema}; run 'spinney init'"
+        )
+    if schema < schema_state.works_with:
+        raise StoreUnusable(
+            f"{name} has schema {schema_state.schema}, this Spinney needs {schema} and may no longer "
+            "work with it (only "
+            f"those of {schema_state.works_with} or later may); upgrade Spinney on this host"
+        )
+    unbuilt = schema_state.unbuilt(schema)
+    if unbuilt:
+        raise StoreUnusable(
+            f"{name} still lacks its index {unbuilt[0]}; wait for the 'spinney init' that builds it, or run it again"
+        )

@@ -1,0 +1,455 @@
+"""The store in one SQLite file.
+
+A database has one writing connection, whose transactions pass the write queue, and one reading connection, both on
+the driver itself (SQLAlchemy's layers halve the rate of the hot statements).
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from spinney.model.errors import StoreUnavailable, StoreUnusable
+from spinney.model.values.paths import beside
+from spinney.store.sql.connection.database import Database, Tx, damaged
+from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait, locked
+from spinney.store.sql.connection.schema_state import SchemaState, require_workable
+from spinney.store.sql.connection.write_queue import WriteQueue
+
+T = TypeVar("T")
+_BUSY_S = 0.05
+"""So long SQLite itself waits for a lock while a connection is opened, deaf to signals. Later a writer does not wait
+within the write queue at all, for others wait behind it: forty nodes of a locked file would come through once in two
+seconds each. ``LockWait`` waits outside."""
+_READ_BUSY_S = 5.0
+"""The same for a reader, whom only a program keeps waiting that locks the whole file."""
+_NO_ROOM_BYTES = 32 * 2**10
+"""Less than the index of the log takes, without which the file cannot even be read."""
+CACHE_KIB = 16_384
+CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
+"""From so many pages in the log on, a commit that is synced carries them over into the file, which takes 2 to 5 ms; one
+that somebody waits for only from so many more, which is where nobody has committed otherwise for long."""
+_NETWORK = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "ncpfs",
+    "afs",
+    "coda",
+    "9p",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "beegfs",
+    "orangefs",
+    "davfs",
+    "vboxsf",
+    # The same by a program of the user's, as the kernel names it where the program says what it is.
+    "fuse.sshfs",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.ceph-fuse",
+    "fuse.nfs",
+    "fuse.smbnetfs",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "fuse.rclone",
+    "fuse.juicefs",
+    "fuse.mount-s3",
+    "fuse.davfs",
+    "fuse.curlftpfs",
+    "fuse.vmhgfs-fuse",
+}
+
+
+class SqliteDatabase(Database):
+    """A SQLite file."""
+
+    def __init__(
+        self,
+        path: Path,
+        cache_kib: int = CACHE_KIB,
+        patience_s: float | None = None,
+        on_wait: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        """``cache_kib``: so much of the file each connection keeps in memory. ``patience_s``: so long another program
+        may keep it locked; None: as long as people wait. ``on_wait`` hears whom a transaction waits for."""
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
+        self._on_wait, self.tell_after_s = on_wait, TELL_AFTER_S
+        self.path, self.name = path, str(path)
+        self._cache_kib = cache_kib
+        self.run_folder = beside(path, ".run")
+        self._writer: sqlite3.Connection | None = None
+        self._write_queue: WriteQueue | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._durable, self._late = True, False
+        """What the writing connection is set to."""
+
+    # --- writing --------------------------------------------------------------------------
+
+    @contextmanager
+    def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
+        writer, write_queue = self._open_writer()
+        self._begin(writer, write_queue, durable, late=awaited or not durable)
+        try:
+            try:
+                yield _tx(writer)
+                writer.execute("commit")
+            except BaseException:
+                if writer.in_transaction:
+                    writer.execute("rollback")
+                raise
+        except sqlite3.Error as error:
+            raise _sentence(self.path, error) from error
+        finally:
+            write_queue.leave()
+
+    def _begin(
+        self, writer: sqlite3.Connection, write_queue: WriteQueue, durable: bool, *, late: bool
+    ) -> None:
+        """Return inside the write queue, with a transaction begun. A writer that cannot begin one leaves the queue
+        between two tries, because others may be able to."""
+        patience = None
+        while True:
+            write_queue.enter()
+            begun = False
+            try:
+                if not write_queue.kept_out():
+                    self._tune(writer, durable, late=late)
+                    writer.execute("begin immediate")
+                    begun = True
+                    return
+            except sqlite3.Error as error:
+                if not _is_locked(error):
+                    raise _sentence(self.path, error) from error
+            finally:
+                if not begun:
+                    write_queue.leave()
+            patience = patience or self._lock_wait()
+            patience.step()
+
+    def _insist(self, call: Callable[[], T]) -> T:
+        """What that returns, as soon as no other program has the file locked."""
+        patience = None
+        while True:
+            try:
+                return call()
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error):
+                    raise
+            patience = patience or self._lock_wait()
+            patience.step()
+
+    def _lock_wait(self) -> LockWait:
+        return LockWait(self.path, self._patience_s, self.tell_after_s, self._on_wait)
+
+    def keep_out(self) -> bool:
+        _, write_queue = self._open_writer()
+        write_queue.keep_out()
+        return True
+
+    def let_in(self) -> None:
+        if self._write_queue is not None:
+            self._write_queue.let_in()
+
+    def _tune(self, writer: sqlite3.Connection, durable: bool, *, late: bool) -> None:
+        if durable != self._durable:
+            writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+            self._durable = durable
+        if late != self._late:
+            writer.execute(
+                f"pragma wal_autocheckpoint = {LATE_CHECKPOINT_PAGES if late else CHECKPOINT_PAGES}"
+            )
+            self._late = late
+
+    def _open_writer(self) -> tuple[sqlite3.Connection, WriteQueue]:
+        if self._writer is None or self._write_queue is None:
+            writer = self._to_store()
+            try:
+                write_queue = self._write_queue = self._write_queue or WriteQueue(self.run_folder)
+
+                def set_up() -> None:
+                    with write_queue.passed():
+                        self._set_up(writer)
+
+                with explained(self.path):
+                    self._insist(set_up)
+                    writer.execute("pragma busy_timeout = 0")
+            except BaseException:
+                writer.close()
+                raise
+            self._writer = writer
+            self._durable, self._late = True, False
+        return self._writer, self._write_queue
+
+    # --- reading --------------------------------------------------------------------------
+
+    @contextmanager
+    def look(self) -> Iterator[Tx]:
+        reader = self._open_reader()
+        with explained(self.path):
+            reader.execute("begin")
+            try:
+                yield _tx(reader)
+            finally:
+                if reader.in_transaction:
+                    reader.execute("rollback")
+
+    def data_version(self) -> int:
+        reader = self._open_reader()
+        with explained(self.path):
+            return int(reader.execute("pragma data_version").fetchone()[0])
+
+    def _open_reader(self) -> sqlite3.Connection:
+        if self._reader is None:
+            reader = self._to_store()
+            try:
+                with explained(self.path):
+                    reader.execute(f"pragma busy_timeout = {round(_READ_BUSY_S * 1000)}")
+                    self._insist(lambda: self._set_up(reader))
+            except BaseException:
+                reader.close()
+                raise
+            self._reader = reader
+        return self._reader
+
+    # --- the store itself -----------------------------------------------------------------
+
+    def facts(self) -> Mapping[str, str]:
+        return {
+            "database": "SQLite",
+            "version": sqlite3.sqlite_version,
+            "file": str(self.path.absolute()),
+            "durability": "synchronous=FULL",
+        }
+
+    def upgrade(self, run: Callable[[Any], None]) -> None:
+        from spinney.store.sql.connection.engines import transaction  # slow to import, and rarely needed
+
+        self.make_file()
+        write_queue = WriteQueue(self.run_folder)
+
+        def in_turn() -> None:
+            with (
+                write_queue.passed(),
+                transaction(
+                    "sqlite://", lambda: self.connect(_BUSY_S), begin="begin immediate"
+                ) as connection,
+            ):
+                run(connection)
+
+        try:
+            with explained(self.path):
+                self._insist(in_turn)
+        finally:
+            write_queue.close()
+
+    def schema_state(self) -> SchemaState | None:
+        refuse_network(self.path)
+        if not self.path.exists():
+            return None
+        with explained(self.path):
+            connection = self._insist(self._opened)
+            try:
+                return self._insist(lambda: _schema_state(connection))
+            finally:
+                connection.close()
+
+    @contextmanager
+    def fill(self) -> Iterator[Tx]:
+        self.make_file()
+        write_queue = WriteQueue(self.run_folder)
+        try:
+            with write_queue.passed(), explained(self.path):
+                connection = self.connect()
+                try:
+                    connection.execute("begin immediate")
+                    yield _tx(connection)
+                    connection.execute("commit")
+                finally:
+                    connection.close()  # and takes back what is not committed
+        finally:
+            write_queue.close()
+
+    # --- the file -------------------------------------------------------------------------
+
+    def make_file(self) -> None:
+        """Make the file and its run-time folder, for their owner alone; an existing file is kept."""
+        refuse_network(self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self.run_folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise StoreUnusable(
+                f"cannot make the store {self.path}: {error.strerror}; choose a folder you can write to"
+            ) from error
+
+    def _to_store(self) -> sqlite3.Connection:
+        """A connection to the store in this file, on which nothing is set yet: what is set changes the file, which may
+        be another program's. Raises StoreUnusable with the mend when there is no store that this code may work with."""
+        refuse_network(self.path)
+        if not self.path.exists():
+            raise StoreUnusable(
+                f"there is no store at {self.path}; make one with 'spinney init' or name another"
+            )
+        if not os.access(self.path, os.R_OK | os.W_OK) or not os.access(self.run_folder.parent, os.W_OK):
+            raise StoreUnusable(f"cannot write to the store {self.path}; check its owner and rights")
+        self.run_folder.mkdir(mode=0o700, exist_ok=True)
+        with explained(self.path):
+            connection = self._insist(self._opened)
+            try:
+                schema_state = self._insist(lambda: _schema_state(connection))
+                if schema_state is None:
+                    raise StoreUnusable(f"{self.path} holds no Spinney; make one there with 'spinney init'")
+                require_workable(str(self.path), schema_state)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def connect(self, busy_s: float = _READ_BUSY_S) -> sqlite3.Connection:
+        """``busy_s``: so long SQLite itself waits for a lock."""
+        connection = self._opened(busy_s)
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _opened(self, busy_s: float = _BUSY_S) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{_quoted(self.path)}?mode=rw",
+            uri=True,
+            timeout=busy_s,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = full")
+        connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute(f"pragma cache_size = -{self._cache_kib}")
+        connection.execute("pragma temp_store = memory")
+        # SQLite's own knows the letters of ASCII alone; PostgreSQL's knows them all.
+        connection.create_function("lower", 1, _lower, deterministic=True)
+
+    def close(self) -> None:
+        # The last connection to go checkpoints, so it goes through the write queue.
+        write_queue = self._write_queue or (WriteQueue(self.run_folder) if self._reader is not None else None)
+        if write_queue is None:
+            return
+        with write_queue.passed():
+            if self._reader is not None:
+                self._reader.close()
+            if self._writer is not None:
+                self._writer.close()
+        write_queue.close()
+        self._reader = self._writer = self._write_queue = None
+
+
+def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:
+    try:
+        found = connection.execute("select version_num from alembic_version").fetchone()
+        meta = dict(connection.execute("select name, value from meta"))
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        return None
+    return SchemaState(schema=found[0] if found else "", meta=meta)
+
+
+def _tx(connection: sqlite3.Connection) -> Tx:
+    cursor = connection.cursor()
+    return Tx(
+        cursor,
+        run=cursor.execute,
+        many=cursor.executemany,
+        in_transaction=lambda: connection.in_transaction,
+        lenient=lambda on: setattr(connection, "text_factory", _text if on else str),
+    )
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return damaged(data)
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def refuse_network(path: Path) -> None:
+    """Raise StoreUnusable when the file would lie on a network file system, whose locks lie."""
+    target = os.path.realpath(path) + os.sep  # a link may lead there
+    best, kind = "", ""
+    for mount in psutil.disk_partitions(all=True):
+        inside = target.startswith(mount.mountpoint.rstrip(os.sep) + os.sep)
+        if inside and len(mount.mountpoint) >= len(best):
+            best, kind = mount.mountpoint, mount.fstype
+    if kind.lower() in _NETWORK:
+        raise StoreUnusable(
+            f"{path} lies on a network file system ({kind} at {best}), where SQLite loses data; "
+            f"put the store on a local disk"
+        )
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """The driver's errors as one sentence that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _sentence(path, error) from error
+
+
+def _sentence(path: Path, error: BaseException | None) -> Exception:
+    text = str(error)
+    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return error
+    if "full" in text or ("disk I/O" in text and _no_room(path)):
+        return StoreUnavailable(
+            f"the disk that holds {path} is full; make room, then go on: nothing was half-written"
+        )
+    if "not a database" in text or "malformed" in text or "encrypted" in text:
+        return StoreUnusable(
+            f"{path} is no database or is damaged; restore it from a backup or name another store"
+        )
+    if "readonly" in text or "unable to open" in text:
+        return StoreUnusable(f"cannot write to the store {path}; check its owner, rights and folder")
+    if _is_locked(error):
+        return locked(path)
+    if "disk I/O" in text:
+        return StoreUnavailable(
+            f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
+            f"sizes, then go on"
+        )
+    return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
+
+
+def _is_locked(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
+
+
+def _no_room(path: Path) -> bool:
+    """Whether the disk is full: SQLite calls it an I/O error where it cannot make the index of its log."""
+    try:
+        there = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return there.f_bavail * there.f_frsize < _NO_ROOM_BYTES
+
+
+def _quoted(path: Path) -> str:
+    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -1,0 +1,68 @@
+"""What ``spinney init`` does to a PostgreSQL database, as one script for a DBA to read and to run.
+
+It is made from the same revisions, by Alembic's offline mode; what ``init`` finds out by looking is looked up when the
+script is made, so it is for this database as it stands. A test compares what a run of the script leaves with what
+``init`` leaves.
+"""
+
+import io
+import secrets
+from collections.abc import Sequence
+
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.script import ScriptDirectory
+from sqlalchemy.dialects.postgresql.base import PGDialect
+
+from spinney.store.sql.connection.schema_state import WORKS_WITH, SchemaState
+from spinney.store.sql.migrations.upgrades import OWN, with_finish
+
+_TURN = "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
+
+
+def script(
+    schema: str, schema_state: SchemaState | None, *, schema_is_there: bool, grants: Sequence[str]
+) -> str:
+    """``schema_state``: of what is there; None: no store yet. Ends with a line feed."""
+    said = ["begin", f"select pg_advisory_xact_lock(hashtext('spinney {schema}'))"]
+    if not schema_is_there:
+        said.append(f'create schema "{schema}"')
+    said.append(f'set local search_path to "{schema}"')
+    if schema_state is not None:
+        said.append("update counters set value = value + 1 where name = 'turn'")
+    before = ";\n".join(said)
+    after = ";\n".join([*_marks(schema_state), _TURN, *grants, "commit"])
+    return (
+        f"-- What 'spinney init' does in the schema {schema}: run it as the role that shall own the store.\n"
+        f"{before};\n\n{_revisions(schema_state)}\n{after};\n"
+    )
+
+
+def _revisions(schema_state: SchemaState | None) -> str:
+    scripts, out = ScriptDirectory(str(OWN)), io.StringIO()
+    context = MigrationContext.configure(
+        dialect=PGDialect(paramstyle="named"),  # type: ignore[no-untyped-call]
+        opts={
+            "as_sql": True,
+            "literal_binds": True,
+            "output_buffer": out,
+            "starting_rev": None if schema_state is None else schema_state.schema,
+            "fn": lambda revision, _: scripts._upgrade_revs("head", revision),
+        },
+    )
+    with Operations.context(context):
+        context.run_migrations()
+        for revision in with_finish(scripts) if schema_state is None else ():
+            revision.module.finish()
+    return out.getvalue()
+
+
+def _marks(schema_state: SchemaState | None) -> list[str]:
+    scripts = ScriptDirectory(str(OWN))
+    finished = with_finish(scripts) if schema_state is None else []
+    works_with = finished[-1].revision if finished else scripts.get_base()
+    said = {"folder_token": secrets.token_hex(16), WORKS_WITH: works_with}
+    return [
+        f"insert into meta (name, value) values ('{n}', '{v}') on conflict do nothing"
+        for n, v in said.items()
+    ]

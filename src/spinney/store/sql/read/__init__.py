@@ -1,0 +1,1 @@
+"""Reading for people: lists, counts, filters, by the access path that the narrow tables and indexes give."""

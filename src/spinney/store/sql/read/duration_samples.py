@@ -1,0 +1,117 @@
+"""How long stages wait and run: taken from a sample, because no index knows what ended last.
+
+For each pair of type and queue jobs are looked at by number, downward from where work goes on: from the
+newest of all, from the highest number that is leased, and from the lowest that still is to be claimed
+(below it lies what has just been done where the earliest come first). So the sample is of late work where
+a queue is worked off in order, and of the newest jobs otherwise. Of what is found the latest count.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.outcomes import PASSED
+from spinney.model.rights.operators import Percentiles
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.read.access_paths import kinds
+from spinney.store.sql.registry.registry import Registry
+
+LOOKED_AT = 8_000
+"""Rows of jobs, over all places that are looked at."""
+LEAST, MOST = 20, 1_000
+"""Rows of one place."""
+LATEST = 2_000
+"""So many attempts of a stage count, the latest of them."""
+
+
+class Sample(NamedTuple):
+    """Of one stage."""
+
+    size: int
+    wait_s: Percentiles | None
+    run_s: Percentiles | None
+
+
+class _Attempt(NamedTuple):
+    ended_us: int
+    run_us: int
+    wait_us: int | None
+
+
+Kind = tuple[str, str]
+"""(type, queue)"""
+Stage = tuple[str, str]
+"""(type, stage)"""
+
+
+def samples(
+    tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]], queues: Collection[str] | None = None
+) -> Mapping[Stage, Sample]:
+    """``fronts``: (lane, number of a job) where work goes on. ``queues``: of these alone."""
+    places = [place for place in _places(tx, registry, fronts) if queues is None or place[0][1] in queues]
+    limit = min(MOST, max(LEAST, LOOKED_AT // max(1, len(places))))
+    jobs: dict[int, list[Any]] = {}
+    for (type_, queue), before in places:
+        found: dict[int, list[Any]] = {}
+        for row in tx.all(_LOOK, (type_, queue, before, limit)):
+            found.setdefault(row[0], []).append(row)
+        jobs |= found
+    stages: dict[Stage, list[_Attempt]] = {}
+    for rows in jobs.values():
+        for stage, attempt in _attempts(rows):
+            stages.setdefault((rows[0][1], stage), []).append(attempt)
+    return {stage: _sample(attempts) for stage, attempts in stages.items()}
+
+
+_LOOK = (
+    "select s.id, s.type, s.since_us, s.stage, s.final_began_us, s.final_ended_us, a.stage, a.outcome, a.started_us, "
+    "a.ended_us from (select id, type, case when at_us > created_us then at_us else created_us end as since_us, "
+    "started_us, stage, case when final_fence is not null then final_began_us end as final_began_us, final_ended_us "
+    "from jobs where type = ? and queue = ? and id < ? order by id desc limit ?) s "
+    "left join attempts a on a.job_id = s.id where s.started_us is not null order by s.id, a.fence"
+)
+
+
+def _places(tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]]) -> list[tuple[Kind, int]]:
+    """Where to look from, downward."""
+    found = {(kind, JOB_ID_MAX + 1) for kind in kinds(tx.all, None, None)}
+    for lane_id, job_id in fronts:
+        lane = registry.lanes[lane_id]
+        found.add(((lane.type, lane.queue), job_id))
+    return sorted(found)
+
+
+def _attempts(rows: Sequence[Any]) -> Iterable[tuple[str, _Attempt]]:
+    """Of one job, in their order; its row comes once for each attempt that ``attempts`` has."""
+    since_us: int | None
+    _, _, since_us, last_stage, began_us, ended_us, *_ = rows[0]
+    for *_, stage, outcome, started_us, until_us in rows:
+        if not stage or not started_us:
+            continue
+        yield stage, _attempt(since_us, started_us, until_us)
+        # What follows a failure waited for a pause or for people, and not for its turn.
+        since_us = until_us if outcome in PASSED else None
+    if began_us:
+        yield last_stage, _attempt(since_us, began_us, ended_us)
+
+
+def _attempt(since_us: int | None, started_us: int, ended_us: int) -> _Attempt:
+    # Clocks of two hosts may differ.
+    waited_us = None if since_us is None else max(0, started_us - since_us)
+    return _Attempt(ended_us, max(0, ended_us - started_us), waited_us)
+
+
+def _sample(attempts: list[_Attempt]) -> Sample:
+    latest = sorted(attempts, reverse=True)[:LATEST]
+    waits = [a.wait_us for a in latest if a.wait_us is not None]
+    return Sample(len(latest), percentiles(waits), percentiles([a.run_us for a in latest]))
+
+
+def percentiles(times_us: Sequence[int]) -> Percentiles | None:
+    """Median, 90 % and 99 %, in seconds: the least time that so many did not exceed."""
+    if not times_us:
+        return None
+    ordered = sorted(times_us)
+    last = len(ordered)
+    half, most, nearly = (ordered[-(-last * share // 100) - 1] / 1e6 for share in (50, 90, 99))
+    return half, most, nearly

@@ -1,0 +1,257 @@
+"""Which jobs fit a filter, and from which table they are read in the order of their ids.
+
+A filter becomes one ``UnionPart`` or several, of which no two hold the same job. What stands is read from the
+narrow tables; what is completed, from the index that leads to the fewest rows (``leading``). All other
+conditions speak of the row of ``jobs``, in words that no index fits, and look other tables up by the job's
+number, so that they hold whatever leads.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from spinney.model.access import AccessScope
+from spinney.model.jobs import Filter
+from spinney.model.lineage import subtree
+from spinney.model.states import LEASED, State
+from spinney.store.sql.connection.rows import VISIBLE
+from spinney.store.sql.read import access_paths
+from spinney.store.sql.read.access_paths import ASIDE, Conditions, RunQuery, UnionPart, union_part
+
+_NEARLY_ALL = frozenset(State) - {State.DELETED}
+
+
+def union_parts(run_query: RunQuery, which: Filter) -> list[UnionPart]:
+    """All that fits; nothing twice."""
+    which = narrowed(which)
+    states = _states(which)
+    if states == [] or _nobody(run_query, which):
+        return []
+    if which.fingerprint is not None:
+        where, args = conditions(which)
+        say = ["jobs.id = p.job_id", *where, "p.fingerprint = ?", *_one_of(states)]
+        return [union_part("inactive_jobs p cross join jobs", "p.job_id", (say, [*args, which.fingerprint]))]
+    lead = access_paths.cheapest(run_query, which)
+    if states is None or set(states) >= _NEARLY_ALL:  # then nearly every row that leads fits
+        return _led(lead, which, states)
+    apart = [state for state in states if state is not State.COMPLETED]
+    if lead.size < access_paths.ENOUGH and lead.size <= access_paths.narrow_size(run_query, which, apart):
+        return _led(lead, which, states)
+    completed = _led(lead, which, [State.COMPLETED]) if State.COMPLETED in states else []
+    return completed + access_paths.narrow_parts(run_query, which, apart, conditions)
+
+
+def _led(lead: access_paths.AccessPath, which: Filter, states: Sequence[State] | None) -> list[UnionPart]:
+    where, args = conditions(which)
+    return [
+        union_part("jobs", "jobs.id", ([entry, VISIBLE, *where, *_one_of(states)], [*first, *args]))
+        for entry, first in lead.parts
+    ]
+
+
+def _states(which: Filter) -> list[State] | None:
+    """Those that can fit; None: any. Of what is completed nothing is left to run, nor to say."""
+    if which.states is None and which.stage is None and which.message is None:
+        return None
+    given = list(State) if which.states is None else list(dict.fromkeys(which.states))
+    if which.stage is not None:
+        given = [state for state in given if state is not State.COMPLETED]
+    return given if which.message is None else [state for state in given if state in ASIDE]
+
+
+def _nobody(run_query: RunQuery, which: Filter) -> bool:
+    """Whether only jobs of a node are wanted that is not there."""
+    return which.node is not None and not run_query(
+        "select 1 from nodes where name = ? limit 1", (which.node,)
+    )
+
+
+def _one_of(states: Sequence[State] | None) -> list[str]:
+    if states is not None and set(states) >= _NEARLY_ALL:
+        return [] if State.DELETED in states else ["jobs.state <> 'deleted'"]
+    return [] if states is None else [f"({' or '.join(map(_state_is, states)) or '1 = 0'})"]
+
+
+def ids(
+    run_query: RunQuery,
+    which: Filter,
+    *,
+    after: int = 0,
+    until: int | None = None,
+    limit: int,
+    newest: bool = False,
+) -> list[int]:
+    """Ids that fit, ascending from behind ``after`` up to ``until`` (``newest``: descending, both turned round;
+    ``after`` 0 is then above all)."""
+    beyond, within = ("<", ">=") if newest else (">", "<=")
+    found: list[int] = []
+    for part in union_parts(run_query, which):
+        where, args = [part.where], list(part.args)
+        if after or not newest:
+            where.append(f"{part.key} {beyond} ?")
+            args.append(after)
+        if until is not None:
+            where.append(f"{part.key} {within} ?")
+            args.append(until)
+        sql = (
+            f"select {part.key} from {part.source} where {' and '.join(where)} "
+            f"order by {part.key} {'desc' if newest else 'asc'} limit ?"
+        )
+        found += [row[0] for row in run_query(sql, [*args, limit])]
+    return list(islice(sorted(found, reverse=newest), limit))
+
+
+def count(run_query: RunQuery, which: Filter, *, most: int) -> int:
+    """How many fit, counted no further than ``most``."""
+    total = 0
+    for part in union_parts(run_query, which):
+        sql = f"select count(*) from (select 1 from {part.source} where {part.where} limit ?) found"
+        total += run_query(sql, [*part.args, most - total])[0][0]
+        if total >= most:
+            break
+    return total
+
+
+def still(run_query: RunQuery, which: Filter, job_ids: Sequence[int]) -> set[int]:
+    """Of jobs that fitted a moment ago: those that fit now. Asks only for what can have changed."""
+    changing = replace(which, ids=None, root_id=None, parent_id=None, below=None)
+    where, args = conditions(changing)
+    where += [VISIBLE, *_one_of(_states(changing)), "jobs.id in (select j.value from json_each(?) j)"]
+    found = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, _json(job_ids)])
+    return {row[0] for row in found}
+
+
+# --- building ---------------------------------------------------------------------------------
+
+
+def narrowed(which: Filter) -> Filter:
+    """The same filter in as few words as can be: limits that leave one collection or queue are that one."""
+    if which.within is None:
+        return which
+    collection, collections = _one(which.collection, which.within.collections)
+    queue, queues = _one(which.queue, which.within.queues)
+    if () in (collections, queues):
+        return replace(which, states=(), within=None)
+    within = None if collections is queues is None else AccessScope(collections=collections, queues=queues)
+    return replace(which, collection=collection, queue=queue, within=within)
+
+
+def _one(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, tuple[str, ...] | None]:
+    """What a filter says of one name, and what is left of the limits to it; limits that leave none are empty."""
+    if names is None:
+        return named, None
+    if named is not None:
+        return named, None if named in names else ()
+    return (names[0], None) if len(names) == 1 else (None, tuple(dict.fromkeys(names)))
+
+
+def conditions(which: Filter) -> Conditions:
+    """What must hold of the row, whatever its state."""
+    where: list[str] = []
+    args: list[Any] = []
+
+    def say(condition: str, *values: Any) -> None:
+        where.append(condition)
+        args.extend(values)
+
+    for column in ("type", "queue", "stage", "collection", "submitter"):
+        if (value := getattr(which, column)) is not None:
+            say(f"jobs.{column} || '' = ?", value)
+    _say_place(which, say)
+    if which.ids is not None:
+        say("jobs.id in (select j.value from json_each(?) j)", _json(which.ids))
+    if which.node is not None:
+        # In this order, because most rows are done with after the first look.
+        named = "(select id from nodes where name = ?)"
+        say(
+            f"(jobs.node_id in {named} and not exists (select 1 from leases w where w.job_id = jobs.id) "
+            f"or jobs.id in (select job_id from leases where node_id in {named}))",
+            which.node,
+            which.node,
+        )
+    for condition, at_us in (
+        ("jobs.created_us < ?", which.created_before_us),
+        ("jobs.created_us >= ?", which.created_after_us),
+        ("jobs.settled_us > ?", which.settled_after_us),
+    ):
+        if at_us is not None:
+            say(condition, at_us)
+    if which.message is not None:
+        message_condition, pattern = access_paths.message_condition(which.message, "m")
+        say(
+            f"exists (select 1 from inactive_jobs m where m.job_id = jobs.id and {message_condition})",
+            pattern,
+        )
+    if which.fingerprint is not None:
+        say(
+            "exists (select 1 from inactive_jobs f where f.job_id = jobs.id and f.fingerprint = ?)",
+            which.fingerprint,
+        )
+    if which.superseded is not None:
+        say(f"jobs.superseded is {'not ' if which.superseded else ''}null")
+    if which.kept:
+        say(
+            "(jobs.state = 'held' or exists (select 1 from holds h where h.scope = 'job' "
+            "and h.name = cast(jobs.id as text)))"
+        )
+    if which.key is not None:
+        say(
+            "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)",
+            which.parent_id or 0,
+            which.key,
+        )
+    if which.within is not None:
+        for column, names in (("collection", which.within.collections), ("queue", which.within.queues)):
+            if names is not None:
+                say(f"jobs.{column} || '' in (select j.value from json_each(?) /* text */ j)", _json(names))
+    if which.beyond is not None:
+        say(*_outside(which.beyond))
+    if which.tree_at_rest:
+        say(
+            "not exists (select 1 from jobs up where up.id in (jobs.root_id, jobs.parent_id) and up.id <> jobs.id "
+            "and up.state in ('scheduled', 'pending', 'held', 'waiting'))"
+        )
+    return where, args
+
+
+def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
+    """What lies outside of somebody's limits."""
+    said = [
+        f"(jobs.{column} is null or jobs.{column} not in (select j.value from json_each(?) /* text */ j))"
+        for column, names in (("collection", limits.collections), ("queue", limits.queues))
+        if names is not None
+    ]
+    values = [_json(names) for names in (limits.collections, limits.queues) if names is not None]
+    return f"({' or '.join(said) or '1 = 0'})", *values
+
+
+def _say_place(which: Filter, say: Callable[..., None]) -> None:
+    """Where in which tree."""
+    if which.roots_only:
+        say("jobs.parent_id is null")
+    if which.parent_id is not None:
+        say("jobs.parent_id + 0 = ?", which.parent_id)
+    if which.root_id is not None:
+        say("jobs.root_id + 0 = ?", which.root_id)
+    if which.below is not None:
+        say(
+            "jobs.root_id + 0 = ? and jobs.lineage > ? and jobs.lineage < ?",
+            int(which.below.split(".")[0]),
+            *subtree(which.below),
+        )
+
+
+def _state_is(state: State) -> str:
+    if state is State.PENDING:
+        return "(jobs.state = 'pending' and not exists (select 1 from leases w where w.job_id = jobs.id))"
+    if state in LEASED:
+        started = "is null" if state is State.CLAIMED else "is not null"
+        return f"exists (select 1 from leases w where w.job_id = jobs.id and w.running_us {started})"
+    return f"jobs.state = '{state.value}'"
+
+
+def _json(values: Sequence[int] | Sequence[str]) -> str:
+    return orjson.dumps(list(values)).decode()

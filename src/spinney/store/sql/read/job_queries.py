@@ -1,0 +1,211 @@
+"""Jobs as people see them, each answer from one snapshot that is let go at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from spinney.model.errors import NoSuchJob
+from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.lineage import ancestors, subtree
+from spinney.model.outcomes import Outcome
+from spinney.model.states import State
+from spinney.model.values.unreadable import json_object, json_value, of_job
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import VISIBLE
+from spinney.store.sql.read import filter_queries, state_counts
+
+_SELECT = (
+    "select jobs.id, jobs.type, jobs.stage, jobs.state, jobs.queue, jobs.priority, jobs.share, "
+    "(select name from shares where shares.id = -jobs.share), jobs.collection, jobs.submitter, jobs.key, "
+    "jobs.parent_id, jobs.root_id, jobs.lineage, jobs.params, jobs.created_us, jobs.started_us, jobs.settled_us, "
+    "jobs.attempts, jobs.interruptions, jobs.warnings, jobs.code, l.fence, l.running_us, "
+    "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id)), "
+    "p.waits_for, p.wake_us, p.reason, g.fraction, g.message, "
+    # Of the last attempt; asked of the table, because through the view it would be looked for among all jobs.
+    "case when jobs.final_fence is null then "
+    "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end "
+    "from jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
+    "left join progress g on g.job_id = jobs.id "
+)
+
+
+def job(tx: Tx, job_id: int) -> Job:
+    found = tx.all(f"{_SELECT} where jobs.id = ? and {VISIBLE}", (job_id,))
+    if not found:
+        raise NoSuchJob(job_id)
+    return _jobs(tx, found)[0]
+
+
+def jobs(tx: Tx, which: Filter, after: int, limit: int, newest: bool) -> list[Job]:
+    found = filter_queries.ids(tx.all, which, after=after, limit=limit, newest=newest)
+    sql = f"{_SELECT} where jobs.id in (select j.value from json_each(?) j) order by jobs.id {'desc' if newest else ''}"
+    return _jobs(tx, tx.all(sql, (orjson.dumps(found).decode(),)))
+
+
+def tree(tx: Tx, job_id: int, limit: int) -> list[Job]:
+    top = job(tx, job_id)
+    start, until = subtree(top.lineage)
+    sql = (
+        f"{_SELECT} where jobs.parent_id is not null and jobs.root_id = ? and jobs.lineage > ? and jobs.lineage < ? "
+        f"and {VISIBLE} order by jobs.lineage limit ?"
+    )
+    below = tx.all(sql, (top.root_id, start, until, limit - 1))
+    return [top, *_jobs(tx, below)]
+
+
+def children(tx: Tx, job_id: int, after: int, limit: int) -> list[Job]:
+    sql = (
+        f"{_SELECT} where jobs.parent_id = ? and jobs.parent_id is not null and jobs.id > ? "
+        f"and jobs.state <> 'deleted' and jobs.superseded is null and {VISIBLE} order by jobs.id limit ?"
+    )
+    return _jobs(tx, tx.all(sql, (job_id, after, limit)))
+
+
+def counts(tx: Tx, which: Filter) -> Mapping[str, int]:
+    return state_counts.counts(tx.all, which)
+
+
+def attempts(tx: Tx, job_id: int) -> list[Attempt]:
+    job(tx, job_id)
+    past = tx.all(
+        "select job_id, fence, stage, attempt, outcome, (select name from nodes n where n.id = node_id), started_us, "
+        "ended_us, code, message, error, result, superseded from history where job_id = ? order by fence",
+        (job_id,),
+    )
+    now = tx.all(
+        "select l.job_id, l.fence, lanes.stage, l.attempt, null, (select name from nodes n where n.id = l.node_id), "
+        "coalesce(l.running_us, l.claimed_us), null, null, null, null, null, null "
+        "from leases l join lanes on lanes.id = l.lane where l.job_id = ?",
+        (job_id,),
+    )
+    return [_attempt(row) for row in [*past, *now]]
+
+
+def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
+    found = tx.all(
+        "select stage, result from history where job_id = ? and superseded is distinct from 1 and result is not null "
+        "and outcome in ('ok', 'warning', 'finish') order by fence",
+        (job_id,),
+    )
+    return {
+        stage: json_value(result, f"the result of stage {stage!r} of job {job_id}") for stage, result in found
+    }
+
+
+def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
+    found = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
+    return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in found}
+
+
+# --- building ---------------------------------------------------------------------------------
+
+
+def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:
+    cancel_requests = {job_id: tree for job_id, tree in tx.all("select job_id, tree from cancel_requests")}  # noqa: C416
+    return [_job(row, cancel_requests) for row in found]
+
+
+def _job(row: Any, cancel_requests: Mapping[int, bool]) -> Job:
+    (
+        job_id,
+        type_,
+        stage,
+        state,
+        queue,
+        priority,
+        share,
+        share_name,
+        collection,
+        submitter,
+        key,
+        parent_id,
+        root_id,
+        lineage,
+        params,
+        created_us,
+        started_us,
+        settled_us,
+        attempts_,
+        interruptions,
+        warnings,
+        code,
+        fence,
+        running_us,
+        node,
+        waits_for,
+        wake_us,
+        reason,
+        fraction,
+        progress_message,
+        last_message,
+    ) = row
+    shown = State(state)
+    if fence is not None:
+        shown = State.CLAIMED if running_us is None else State.RUNNING
+    cancelling = job_id in cancel_requests or any(cancel_requests.get(a) for a in ancestors(lineage))
+    message = reason or (last_message if shown is State.COMPLETED else None)
+    return Job(
+        id=job_id,
+        type=type_,
+        stage=None if shown is State.COMPLETED else stage,
+        state=shown,
+        queue=queue,
+        priority=priority,
+        share=share_name or str(share),
+        collection=collection,
+        submitter=submitter,
+        key=key,
+        parent_id=parent_id,
+        root_id=root_id,
+        lineage=lineage,
+        params=json_object(params, of_job(job_id)),
+        created_us=created_us,
+        started_us=started_us or running_us,
+        settled_us=settled_us,
+        wake_us=wake_us,
+        attempts=attempts_,
+        interruptions=interruptions,
+        warnings=warnings,
+        code=code,
+        message=message,
+        waits_for=waits_for if shown in (State.WAITING, State.HELD) else None,
+        cancelling=cancelling and settled_us is None,
+        node=node,
+        fence=fence,
+        progress=fraction,
+        progress_message=progress_message,
+    )
+
+
+def _attempt(row: Any) -> Attempt:
+    (
+        job_id,
+        fence,
+        stage,
+        attempt,
+        outcome,
+        node,
+        started_us,
+        ended_us,
+        code,
+        message,
+        error,
+        result,
+        superseded,
+    ) = row
+    return Attempt(
+        job_id=job_id,
+        fence=fence,
+        stage=stage,
+        attempt=attempt,
+        outcome=Outcome(outcome) if outcome else None,
+        node=node or "",
+        started_us=started_us,
+        ended_us=ended_us,
+        code=code,
+        message=message,
+        error=json_object(error, f"the error of attempt {fence} of job {job_id}") if error else None,
+        result=json_value(result, f"the result of attempt {fence} of job {job_id}") if result else None,
+        superseded=bool(superseded),
+    )

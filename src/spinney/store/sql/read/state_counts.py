@@ -1,0 +1,184 @@
+"""How many jobs stand in each state: exact, and without reading what is completed.
+
+Nothing is counted beside the rows. Whoever is not completed stands in a narrow table (``inactive_jobs``, ``ready``,
+``leases``) and is counted there; the completed are all others, and how many there are in all an index tells
+without its rows being read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import orjson
+
+from spinney.model.access import AccessScope
+from spinney.model.jobs import ChildSummary, Filter
+from spinney.model.states import State
+from spinney.store.sql.connection.rows import VISIBLE
+from spinney.store.sql.read import access_paths, filter_queries
+from spinney.store.sql.read.access_paths import RunQuery, UnionPart
+
+_INDEXED = ("collection", "submitter", "parent_id", "below", "root_id")
+"""Fields that one index answers alone; type and queue are another's."""
+_SHOWN = (
+    "case when jobs.state <> 'pending' then jobs.state else coalesce((select case when w.running_us is null "
+    "then 'claimed' else 'running' end from leases w where w.job_id = jobs.id), 'pending') end"
+)
+_APART = tuple(state for state in State if state is not State.COMPLETED)
+
+
+def counts(run_query: RunQuery, which: Filter) -> Mapping[str, int]:
+    """How many that fit stand in each state."""
+    which = _without_superseded(run_query, filter_queries.narrowed(which))
+    if (which.states is None or State.COMPLETED in which.states) and _by_index_alone(which):
+        lead = access_paths.cheapest(run_query, which)
+        if lead.size >= access_paths.ENOUGH:
+            return _by_subtraction(run_query, which, lead)
+    return _summed(run_query, filter_queries.union_parts(run_query, which))
+
+
+def below(
+    run_query: RunQuery, job_ids: Sequence[int], within: AccessScope | None
+) -> Mapping[int, ChildSummary]:
+    """What the children of each come to: one query, led by the index of parents."""
+    where, args = filter_queries.conditions(Filter(superseded=False, within=within))
+    sql = (
+        f"select jobs.parent_id, {_SHOWN} as shown, count(*), sum(jobs.warnings) from jobs "
+        f"where jobs.parent_id in (select j.value from json_each(?) j) and jobs.parent_id is not null "
+        f"and jobs.state <> 'deleted' and {' and '.join([VISIBLE, *where])} group by jobs.parent_id, shown"
+    )
+    states: dict[int, dict[str, int]] = {}
+    warnings: dict[int, int] = {}
+    for parent, state, jobs, warned in run_query(sql, (orjson.dumps(list(job_ids)).decode(), *args)):
+        states.setdefault(parent, {})[state] = jobs
+        warnings[parent] = warnings.get(parent, 0) + int(warned or 0)
+    return {parent: ChildSummary(states=found, warnings=warnings[parent]) for parent, found in states.items()}
+
+
+def _without_superseded(run_query: RunQuery, which: Filter) -> Filter:
+    """The same filter without asking each row whether it is superseded, where none can be: children are superseded
+    together with the attempt that bore them."""
+    if which.superseded is not False or which.parent_id is None:
+        return which
+    ran_again = "select 1 from attempts where job_id = ? and superseded is not null limit 1"
+    return which if run_query(ran_again, (which.parent_id,)) else replace(which, superseded=None)
+
+
+def _by_index_alone(which: Filter) -> bool:
+    """Whether entries of one index tell how many fit."""
+    given = {f.name for f in fields(Filter) if getattr(which, f.name) != f.default} - {"states"}
+    if which.within is not None:
+        by_queue = which.within.collections is None
+        return (
+            given <= {"within", "type"} if by_queue else given == {"within"} and which.within.queues is None
+        )
+    return given <= {"type", "queue"} or given == {"roots_only"} or (len(given) == 1 and given <= {*_INDEXED})
+
+
+def _by_subtraction(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> Mapping[str, int]:
+    whole, span = _whole(run_query, which, lead)
+    apart = access_paths.narrow_parts(run_query, which, _APART, filter_queries.conditions)
+    if span is not None and which.below is None and which.root_id is None:
+        apart = [entry for part in apart for entry in _by_entry(part, lead, span)]
+    else:
+        apart = [_within(part, span) for part in apart]
+    found = dict(_summed(run_query, apart))
+    found[State.COMPLETED] = whole - sum(found.values())
+    wanted = list(State) if which.states is None else which.states
+    return {state: n for state, n in found.items() if n and state in wanted}
+
+
+Span = tuple[int, int]
+
+
+def _whole(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> tuple[int, Span | None]:
+    """How many fit in all states, and between which ids they lie: outside none fits, which saves looking at what
+    stands there."""
+    if which.roots_only:
+        children = _entries(run_query, "jobs.parent_id is not null", ())
+        return _entries(run_query, "", ()) - children, None
+    if lead is access_paths.EVERYTHING:
+        return _entries(run_query, "", ()), None
+    top = which.root_id or (int(which.below.split(".")[-1]) if which.below is not None else None)
+    if top is not None:
+        return _tree(run_query, top, lead)
+    return sum(_entries(run_query, *part) for part in lead.parts), _span(run_query, which, lead)
+
+
+def _tree(run_query: RunQuery, top: int, lead: access_paths.AccessPath) -> tuple[int, Span]:
+    """What lies below a job was made after it. The index is by lineage, so that all its entries are looked through for
+    the last id; they are counted on the way."""
+    whole, last = 0, top
+    for condition, args in lead.parts:
+        n, highest = run_query(f"select count(*), max(jobs.id + 0) from jobs where {condition}", args)[0]
+        whole += n - _hidden(run_query, condition, args)
+        last = max(last, highest or 0)
+    return whole, (top, last)
+
+
+def _entries(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
+    # Without any condition SQLite counts the index by its pages.
+    n: int = run_query(f"select count(*) from jobs {f'where {condition}' if condition else ''}", args)[0][0]
+    return n - _hidden(run_query, condition, args)
+
+
+def _hidden(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
+    """Those whose call is still being written are entries of the index, too."""
+    hidden: int = run_query(
+        "select count(*) from staging s cross join jobs where s.published <> 1 "
+        f"and jobs.id between s.first_id and s.last_id {f'and {condition}' if condition else ''}",
+        args,
+    )[0][0]
+    return hidden
+
+
+def _span(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> Span | None:
+    if (
+        which.type is not None
+        or which.queue is not None
+        or (which.within and which.within.queues is not None)
+    ):
+        return None  # They may lie anywhere.
+    ends = [
+        row[0]
+        for condition, args in lead.parts
+        for order in ("asc", "desc")
+        for row in run_query(
+            f"select jobs.id from jobs where {condition} order by jobs.id {order} limit 1", args
+        )
+    ]
+    return (min(ends), max(ends)) if ends else None
+
+
+def _by_entry(part: UnionPart, lead: access_paths.AccessPath, span: Span) -> list[UnionPart]:
+    """What stands aside lies scattered among all jobs: whether it fits is asked of the index that leads, whose
+    entries lie close together, and not of wide rows."""
+    if part.state not in access_paths.ASIDE or not part.source.startswith("inactive_jobs "):
+        return [_within(part, span)]
+    aside = "select narrow.job_id from inactive_jobs narrow where narrow.state = ? and narrow.job_id between ? and ?"
+    return [
+        part._replace(
+            source="jobs",
+            key="jobs.id",
+            where=f"{condition} and jobs.id in ({aside})",
+            args=(*args, part.state, *span),
+        )
+        for condition, args in lead.parts
+    ]
+
+
+def _within(part: UnionPart, span: Span | None) -> UnionPart:
+    if span is None:
+        return part
+    return part._replace(where=f"{part.where} and {part.key} between ? and ?", args=(*part.args, *span))
+
+
+def _summed(run_query: RunQuery, union_parts: Sequence[UnionPart]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for part in union_parts:
+        # Grouping sorts: where the state is known beforehand, counting is enough.
+        shown, grouped = (f"'{part.state}'", "") if part.state else (_SHOWN, "group by shown")
+        sql = f"select {shown} as shown, count(*) from {part.source} where {part.where} {grouped}"
+        for state, n in run_query(sql, part.args):
+            found[state] = found.get(state, 0) + n
+    return {state: n for state, n in found.items() if n}

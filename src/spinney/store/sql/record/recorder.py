@@ -1,0 +1,500 @@
+"""What became of attempts: facts first, consequences after, in the transaction of the flush.
+
+Most records say the same thing: the last stage of a plain job passed. Those go through set
+statements (``_complete_plain``); the others one by one (``_record``). Which way a record takes is a
+matter of speed alone: both leave the same rows.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from spinney.define.params.masking import Redactor, has_secrets
+from spinney.model.attempts import remarks
+from spinney.model.attempts.failures import Cause, cause
+from spinney.model.attempts.progress import next_stage
+from spinney.model.errors import BadParameters
+from spinney.model.jobs import ClaimRequest, Lease, Record
+from spinney.model.outcomes import PASSED, Outcome
+from spinney.model.states import State
+from spinney.model.values.unreadable import json_object, of_job
+from spinney.scheduling.retry_decision import RetryDecision, decide
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.record import circuit_breaker, throughput
+from spinney.store.sql.record.plain_completions import complete
+from spinney.store.sql.registry import hold_coverage, nodes
+from spinney.store.sql.registry.ready_order import POSITIONS, ready_share, share_sql
+from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
+from spinney.store.sql.registry.webhook_events import SettledJob, tell
+from spinney.store.sql.submit import staging
+from spinney.store.sql.transitions import failures, hold_moves, locks, placement
+from spinney.store.sql.transitions.cascades import Cascade, there
+
+MESSAGE_MAX = 2_000
+_LEASES = (
+    "job_id, fence, node_id, slot, lane, attempt, parent_id, plain",
+    "from json_each(?) j cross join leases where job_id = j.value",
+)
+_SPECIAL = (
+    "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
+    "exists(select 1 from staging), exists(select 1 from children_left)"
+)
+
+
+class HeldLease(NamedTuple):
+    """A lease as the store has it."""
+
+    job_id: int
+    fence: int
+    node_id: int
+    slot: int
+    lane: int
+    attempt: int
+    parent_id: int | None
+    plain: bool
+
+
+LeaseRow = Sequence[Any]
+"""The same, as it comes from the driver: thousands a second."""
+
+
+class Recorder:
+    """One flush: made for a transaction, run once."""
+
+    def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, draw: float, now_us: int) -> None:
+        self.tx, self.registry, self.cascade = tx, registry, cascade
+        self.draw, self.now_us = draw, now_us
+        self.refused: list[Record] = []
+        self.kept: list[Lease] = []
+        self._causes: dict[str, Cause] = {}
+        """Of the jobs that this flush fails, by fingerprint."""
+
+    def run(self, records: Sequence[Record], claim_request: ClaimRequest | None) -> None:
+        """Write all of it; ``refused`` and ``kept`` say what the node must know."""
+        if not records:
+            return
+        held = self._leases(records)
+        special = self._special(records)
+        last = {lane.id for lane in self.registry.lanes.values() if self._last(lane)}
+        plain, others, returned = [], [], []
+        ok, back = Outcome.OK, Outcome.RETURNED
+        for record in records:
+            lease = held.pop(record[1], None)
+            if lease is None or lease[0] != record[0]:
+                self.refused.append(record)
+            elif not lease[7] or record[0] in special:
+                others.append((record, HeldLease(*lease)))
+            elif record[2] is ok and lease[4] in last and self._silent(record):
+                plain.append((record, lease))
+            elif record[2] is back:
+                returned.append((record, lease))
+            else:
+                others.append((record, HeldLease(*lease)))
+        if plain:
+            self._complete_plain(plain)
+        if returned:
+            self._return_plain(returned)
+        for record, lease in others:
+            self._record(record, lease, claim_request)
+        throughput.note(self.tx, plain, others, self.now_us)
+        if self._causes:
+            failures.remember(self.tx, self._causes.values(), self.now_us)
+        self.cascade.drain()
+
+    def _leases(self, records: Sequence[Record]) -> dict[int, LeaseRow]:
+        ids = orjson.dumps([r[0] for r in records]).decode()
+        return {row[1]: row for row in self.tx.all_at_once(*_LEASES, (ids,))}
+
+    def _special(self, records: Sequence[Record]) -> set[int]:
+        """Jobs of this flush about which some other table has something to say."""
+        needs, cancel_requests, locks, staged, children = self.tx.one(_SPECIAL)
+        if cancel_requests:
+            return {r.job_id for r in records}
+        ids = orjson.dumps([r.job_id for r in records]).decode()
+        found: set[int] = set()
+        for some, sql in (
+            (
+                needs,
+                "select distinct need_id from needs where need_id in (select j.value from json_each(?) j)",
+            ),
+            (
+                # What it needs may have been opened again since it was claimed: then it does not go back to where
+                # it stood, but waits.
+                needs and any(r[2] is Outcome.RETURNED for r in records),
+                "select distinct job_id from needs where job_id in (select j.value from json_each(?) j)",
+            ),
+            (locks, "select job_id from locks where job_id in (select j.value from json_each(?) j)"),
+            (staged, "select parent_id from staging where parent_id in (select j.value from json_each(?) j)"),
+            (
+                children,
+                "select j.value from json_each(?) j where exists "
+                "(select 1 from children_left c where c.parent_id = j.value)",
+            ),
+        ):
+            if some:
+                found.update(job_id for (job_id,) in self.tx.all(sql, (ids,)))
+        return found
+
+    @staticmethod
+    def _silent(record: Record) -> bool:
+        """No message, no code, no log: nothing that the job's row alone would not keep."""
+        return record[6] is None and record[9] is None and record[14] is None
+
+    def _last(self, lane: Lane) -> bool:
+        spec = self.registry.types.get(lane.type)
+        return spec is not None and spec.stages[-1].name == lane.stage and not lane.probing
+
+    # --- sets -----------------------------------------------------------------------------
+
+    def _complete_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
+        """The last stage has passed, and that is all there is to say: one row each is written, once."""
+        tx, now = self.tx, self.now_us
+        complete(tx, records, now)
+        tx.run(
+            "delete from leases where job_id in (select j.value from json_each(?) j)",
+            (orjson.dumps([r[0] for r, _ in records]).decode(),),
+        )
+        if self.registry.streaks:
+            lanes = {self.registry.lanes[lane_id] for lane_id in {h[4] for _, h in records}}
+            circuit_breaker.passed(tx, {(lane.type, lane.stage) for lane in lanes} & self.registry.streaks)
+        children = [(h[6], r[0]) for r, h in records if h[6] is not None]
+        if children:
+            tx.many("delete from children_left where parent_id = ? and bad = 0 and child_id = ?", children)
+            for parent_id in {p for p, _ in children}:
+                self.cascade.parent_changed(parent_id)
+        if self.registry.subscriptions:
+            lanes_ = self.registry.lanes
+            told = [SettledJob(r[0], lanes_[h[4]].type, lanes_[h[4]].queue, h[6] is None) for r, h in records]
+            tell(tx, self.registry.subscriptions, told, State.COMPLETED, now)
+
+    def _return_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
+        """Handed back without having begun: to where they stood, uncounted. What a hold covers by now is held."""
+        held = hold_coverage.covered(self.tx, self.registry.holds, [r[0] for r, _ in records])
+        groups: dict[int, list[int]] = {}
+        for r, h in records:
+            if r[0] not in held:
+                groups.setdefault(h[4], []).append(r[0])
+        self.registry.filled.update(groups)
+        for lane_id, ids in groups.items():
+            queue = self.registry.queue(self.registry.lanes[lane_id].queue)
+            listed = orjson.dumps(ids).decode()
+            self.tx.run(
+                "insert into ready (lane, priority, share, position, job_id) select l.lane, jobs.priority, "
+                f"{share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id from json_each(?) j "
+                "join leases l on l.job_id = j.value join jobs on jobs.id = j.value",
+                (listed,),
+            )
+            self.registry.watermarks.entered_among(
+                self.tx, lane_id, queue, "json_each(?) j join jobs on jobs.id = j.value", (listed,)
+            )
+        self.tx.run(
+            "delete from leases where job_id in (select j.value from json_each(?) j)",
+            (orjson.dumps([r[0] for r, _ in records]).decode(),),
+        )
+        hold_moves.to_held(self.cascade, held, leased=True)
+
+    # --- one by one -----------------------------------------------------------------------
+
+    def _record(self, record: Record, lease: HeldLease, claim_request: ClaimRequest | None) -> None:
+        tx, c = self.tx, self.cascade
+        tx.run("delete from leases where job_id = ?", (record.job_id,))
+        c.free_locks(record.job_id, record.fence)
+        row = there(tx, record.job_id)
+        if row is None:
+            staging.disown(tx, record.fence)
+            self.refused.append(record)
+            return
+        lane = self.registry.lanes[lease.lane]
+        record = self._veiled(record, row.type)
+        if row.parent_id is not None:
+            c.line_moved(row.root_id)
+        began = record.started_us > 0
+        if began or record.outcome not in (Outcome.RETURNED, Outcome.LOST, Outcome.DIED):
+            self._history(record, lease, lane)
+        if began:
+            tx.run(
+                "update jobs set started_us = coalesce(started_us, ?), node_id = ? where id = ?",
+                (record.started_us, lease.node_id, row.id),
+            )
+            row = row._replace(node_id=lease.node_id)
+        if record.outcome in PASSED:
+            if (lane.type, lane.stage) in self.registry.streaks:
+                circuit_breaker.passed(tx, [(lane.type, lane.stage)])
+            cancel_reason = placement.cancel_reason(tx, row)
+            if cancel_reason is not None and staging.spawns_children(tx, record.fence):
+                # Its children would have to run for it to be done; they are not born any more. So the stage has
+                # not passed: a retry runs it again, and bears them, and submits what it submitted.
+                staging.disown(tx, record.fence)
+                self._supersede(row, record.fence)
+                c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
+                return
+            staging.publish_spawned(tx, self.registry, record.fence, self.now_us)
+            self._wake_lane(lane)
+            self._passed(row, record, lease, claim_request)
+            return
+        staging.disown(tx, record.fence)
+        self._not_passed(row, record, lease, lane, began)
+
+    def _veiled(self, record: Record, type_: str) -> Record:
+        """Without its job's secrets in what it says. From there words go where no job's veil is asked: among causes of
+        failures, into a breaker's hold and the audit, and into what a filter by message finds."""
+        spec = self.registry.types.get(type_)
+        if (not record.message and not record.error) or spec is None or not has_secrets(spec.schema):
+            return record
+        params = self.tx.value("select params from jobs where id = ?", (record.job_id,))
+        redactor = Redactor.for_params(spec.schema, json_object(params, of_job(record.job_id)))
+        error = (
+            None if not record.error else orjson.dumps(redactor.value(orjson.loads(record.error))).decode()
+        )
+        return record._replace(
+            message=None if record.message is None else redactor.text(record.message), error=error
+        )
+
+    def _history(self, record: Record, lease: HeldLease, lane: Lane) -> None:
+        message = remarks.behind(record.message[:MESSAGE_MAX] if record.message else None, record.remark)
+        result = None if record.outcome is Outcome.NOT_APPLICABLE else record.result
+        self.tx.run(
+            "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, code, "
+            "message, error, result) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                record.job_id,
+                record.fence,
+                lane.stage,
+                lease.attempt,
+                record.outcome,
+                lease.node_id,
+                record.started_us,
+                record.ended_us,
+                record.code,
+                message,
+                record.error,
+                result,
+            ),
+        )
+
+    # --- passed ---------------------------------------------------------------------------
+
+    def _passed(self, row: Row, record: Record, lease: HeldLease, claim_request: ClaimRequest | None) -> None:
+        tx, c = self.tx, self.cascade
+        if record.outcome is Outcome.WARNING:
+            tx.run("update jobs set warnings = warnings + 1 where id = ?", (row.id,))
+        spec = self.registry.types.get(row.type)
+        stage = row.stage
+        if record.outcome is not Outcome.FINISH:
+            self._supersede_early_report(row, record.fence)
+        if spec is not None:
+            stage = next_stage(spec, rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+        tx.run(
+            "update jobs set attempts = 0, interruptions = 0, code = ? where id = ?", (record.code, row.id)
+        )
+        row = row._replace(attempts=0, interruptions=0)
+        if placement.open_children(tx, row.id):
+            cancel_reason = placement.cancel_reason(tx, row)
+            if stage is not None:
+                tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
+                row = row._replace(stage=stage)
+            if cancel_reason is None or stage is None:
+                c.wait_for_children(row, leased=True)
+                return
+            c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
+            return
+        if stage is not None and self._keeps(row, record, stage, lease, claim_request):
+            self._keep(row, stage, lease)
+            return
+        c.proceed(row, leased=True)
+
+    def _supersede_early_report(self, row: Row, fence: int) -> None:
+        """A stage marked ``again`` that ran while a child of an earlier stage was opened again has told
+        of things as they are no more: it runs once more when that child has settled. Not so after a ``finish``,
+        which says that no more is to run, whether it comes before the child is opened or after."""
+        spec = self.registry.types.get(row.type)
+        stage = spec.stage(row.stage or "") if spec else None
+        if stage is not None and stage.again and self.cascade.older_children_open(row):
+            self._supersede(row, fence)
+
+    def _supersede(self, row: Row, fence: int) -> None:
+        self.tx.run("update attempts set superseded = 1 where job_id = ? and fence = ?", (row.id, fence))
+
+    def _keeps(
+        self, row: Row, record: Record, stage: str, lease: HeldLease, claim_request: ClaimRequest | None
+    ) -> bool:
+        """Whether the next stage may start at once in the same slot."""
+        if not record.keep or claim_request is None or (row.type, stage) not in claim_request.lanes:
+            return False
+        tx, spec = self.tx, self.registry.types[row.type]
+        now, then = spec.stage(row.stage or ""), spec.stage(stage)
+        if now is None or then is None or now.isolation != then.isolation:
+            return False
+        queue = effective_queue(spec, stage, row.queue_moved, row.queue_named, row.queue_parent)
+        if queue != row.queue or placement.cancel_reason(tx, row) is not None or self.cascade.is_serial(row):
+            return False
+        if placement.bad_child(tx, row.id) is not None and spec.children == "completed":
+            return False
+        if hold_coverage.first(tx, self.registry, row, queue) is not None:
+            return False
+        lane_id = self.registry.lane(tx, queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
+        lane = self.registry.lanes[lane_id]
+        if (
+            lane.asleep_until_us is not None
+            or lane_id in self.registry.closed_to(tx, lease.node_id)
+            or not nodes.may_keep(tx, lease.node_id, lease.slot)
+        ):
+            return False
+        limit = nodes.limit(self.tx, self.registry.queue(queue))
+        if limit is not None and self._occupied(queue, lease) > limit:
+            return False
+        urgent = tx.value(
+            "select 1 from lanes l where l.home in (0, ?) "
+            "and exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
+            (lane.home, row.priority),
+        )
+        if urgent is not None:
+            return False
+        wanted = [(lock.template, lock.until) for lock in then.locks]
+        try:
+            return not wanted or locks.take(tx, self.registry, row.id, wanted, self.now_us) is None
+        except BadParameters:
+            return False  # the claim says so
+
+    def _occupied(self, queue: str, lease: HeldLease) -> int:
+        """Slots that a queue would occupy if this one were kept."""
+        return len(self.registry.occupied(self.tx, queue) | {(lease.node_id, lease.slot)})
+
+    def _keep(self, row: Row, stage: str, lease: HeldLease) -> None:
+        tx = self.tx
+        fence = tx.take("fence")
+        lane = self.registry.lane(tx, row.queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
+        queue = self.registry.queue(row.queue)
+        spec_stage = self.registry.types[row.type].stage(stage)
+        locked = spec_stage is not None and bool(spec_stage.locks)
+        tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
+        tx.run(
+            "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
+            "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+            (
+                row.id,
+                fence,
+                lease.node_id,
+                lease.slot,
+                lane,
+                ready_share(queue, row.share),
+                row.parent_id,
+                lease.plain and not locked,
+                self.now_us,
+            ),
+        )
+        if locked:
+            locks.fence_claimed(tx, row.id, fence)
+        (params,) = tx.one("select params from jobs where id = ?", (row.id,))
+        self.kept.append(
+            Lease(row.id, fence, lease.slot, row.type, stage, 1, params, row.parent_id, row.root_id)
+        )
+
+    # --- not passed -----------------------------------------------------------------------
+
+    def _not_passed(self, row: Row, record: Record, lease: HeldLease, lane: Lane, began: bool) -> None:
+        tx, c = self.tx, self.cascade
+        cancel_reason = placement.cancel_reason(tx, row)
+        if cancel_reason is not None:
+            c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
+            return
+        spec = self.registry.types.get(row.type)
+        stage = spec.stage(lane.stage) if spec else None
+        if spec is None or stage is None:
+            decided = RetryDecision(
+                state=State.PENDING if record.outcome is Outcome.RETURNED else State.FAILED
+            )
+        else:
+            decided = decide(
+                spec,
+                stage,
+                record.outcome,
+                attempt=lease.attempt,
+                interruptions=row.interruptions,
+                started=began,
+                retryable=record.retryable,
+                defer_s=record.delay_s,
+                draw=self.draw,
+            )
+        if decided.attempt_used or decided.interruption:
+            tx.run(
+                "update jobs set attempts = attempts + ?, interruptions = interruptions + ? where id = ?",
+                (int(decided.attempt_used), int(decided.interruption), row.id),
+            )
+        if record.outcome is Outcome.DEFER and record.lane:
+            self._sleep_lane(lane, decided.delay_s)
+        elif began:
+            self._wake_lane(lane)
+        why = self._why(row, record, lane, decided)
+        if why is not None and spec is not None and decided.attempt_used:
+            circuit_breaker.failed(tx, self.registry, spec, row.id, why, self.now_us)
+        self._go(row, record, decided, why)
+
+    def _why(self, row: Row, record: Record, lane: Lane, decided: RetryDecision) -> Cause | None:
+        """The cause of a failure, where somebody has to know it: who looks at failed jobs, or a breaker."""
+        spec = self.registry.types.get(row.type)
+        watched = decided.attempt_used and spec is not None and spec.breaker is not None
+        if decided.state not in (State.FAILED, State.ORPHANED) and not watched:
+            return None
+        return cause(row.type, lane.stage, record, poison=decided.poison, reason=decided.reason)
+
+    def _go(self, row: Row, record: Record, decided: RetryDecision, why: Cause | None) -> None:
+        tx, c, now = self.tx, self.cascade, self.now_us
+        reason = record.message or decided.reason
+        if decided.state is State.PENDING or (decided.state is State.SCHEDULED and decided.delay_s <= 0):
+            c.place(row, leased=True)
+        elif decided.state is State.SCHEDULED:
+            wake_us = now + round(decided.delay_s * 1e6)
+            placement.set_aside(
+                tx, row, State.SCHEDULED, now_us=now, wake_us=wake_us, reason=reason, leased=True
+            )
+        elif decided.state is State.HELD:
+            placement.set_aside(tx, row, State.HELD, now_us=now, reason=reason, leased=True)
+        elif decided.state is State.WAITING:
+            lock = record.lock or ""
+            placement.set_aside(
+                tx,
+                row,
+                State.WAITING,
+                now_us=now,
+                waits_for=f"lock:{lock}",
+                reason=f"for the lock {lock}",
+                wanted=record.wanted,
+                leased=True,
+            )
+            c.began_to_wait(row.id)
+            # Since it was refused, the lock may have come free, or some of it.
+            wide = record.wanted is not None or self.registry.capacities.in_force(lock) > 1
+            if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:
+                c.lock_freed(lock)
+        else:
+            if record.code is not None:
+                tx.run("update jobs set code = ? where id = ?", (record.code, row.id))
+            told = f"{decided.reason}: {record.message}" if decided.reason and record.message else reason
+            mark = None
+            if why is not None:
+                mark = why.fingerprint
+                self._causes[mark] = why
+            c.settle(row, decided.state, reason=told, fingerprint=mark, leased=True)
+
+    # --- lanes that sleep -----------------------------------------------------------------
+
+    def _sleep_lane(self, lane: Lane, delay_s: float) -> None:
+        until = self.now_us + round(delay_s * 1e6)
+        self.tx.run(
+            "update lanes set asleep_until_us = ?, probing = 1 where type = ? and stage = ?",
+            (until, lane.type, lane.stage),
+        )
+        self.registry.touch(self.tx)
+
+    def _wake_lane(self, lane: Lane) -> None:
+        """The probe came through: the others go on."""
+        if lane.probing and (lane.asleep_until_us is None or lane.asleep_until_us <= self.now_us):
+            self.tx.run(
+                "update lanes set asleep_until_us = null, probing = 0 where type = ? and stage = ?",
+                (lane.type, lane.stage),
+            )
+            self.registry.touch(self.tx)

@@ -1,0 +1,63 @@
+"""How fast work goes: attempts that ended, counted in slices of ten seconds by lane and node.
+
+This is a measure for people. Nothing is decided by it, and what stands where is never read from it. It is
+written with the records themselves, one row for each lane of a flush, because to count afterwards what has
+ended lately would take an index that every settling job has to enter.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
+from spinney.store.sql.connection.database import Tx
+
+SLICE_US = 10_000_000
+KEPT_US = 15 * 60 * 1_000_000
+"""The longest time that can be looked back."""
+FAILED = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
+_UNRUN = frozenset({Outcome.RETURNED, Outcome.LOST, Outcome.DIED})
+
+
+class Throughput(NamedTuple):
+    """Of one lane, in the time that is looked at."""
+
+    ended: int
+    failed: int
+
+
+def note(
+    tx: Tx, passed: Iterable[tuple[Record, Any]], others: Iterable[tuple[Record, Any]], now_us: int
+) -> None:
+    """Count the attempts of a flush that ended, by the leases that they had."""
+    ended = Counter([(lease[4], lease[2]) for _, lease in passed])
+    failed: Counter[tuple[int, int]] = Counter()
+    for record, lease in others:
+        if record.started_us == 0 and record.outcome in _UNRUN:
+            continue
+        where = (lease[4], lease[2])
+        ended[where] += 1
+        if record.outcome in FAILED:
+            failed[where] += 1
+    tx.many(
+        "insert into throughput (slice, lane, node_id, ended, failed) values (?, ?, ?, ?, ?) "
+        "on conflict (slice, lane, node_id) do update set ended = throughput.ended + excluded.ended, "
+        "failed = throughput.failed + excluded.failed",
+        [(now_us // SLICE_US, *where, n, failed[where]) for where, n in ended.items()],
+    )
+
+
+def lately(tx: Tx, window_us: int, now_us: int) -> tuple[Mapping[int, Throughput], float]:
+    """What ended by lane, and within how many seconds: the window, and the part of a slice before it."""
+    first = (now_us - min(window_us, KEPT_US - SLICE_US)) // SLICE_US
+    found = tx.all(
+        "select lane, sum(ended), sum(failed) from throughput where slice >= ? and slice <= ? group by lane",
+        (first, now_us // SLICE_US),
+    )
+    return {lane: Throughput(*counted) for lane, *counted in found}, (now_us - first * SLICE_US) / 1e6
+
+
+def forget(tx: Tx, now_us: int) -> None:
+    """What is too old to be asked for."""
+    tx.run("delete from throughput where slice < ?", ((now_us - KEPT_US) // SLICE_US,))

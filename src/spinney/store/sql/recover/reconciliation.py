@@ -1,0 +1,36 @@
+"""What a node has, asked by the node itself when a connection was lost in a commit.
+
+It is asked in a write transaction, which takes its turn behind the one whose fate is in doubt: that one has been
+committed by then, or never will be.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from spinney.model.jobs import Reconciliation, Record
+from spinney.store.sql.connection.database import Tx
+
+
+def reconcile(tx: Tx, node_id: int, records: Sequence[Record]) -> Reconciliation:
+    """See ``Store.reconcile``."""
+    leased = tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,))
+    jobs = orjson.dumps([r.job_id for r in records]).decode()
+    ended = {
+        *_pairs(
+            tx.all(
+                "select a.job_id, a.fence from json_each(?) j join attempts a on a.job_id = j.value", (jobs,)
+            )
+        ),
+        *_pairs(
+            tx.all("select jobs.id, final_fence from json_each(?) j join jobs on jobs.id = j.value", (jobs,))
+        ),
+    }
+    return Reconciliation(
+        leased=[(job_id, fence) for job_id, fence in leased],
+        recorded=frozenset(r.fence for r in records if (r.job_id, r.fence) in ended),
+    )
+
+
+def _pairs(rows: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
+    return ((job_id, fence) for job_id, fence in rows)

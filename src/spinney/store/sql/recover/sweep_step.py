@@ -1,0 +1,107 @@
+"""Housekeeping in bounded steps: anybody may do it, at any time, twice or never for a while."""
+
+from spinney.model.states import State
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import hold_moves, locks, placement
+from spinney.store.sql.transitions.cascades import Cascade, there
+
+RESERVED_US = 60_000_000
+"""So long a lock is kept for a job that was woken for it; by then its lane sleeps or its queue is shut."""
+
+
+class SweepStep:
+    """One step in one transaction."""
+
+    def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int) -> None:
+        self.tx, self.registry, self.now_us, self.limit = tx, registry, now_us, limit
+        self.cascade = Cascade(tx, registry, now_us)
+        self.more = False
+
+    def due(self) -> int:
+        """Jobs whose time has come."""
+        found = self.tx.all(
+            "select job_id from inactive_jobs where wake_us is not null and wake_us <= ? order by wake_us limit ?",
+            (self.now_us, self.limit),
+        )
+        for (job_id,) in found:
+            row = there(self.tx, job_id)
+            if row is not None:
+                self.cascade.place(row)
+            else:  # it would be due for ever, and before all others
+                self.tx.run("update inactive_jobs set wake_us = null where job_id = ?", (job_id,))
+        self.cascade.drain()
+        self.more = self.more or len(found) == self.limit
+        return len(found)
+
+    def vanished_stages(self) -> None:
+        """Jobs whose type is known, but has no such stage any more: held, with the reason."""
+        for lane in list(self.registry.lanes.values()):
+            spec = self.registry.types.get(lane.type)
+            if spec is None or spec.stage(lane.stage) is not None:
+                continue
+            found = self.tx.all(
+                "select lane, priority, share, position, job_id from ready where lane = ? limit ?",
+                (lane.id, self.limit),
+            )
+            for *key, job_id in found:
+                row = there(self.tx, job_id)
+                if row is None:
+                    hold_moves.out_of_ready(self.tx, [tuple(key)])
+                    continue
+                placement.leave_ready(self.tx, self.registry, row)
+                self.cascade.free_locks(row.id, locks.RESERVED)
+                placement.set_aside(
+                    self.tx,
+                    row,
+                    State.HELD,
+                    now_us=self.now_us,
+                    reason=f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}",
+                )
+            self.more = self.more or len(found) == self.limit
+
+    def free_locks(self) -> None:
+        """Locks that have room while somebody waits: whoever was woken for one may have gone elsewhere."""
+        kept = self.tx.all(
+            "select job_id from locks where fence = ? and since_us < ? limit ?",
+            (locks.RESERVED, self.now_us - RESERVED_US, self.limit),
+        )
+        for (job_id,) in kept:
+            self.cascade.free_locks(job_id, locks.RESERVED)
+        name = ""
+        for _ in range(self.limit):
+            name = self.tx.value(
+                "select min(waits_for) from inactive_jobs where waits_for > ? and waits_for like 'lock:%'",
+                (name or "lock:",),
+            )
+            if name is None:
+                break
+            self.cascade.lock_freed(name[5:])
+        self.cascade.drain()
+        self.more = self.more or self.cascade.left_locks
+
+    def trees_to_cancel(self) -> list[int]:
+        """Tops of trees that are to be cancelled. One that is not there (the database is damaged) is left to the
+        doctor; what stands below it hears the wish when it is placed or recorded."""
+        sql = (
+            "select job_id from cancel_requests where tree = 1 and exists (select 1 from jobs where "
+            "jobs.id = cancel_requests.job_id)"
+        )
+        return [job_id for (job_id,) in self.tx.all(sql)]
+
+
+def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> tuple[int | None, bool]:
+    """The earliest time at which something becomes due by itself; and whether steps are left to do now: jobs that are
+    accepted are not in place yet, or not all have heard of a need that was met."""
+    unplaced, due = tx.one(_DUE)
+    times = [lane.asleep_until_us for lane in registry.lanes.values()]
+    times = [t for t in times if t is not None and t > now_us]
+    times += [registry.holds.ends_us] if registry.holds.ends_us is not None else []
+    return min([*times, *([] if due is None else [due])], default=None), bool(unplaced)
+
+
+_DUE = (
+    "select exists (select 1 from staging where published = 1) or exists (select 1 from met_needs), "
+    "(select min(at_us) from (select min(wake_us) as at_us from inactive_jobs where wake_us is not null union all "
+    "select min(next_us) from schedules where next_us is not null and paused = 0) as due)"
+)

@@ -1,0 +1,92 @@
+"""Capacities of locks, as applications declare them and operators set them: rows of ``lock_capacities``.
+
+``capacity`` is what holds of the two, or the most that the column takes, so that nodes of a version that knows no
+families go by it, too. What is said is read with the registry, which every change moves: the next transaction of any
+node goes by it.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from spinney.model.errors import Refused
+from spinney.model.rights.operators import CapacityInfo
+from spinney.model.settings.capacities import Capacities, CapacityRules, LockCapacity, require_capacity
+from spinney.model.values.hints import did_you_mean
+from spinney.store.sql.connection.database import Tx
+
+_MOST = 2**31 - 1
+"""What the column ``capacity`` takes."""
+
+
+def read(tx: Tx) -> Capacities:
+    """As the current transaction sees them."""
+    found = all_(tx)
+    return Capacities(
+        set=CapacityRules.of((info.name, info.capacity) for info in found if info.by is not None),
+        declared=CapacityRules.of((info.name, info.declared) for info in found if info.declared is not None),
+    )
+
+
+def all_(tx: Tx) -> Sequence[CapacityInfo]:
+    """By name. A row that says neither who set it nor what is declared was written by hand, and counts as set."""
+    rows = tx.all(
+        "select name, coalesce(set_to, case when by is null then declared end, capacity), declared, by, at_us "
+        "from lock_capacities order by name"
+    )
+    return [
+        CapacityInfo(
+            name=name,
+            capacity=capacity,
+            declared=declared,
+            at_us=at_us,
+            by="" if by is None and declared is None else by,
+        )
+        for name, capacity, declared, by, at_us in rows
+    ]
+
+
+def declare(tx: Tx, said: Iterable[LockCapacity]) -> bool:
+    """Put what an application declares; whether something is new. What an operator set stays in force."""
+    before = {info.name: info.declared for info in all_(tx)}
+    new = [each for each in said if before.get(each.name) != each.capacity]
+    tx.many(
+        "insert into lock_capacities (name, capacity, declared) values (?, ?, ?) on conflict (name) do update set "
+        "declared = excluded.declared, "
+        "capacity = case when lock_capacities.by is null and lock_capacities.declared is not null "
+        "then excluded.capacity else lock_capacities.capacity end, "
+        # written by hand
+        "by = case when lock_capacities.declared is null then coalesce(lock_capacities.by, '') "
+        "else lock_capacities.by end",
+        [(each.name, min(each.capacity, _MOST), each.capacity) for each in new],
+    )
+    return bool(new)
+
+
+def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
+    """What an operator says; None takes it back. Whether that changes anything. Raises Refused when there is nothing
+    to be taken back."""
+    before = next((info for info in all_(tx) if info.name == name), None)
+    if capacity is not None:
+        require_capacity(capacity)
+        if before is not None and before.by is not None and before.capacity == capacity:
+            return False
+        tx.run(
+            "insert into lock_capacities (name, capacity, set_to, by, at_us) values (?, ?, ?, ?, ?) "
+            "on conflict (name) do update set capacity = excluded.capacity, set_to = excluded.set_to, "
+            "by = excluded.by, at_us = excluded.at_us",
+            (name, min(capacity, _MOST), capacity, by, now_us),
+        )
+        return True
+    if before is None or before.by is None:
+        known = [info.name for info in all_(tx) if info.by is not None]
+        raise Refused(
+            f"nobody has set a capacity of {name!r}{did_you_mean(name, known)}; 'spinney locks --capacities' lists "
+            f"what is set and declared"
+        )
+    if before.declared is None:
+        tx.run("delete from lock_capacities where name = ?", (name,))
+    else:
+        tx.run(
+            "update lock_capacities set capacity = ?, set_to = null, by = null, at_us = null where name = ?",
+            (min(before.declared, _MOST), name),
+        )
+    return True

@@ -1,0 +1,148 @@
+"""Homes: the folder roots of a store whose folders are local, each on one host or disk.
+
+A root bears a mark, a home is a root that a node has joined with, and a job's home is that of the node of its last
+attempt that began. There its folder is, so its place in ``ready`` is in a lane of that home, which nodes of others do
+not serve (``Registry.closed_to``). Nothing beside says where a job's folder is: ``jobs.node_id`` leads to the node,
+and ``nodes.home`` to the home. An attempt that nobody saw begin (its node died before it could say so) leaves no home.
+
+An operator may **let go** of a single job: then it has no home (its row names no node any more). Or of a whole home:
+that is marked, its lanes are open to all, and a job of it gets the home where it begins next. When a node comes back
+with that root, what is still there is its own again. Letting go touches no file.
+
+Where folders are shared all homes are 0, and nothing here is asked.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from spinney.model.errors import NodeRefused
+from spinney.model.homes import FolderRoot, Home
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+
+FOLDERS, LOCAL = "folders", "local"
+"""The row of ``meta`` that says it, and its value."""
+SINCE = "0003"
+"""The schema with which homes came. Code of an older one would take jobs away from theirs."""
+_OF_JOB = "coalesce((select n.home from nodes n where n.id = jobs.node_id), 0)"
+
+
+class KnownHomes:
+    """What a registry knows of them, until it moves."""
+
+    def __init__(self, known: Mapping[int, Home] | None) -> None:
+        self.local = known is not None
+        self.known: Mapping[int, Home] = known or {}
+        self.gone = frozenset(home.id for home in self.known.values() if home.gone)
+        self._of_node: dict[int, int] = {}
+
+    @property
+    def sql(self) -> str:
+        """The home of a job, as SQL over ``jobs``."""
+        return _OF_JOB if self.local else "0"
+
+    def of(self, tx: Tx, node_id: int | None) -> int:
+        """The home of a job whose last attempt that began was one of this node's."""
+        if not self.local or node_id is None:
+            return 0
+        found = self._of_node.get(node_id)
+        if found is None:
+            found = self._of_node[node_id] = tx.value("select home from nodes where id = ?", (node_id,)) or 0
+        return found
+
+    def admit(self, node: int, job: int) -> bool:
+        """Whether nodes of the one home may be given jobs of the other."""
+        return job in (0, node) or job in self.gone
+
+
+NONE = KnownHomes(None)
+
+
+def read(tx: Tx) -> KnownHomes:
+    """As the current transaction sees them."""
+    if tx.value("select value from meta where name = ?", (FOLDERS,)) != LOCAL:
+        return NONE
+    return KnownHomes({home.id: home for home in all_(tx)})
+
+
+def all_(tx: Tx) -> list[Home]:
+    found = tx.all("select id, mark, host, path, gone from homes order by id")
+    return [
+        Home(id=i, mark=mark, host=host, path=path, gone=bool(gone)) for i, mark, host, path, gone in found
+    ]
+
+
+def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
+    """Where a job's folder is now: where it is at work, else its home."""
+    at_work = tx.value("select node_id from leases where job_id = ?", (row.id,)) if homes.local else None
+    return homes.known.get(homes.of(tx, at_work or row.node_id))
+
+
+class JoiningNode(NamedTuple):
+    """A node that joins."""
+
+    name: str
+    host: str
+    boot_id: str
+    root: FolderRoot | None
+
+
+def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
+    """The home of a node that joins, and whether something of it has changed. Raises NodeRefused."""
+    if tx.value("select value from meta where name = ?", (FOLDERS,)) != LOCAL:
+        return 0, False
+    root = node.root
+    if root is None:
+        raise NodeRefused(
+            "the folders of this store are local, and this node does not say where its are; upgrade it"
+        )
+    found = tx.one("select id, host, path, gone from homes where mark = ?", (root.mark,))
+    if found is None:
+        _require_not_another(tx, node, root)
+        home = tx.take("home")
+        tx.run(
+            "insert into homes (id, mark, host, path, gone) values (?, ?, ?, ?, 0)",
+            (home, root.mark, node.host, root.path),
+        )
+        return int(home), True
+    home, host, path, gone = found
+    _require_no_copy(tx, home, node, root)
+    if (host, path, bool(gone)) == (node.host, root.path, False):
+        return home, False
+    tx.run("update homes set host = ?, path = ?, gone = 0 where id = ?", (node.host, root.path, home))
+    return home, True
+
+
+def _require_not_another(tx: Tx, node: JoiningNode, root: FolderRoot) -> None:
+    """Where a root was there is another: a disk that is not mounted, or a new one."""
+    before = tx.value(
+        "select 1 from homes where host = ? and path = ? and gone = 0 limit 1", (node.host, root.path)
+    )
+    if before is not None:
+        raise NodeRefused(
+            f"{root.path} on host {node.host} is not the folder root that was there before (its mark is another): is "
+            f"the disk mounted? Mount it, or, when what was in it is lost, let go of it first: spinney rehome --host "
+            f"{node.host}"
+        )
+
+
+def _require_no_copy(tx: Tx, home: int, node: JoiningNode, root: FolderRoot) -> None:
+    """A root that was copied bears the mark of the other; one job must not have two folders."""
+    other = tx.one(
+        "select name, host from nodes where home = ? and state <> 'left' and host <> ? and boot_id <> ? limit 1",
+        (home, node.host, node.boot_id),
+    )
+    if other is not None:
+        raise NodeRefused(
+            f"{root.path} bears the mark of the folder root with which node {other[0]} works on host {other[1]}, so it "
+            f"is a copy; name another folder, or, when that host is gone and this took its place, let the old node go "
+            f"first: spinney doctor --repair --dead {other[0]}"
+        )
+
+
+def attended(alias: str) -> str:
+    """Whether some node is there, and takes work, that may be given the jobs of this home; SQL over a column."""
+    return (
+        f"({alias} = 0 or exists (select 1 from nodes a where a.home = {alias} and a.state = 'active') "
+        f"or exists (select 1 from homes h where h.id = {alias} and h.gone = 1))"
+    )

@@ -1,0 +1,342 @@
+"""Types, queues, lanes and holds as the current transaction sees them.
+
+Read from their tables only when ``counters.registry`` has moved, so that a transaction of the hot
+path pays one primary-key look-up for always being up to date.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownType
+from spinney.model.queue_selection import may_serve
+from spinney.model.settings.capacities import NONE, LockCapacity
+from spinney.model.settings.webhooks import Webhook
+from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import capacities, hold_coverage, homes, nodes
+from spinney.store.sql.registry.node_compatibility import require_readable_by_nodes
+from spinney.store.sql.registry.watermarks import Watermarks
+from spinney.store.sql.registry.webhook_events import Subscription, subscription
+
+
+class UnreadableDeclaration(StoreUnusable):
+    """A row that says what a job type or queue is was damaged; the message names it and the mend."""
+
+
+class Lane(NamedTuple):
+    """One (queue, type, stage), and where folders are local, one home."""
+
+    id: int
+    queue: str
+    type: str
+    stage: str
+    asleep_until_us: int | None
+    probing: bool
+    home: int
+    """Whose nodes alone may serve it (``homes``); 0: all."""
+
+
+class Registry:
+    """The cache. ``refresh`` at the start of every transaction, ``forget`` after a rollback."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, TypeSpec] = {}
+        self.declared: dict[str, QueueSpec] = {}
+        """Queues as applications declare them."""
+        self.settings: dict[str, Mapping[str, Any]] = {}
+        """What operators set of them, by field; it wins."""
+        self.queues: dict[str, QueueSpec] = {}
+        """As they are in force."""
+        self.lanes: dict[int, Lane] = {}
+        self.holds = hold_coverage.NONE
+        self.stopped_lanes: frozenset[int] = frozenset()
+        """Lanes in which a hold lets nothing start."""
+        self.streaks: frozenset[tuple[str, str]] = frozenset()
+        """(type, stage) pairs with a circuit breaker that have failed lately; see ``circuit_breaker``."""
+        self.filled: set[int] = set()
+        """Lanes into which this store object has put something since its last exchange."""
+        self.capacities = NONE
+        """What applications and operators say of locks."""
+        self.homes = homes.NONE
+        """Where jobs have their folders, if not all in one place."""
+        self.subscriptions: Sequence[Subscription] = ()
+        """What webhooks are told; those that are paused, too, which hear it later."""
+        self.watermarks = Watermarks()
+        self._lane_ids: dict[tuple[str, str, str, int], int] = {}
+        self._shares: dict[str, int] = {}
+        self._undeclared: dict[str, QueueSpec] = {}
+        self._closed: dict[int, frozenset[int]] = {}
+        self.version = -1
+
+    def forget(self) -> None:
+        """What a rolled-back transaction had added must not be believed."""
+        self.version = -1
+        self.watermarks.forget()
+        self._shares.clear()
+
+    def refresh(self, tx: Tx) -> None:
+        moves = tx.moves()
+        version = moves["registry"]
+        self.watermarks.refresh(tx, moves["watermarks"])
+        if version == self.version:
+            return
+        self.types = {n: read_type(n, s) for n, s in tx.all("select name, spec from types")}
+        self.declared = {n: read_queue(n, s) for n, s in tx.all("select name, spec from queues")}
+        set_ = tx.all("select name, settings from queue_settings")
+        self.settings = {n: read_settings(n, s) for n, s in set_}
+        self.queues = self.declared | {n: self.in_force(n, s) for n, s in self.settings.items()}
+        rows = tx.all("select id, queue, type, stage, asleep_until_us, probing, home from lanes")
+        self.lanes = {row[0]: Lane(*row) for row in rows}
+        self._lane_ids = {
+            (lane.queue, lane.type, lane.stage, lane.home): lane.id for lane in self.lanes.values()
+        }
+        self.capacities = capacities.read(tx)
+        self.homes = homes.read(tx)
+        self.holds = hold_coverage.read(tx)
+        self.stopped_lanes = frozenset(
+            lane.id for lane in self.lanes.values() if self.holds.stops(lane.queue, lane.type)
+        )
+        self.streaks = frozenset(tx.all("select type, stage from streaks"))
+        told = tx.all("select id, name, spec from webhooks order by id")
+        hooks = [(id_, read_webhook(name, spec)) for id_, name, spec in told]
+        self.subscriptions = [subscription(id_, hook) for id_, hook in hooks if hook.paused is None]
+        self._closed.clear()
+        self.version = version
+
+    def touch(self, tx: Tx) -> None:
+        """Tell everybody (and this cache) that something changed."""
+        tx.take("registry")
+        self.version = -1
+        self.refresh(tx)
+
+    # --- looking up -----------------------------------------------------------------------
+
+    def type(self, name: str) -> TypeSpec:
+        spec = self.types.get(name)
+        if spec is None:
+            raise UnknownType(
+                f"no job type {name!r} is known to this store; start a node whose application has it, "
+                f"or use one of: {', '.join(sorted(self.types)) or '(none yet)'}"
+            )
+        return spec
+
+    def once_lanes(self) -> frozenset[int]:
+        """The lanes of types that may not silently run twice."""
+        once = {name for name, spec in self.types.items() if spec.on_lost == "orphan"}
+        return frozenset(lane.id for lane in self.lanes.values() if lane.type in once)
+
+    def queue(self, name: str) -> QueueSpec:
+        found = self.queues.get(name) or self._undeclared.get(name)
+        if found is None:
+            found = self._undeclared[name] = QueueSpec(name=name)
+        return found
+
+    def in_force(self, name: str, settings: Mapping[str, Any]) -> QueueSpec:
+        """The queue with these settings laid over what is declared of it."""
+        return replace(self.declared.get(name) or QueueSpec(name=name), **settings)
+
+    def closed_to(self, tx: Tx, node_id: int) -> frozenset[int]:
+        """The lanes that a node may not serve: by their queue's pins and bars, by its own list, or because the folders
+        of their jobs are elsewhere. Found out once for all claims until the registry moves again: what is said of a
+        node here was said when it joined."""
+        found = self._closed.get(node_id)
+        if found is None:
+            row = tx.one("select name, serves, home from nodes where id = ?", (node_id,))
+            found = self._closed[node_id] = frozenset() if row is None else self._closed_lanes(*row)
+        return found
+
+    def _closed_lanes(self, node: str, column: str | None, home: int) -> frozenset[int]:
+        serves = nodes.serves(column)
+        shut = {
+            queue
+            for queue in {lane.queue for lane in self.lanes.values()}
+            if not may_serve(self.queue(queue), node, serves)
+        }
+        return frozenset(
+            lane.id
+            for lane in self.lanes.values()
+            if lane.queue in shut or not self.homes.admit(home, lane.home)
+        )
+
+    def queue_names(self) -> set[str]:
+        """The queues that somebody declared or named."""
+        named = {spec.queue for spec in self.types.values()}
+        named |= {stage.queue for spec in self.types.values() for stage in spec.stages}
+        lanes = {lane.queue for lane in self.lanes.values()}
+        return {name for name in named if name is not None} | {DEFAULT_QUEUE} | set(self.queues) | lanes
+
+    def lane(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
+        """The lane's number; made when it is new."""
+        found = self._lane_ids.get((queue, type_, stage, home))
+        if found is not None:
+            return found
+        # A stage that was put to sleep sleeps for those, too, that are the first of their queue or home.
+        same = (x for x in self.lanes.values() if (x.type, x.stage) == (type_, stage))
+        asleep = next((x for x in same if x.probing), None)
+        tx.run(
+            "insert into lanes (id, queue, type, stage, asleep_until_us, probing, home) values (?, ?, ?, ?, ?, ?, ?)",
+            (
+                tx.take("lane"),
+                queue,
+                type_,
+                stage,
+                asleep.asleep_until_us if asleep else None,
+                asleep is not None,
+                home,
+            ),
+        )
+        self.touch(tx)
+        return self._lane_ids[(queue, type_, stage, home)]
+
+    def lane_to_fill(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
+        """The number of a lane into which something is put now; it is remembered in ``filled``."""
+        lane = self.lane(tx, queue, type_, stage, home)
+        self.filled.add(lane)
+        return lane
+
+    def known_lane(self, queue: str, type_: str, stage: str, home: int) -> int | None:
+        """The lane's number, if there is such a lane."""
+        return self._lane_ids.get((queue, type_, stage, home))
+
+    def beside(self, lane: Lane) -> str:
+        """The numbers of the lanes of the same type and stage, whatever their queue and home, as a JSON list."""
+        same = [x.id for x in self.lanes.values() if (x.type, x.stage) == (lane.type, lane.stage)]
+        return orjson.dumps(same).decode()
+
+    def lanes_of(self, queue: str) -> str:
+        """The numbers of a queue's lanes, as a JSON list for json_each."""
+        return orjson.dumps([lane.id for lane in self.lanes.values() if lane.queue == queue]).decode()
+
+    def occupied(self, tx: Tx, queue: str) -> set[tuple[int, int]]:
+        """The (node, slot) pairs that a queue occupies, counted from its leases now."""
+        found = tx.all(
+            "select distinct node_id, slot from leases where fence >= ? "
+            "and lane in (select j.value from json_each(?) j)",
+            (self.watermarks.fence, self.lanes_of(queue)),
+        )
+        return set(found)
+
+    def share(self, tx: Tx, name: str) -> int:
+        """The (negative) number of a named share; made when it is new."""
+        found = self._shares.get(name)
+        if found is None:
+            found = tx.value("select id from shares where name = ?", (name,))
+            if found is None:
+                found = tx.take("share")
+                tx.run("insert into shares (id, name) values (?, ?)", (found, name))
+            if len(self._shares) > 10_000:
+                self._shares.clear()
+            self._shares[name] = found
+        return -found
+
+    # --- changing -------------------------------------------------------------------------
+
+    def register(
+        self,
+        tx: Tx,
+        types: Iterable[TypeSpec],
+        queues: Iterable[QueueSpec],
+        locks: Iterable[LockCapacity] = (),
+    ) -> None:
+        changed = capacities.declare(tx, locks)
+        for spec in types:
+            if self.types.get(spec.name) != spec:
+                require_readable_by_nodes(tx, spec)
+                _put(tx, "types", spec.name, spec.to_json())
+                changed = True
+        for queue in queues:
+            if self.declared.get(queue.name) != queue:
+                self._require_reorderable(tx, queue)
+                _put(tx, "queues", queue.name, queue.to_json())
+                changed = True
+        if changed:
+            self.touch(tx)
+
+    def _require_reorderable(self, tx: Tx, queue: QueueSpec) -> None:
+        """The order is in the keys of ``ready``: it cannot change under jobs that stand there."""
+        old = self.queue(queue.name)
+        if (old.order, old.shared) == (queue.order, queue.shared):
+            return
+        standing = tx.value(
+            "select 1 from lanes l where l.queue = ? and exists (select 1 from ready r where r.lane = l.id) limit 1",
+            (queue.name,),
+        )
+        if standing:
+            raise Refused(
+                f"queue {queue.name!r} has jobs in it, so its order and sharing cannot change now; "
+                f"let it run empty first, or declare a new queue"
+            )
+
+
+@lru_cache(maxsize=1_000)
+def read_type(name: str, spec: Any) -> TypeSpec:
+    """What a row of ``types`` says. Raises UnreadableDeclaration. Most rows say what they said before: whatever moves
+    the registry has all of them read again, by each store of the process."""
+    with _readable("types", name):
+        return TypeSpec.from_json(orjson.loads(spec))
+
+
+def read_queue(name: str, spec: Any) -> QueueSpec:
+    """What a row of ``queues`` says. Raises UnreadableDeclaration."""
+    with _readable("queues", name):
+        return QueueSpec.from_json(orjson.loads(spec))
+
+
+def read_settings(name: str, settings: Any) -> Mapping[str, Any]:
+    """What a row of ``queue_settings`` says, by field of QueueSpec. Raises UnreadableDeclaration."""
+    with _readable("queue_settings", name):
+        found: Mapping[str, Any] = orjson.loads(settings)
+        if not found.keys() <= SETTABLE:
+            raise ValueError(f"only {', '.join(sorted(SETTABLE))} can be set")
+        spec = QueueSpec.from_json({"name": name, **found})
+        return {field: getattr(spec, field) for field in found}
+
+
+def read_webhook(name: str, spec: Any) -> Webhook:
+    """What a row of ``webhooks`` says, but for what stands beside ``spec``. One that cannot be read is paused, and says
+    so; it is told nothing."""
+    try:
+        return Webhook.from_json(name, orjson.loads(spec))
+    except (SpinneyError, AttributeError, KeyError, TypeError, ValueError):
+        why = (
+            f"what it is set to cannot be read; remove it (spinney webhook remove {name}), and make it again"
+        )
+        return Webhook(name=name, url="https://unreadable.invalid/", paused=why)
+
+
+@contextmanager
+def _readable(table: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except (SpinneyError, AttributeError, KeyError, TypeError, ValueError) as error:
+        quoted = str(name).replace("'", "''")
+        raise UnreadableDeclaration(
+            f"the row {name!r} in the table {table} cannot be read ({type(error).__name__}: {error}), so that nobody "
+            f'can work; restore the database from a backup, or delete the row (sqlite3 FILE "delete from {table} '
+            f"where name = '{quoted}'; update counters set value = value + 1 where name = 'registry'\") and "
+            f"{_AGAIN.get(table, 'start a node whose application declares it')}"
+        ) from error
+
+
+_AGAIN = {
+    "queue_settings": "set it again with 'spinney queue NAME'",
+}
+
+
+def _put(tx: Tx, table: str, name: str, value: object) -> None:
+    """``table`` is one of two literals of this module."""
+    sql = f"insert into {table} (name, spec) values (?, ?) on conflict (name) do update set spec = excluded.spec"
+    tx.run(sql, (name, orjson.dumps(value).decode()))
+
+
+def effective_queue(
+    spec: TypeSpec, stage: str, moved: str | None, named: str | None, parent: str | None
+) -> str:
+    """moved > named > the stage's > the parent's > the type's."""
+    found = spec.stage(stage)
+    return moved or named or (found.queue if found else None) or parent or spec.queue or DEFAULT_QUEUE

@@ -1,0 +1,151 @@
+"""What operators lay, set and look back on, and what becomes of jobs whose time is over."""
+
+from sqlalchemy import Column, Index, Integer, Table, text
+
+from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata, where
+
+throughput = Table(
+    "throughput",
+    metadata,
+    Column("slice", Id, primary_key=True),
+    Column("lane", Id, primary_key=True),
+    Column("node_id", Id, primary_key=True),
+    Column("ended", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How many attempts of a lane ended in each ten seconds (``slice``), and how many of them failed: a measure for
+people, by which nothing is decided. Kept for some minutes."""
+
+deleted_folders = Table(
+    "deleted_folders",
+    metadata,
+    Column("job_id", Id, primary_key=True),
+    Column("at_us", Id, nullable=False),
+    Column("home", Id, nullable=False, server_default=text("0")),
+)
+"""Deleted and removed jobs whose folders may still be there. ``home``: whose nodes are to look (see homes); 0: any."""
+
+removals = Table(
+    "removals",
+    metadata,
+    Column("root_id", Id, primary_key=True),
+    Column("looked", Chars, nullable=False),
+    Column("going", Flag, nullable=False),
+)
+"""Trees whose time is over (see ``removal``). ``looked``: the lineage up to which all were found settled;
+``going``: all were, and the tree is being removed."""
+
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("scope", Chars, nullable=False),
+    Column("name", Chars, nullable=False),
+    Column("reason", Chars, nullable=False),
+    Column("by", Chars, nullable=False),
+    Column("since_us", Id, nullable=False),
+    Column("until_us", Id),
+    Column("automatic", Flag, nullable=False),
+    Column("swept", Flag, nullable=False, server_default=text("0")),
+    Index("holds_by_name", "scope", "name"),
+    Index("holds_by_end", "until_us", **where("until_us is not null")),
+)
+"""``swept``: all that it covers has been set to held, so that claims need not look at each job."""
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("fingerprint", Chars, primary_key=True),
+    Column("type", Chars, nullable=False),
+    Column("stage", Chars, nullable=False),
+    Column("exception", Chars, nullable=False),
+    Column("message", Chars, nullable=False),
+    Column("first_us", Id, nullable=False),
+    Column("last_us", Id, nullable=False),
+)
+
+streaks = Table(
+    "streaks",
+    metadata,
+    Column("type", Chars, primary_key=True),
+    Column("stage", Chars, primary_key=True),
+    Column("fingerprint", Chars, nullable=False),
+    Column("jobs", Chars, nullable=False),
+    Column("failed_us", Id, nullable=False),
+)
+"""Failures in a row with the same cause, of types that have a circuit breaker. ``jobs``: a JSON list of the jobs
+that failed so, each once; empty when an attempt of the stage has passed since. The row stays for a while, so that
+the registry need not move each time (see ``circuit_breaker``)."""
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("name", Chars, primary_key=True),
+    Column("spec", Chars, nullable=False),
+    Column("paused", Flag, nullable=False),
+    Column("next_us", Id),
+    Column("last_job_id", Id),
+    Column("by", Chars, nullable=False),
+    Column("declared", Flag, nullable=False),
+    Index("schedules_due", "next_us", **where("next_us is not null and paused = 0")),
+)
+"""``next_us``: the first nominal time for which nothing has been decided. ``declared``: it is as an application
+declares it; else a person made or changed it."""
+
+schedule_runs = Table(
+    "schedule_runs",
+    metadata,
+    Column("schedule", Chars, primary_key=True),
+    Column("nominal_us", Id, primary_key=True),
+    Column("job_id", Id),
+    Column("outcome", Chars, nullable=False),
+    Column("message", Chars),
+    Index("schedule_runs_queued", "schedule", "nominal_us", **where("outcome = 'queued'")),
+    sqlite_with_rowid=False,
+)
+"""One job a nominal time: the pair is unique, and written in one transaction with the job and the schedule's
+next time."""
+
+retention = Table(
+    "retention",
+    metadata,
+    Column("type", Chars, primary_key=True),
+    Column("state", Chars, primary_key=True),
+    Column("keep_us", Id),
+    Column("by", Chars, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", Id, primary_key=True),
+    Column("at_us", Id, nullable=False),
+    Column("by", Chars, nullable=False),
+    Column("verb", Chars, nullable=False),
+    Column("what", Chars, nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("reason", Chars),
+    Column("call", Chars, nullable=False),
+    Column("link", Chars, nullable=False),
+    Index("audit_by_call", "call", "seq"),
+)
+"""See ``spinney.model.audits``: ``link`` is the digest over the link before and this entry."""
+
+GUARDS = {
+    "audit_follows": (
+        "create trigger audit_follows before insert on audit "
+        "when new.seq <> (select coalesce(max(seq), 0) + 1 from audit) "
+        "begin select raise(abort, 'the audit is append-only: an entry follows the last one'); end"
+    ),
+    "audit_stays": (
+        "create trigger audit_stays before update on audit "
+        "begin select raise(abort, 'the audit is append-only: no entry may be changed'); end"
+    ),
+    "audit_keeps": (
+        "create trigger audit_keeps before delete on audit "
+        "begin select raise(abort, 'the audit is append-only: no entry may be deleted'); end"
+    ),
+}
+"""Triggers that keep the audit from accidents: a statement of somebody's, a tool that rewrites rows. Who can
+write to the file can drop them, and is found out by the chain (``spinney audit verify``)."""

@@ -1,0 +1,718 @@
+"""The contract on SQL: each method is one turn of a transaction around the module that knows how."""
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import orjson
+
+from spinney.model.access import AccessScope
+from spinney.model.errors import CommitUncertain, Refused, StoreUnavailable, StoreUnusable, UsageError
+from spinney.model.fleet import Load
+from spinney.model.jobs import (
+    Attempt,
+    ChildSummary,
+    ClaimRequest,
+    Filter,
+    FlushResult,
+    Job,
+    NodeInfo,
+    Reconciliation,
+    Record,
+    Submission,
+)
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.capacities import LockCapacity
+from spinney.model.types import QueueSpec, TypeSpec
+from spinney.model.values.paths import database_file, is_postgres, without_password
+from spinney.store import operators
+from spinney.store.contract import (
+    ChangedJobs,
+    DeletedFolder,
+    Leadership,
+    Listener,
+    SpawnResult,
+    SubmissionKey,
+    SubmitResult,
+    SweepResult,
+)
+from spinney.store.sql.audit import SqlAudit, note
+from spinney.store.sql.claim.candidates import Rotation
+from spinney.store.sql.claim.claims import Claim
+from spinney.store.sql.connection.database import Database, Tx
+from spinney.store.sql.connection.schema_state import WORKS_WITH
+from spinney.store.sql.connection.sqlite import CACHE_KIB, SqliteDatabase
+from spinney.store.sql.read import job_queries, state_counts
+from spinney.store.sql.record import circuit_breaker, throughput
+from spinney.store.sql.record.recorder import Recorder
+from spinney.store.sql.recover import leadership, reconciliation
+from spinney.store.sql.recover.sweep_step import SweepStep, next_wake_us
+from spinney.store.sql.registry import homes, nodes
+from spinney.store.sql.session import Session
+from spinney.store.sql.submit import idempotency, new_jobs, spawns, staging
+from spinney.store.sql.transitions import attempts, failures
+from spinney.store.sql.transitions.cascades import Cascade
+from spinney.store.sql.transitions.failures import SqlFailures
+from spinney.store.sql.transitions.hold_rows import hold_new
+from spinney.store.sql.transitions.job_operations import Operation
+from spinney.store.sql.transitions.locks import LockRequest
+from spinney.store.sql.transitions.regrowth import Regrowth
+
+STEP = 200
+"""Jobs that one transaction of a sweep changes: well under 50 ms."""
+UNDER_MAX = 50
+"""Jobs that are submitted under holds of their own in one transaction."""
+KEYED_STEP = 100
+"""Jobs with keys that one transaction bears."""
+STARTED_STEP = 1_000
+"""Fences in one list: a longer one, and a server would go through it for each lease instead."""
+FORGET_EVERY_US = 60_000_000
+RETRY_STEP = 50
+"""Jobs that one transaction opens again, each perhaps with a tree above it."""
+
+
+PARTS: Mapping[str, str] = {
+    "accounts": "accounts.sql:SqlAccounts",
+    "sign_in": "accounts.sign_in_sql:SqlSignIn",
+    "holds": "holds.sql:SqlHolds",
+    "explainer": "explain.sql:SqlExplainer",
+    "bulk": "bulk.sql:SqlBulk",
+    "statistics": "stats.sql:SqlStatistics",
+    "fleet": "nodes.sql:SqlFleet",
+    "homes": "homes.sql:SqlHomes",
+    "fetches": "homes.fetches_sql:SqlFetches",
+    "locks": "locks.sql:SqlLocks",
+    "queue_admin": "queues.sql:SqlQueues",
+    "schedules": "schedules.sql:SqlSchedules",
+    "retention": "retention.sql:SqlRetention",
+    "doctor": "doctor.sql:SqlDoctor",
+    "webhooks": "webhooks.sql:SqlWebhooks",
+    "external_workers": "external.sql:SqlExternalWorkers",
+}
+"""The parts that features bring, by the name of the attribute: module below ``spinney.features``, and class. A part is
+imported when it is first used, so that a node and a quick command load none that they do not need."""
+
+
+def open_store(
+    url: str,
+    patience_s: float | None = None,
+    cache_kib: int = CACHE_KIB,
+    on_wait: Callable[[str], None] = lambda sentence: None,
+) -> "SqlStore":
+    """The store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
+    ``postgresql://user@host/database?schema=name``.
+
+    ``patience_s``: no transaction with a server takes longer, whatever becomes of it, and none waits longer for a file
+    that another program has locked; None: as long as people wait. ``on_wait`` hears what such a wait is for.
+    ``cache_kib``: so much of a file each of its connections keeps in memory.
+
+    Nothing is touched before the first use. Raises UsageError for other URLs.
+    """
+    if is_postgres(url):
+        try:
+            from spinney.store.sql.connection.postgres import PostgresDatabase
+        except ImportError as error:
+            raise UsageError(
+                f"a store on PostgreSQL needs its driver ({error}); install it with 'pip install spinney[postgresql]'"
+            ) from error
+        return SqlStore(PostgresDatabase(url, patience_s))
+    file = database_file(url)
+    if file is None:
+        raise UsageError(
+            f"cannot open the store {without_password(url)!r}; write it as sqlite:///path/to/file.db"
+        )
+    return SqlStore(SqliteDatabase(file, cache_kib, patience_s, on_wait))
+
+
+class SqlStore:
+    """``spinney.store.contract.Store`` on SQLite."""
+
+    accounts: operators.Accounts
+    sign_in: operators.SignIn
+    holds: operators.Holds
+    explainer: operators.Explainer
+    bulk: operators.Bulk
+    statistics: operators.Statistics
+    fleet: operators.Fleet
+    homes: operators.Homes
+    fetches: operators.Fetches
+    locks: operators.Locks
+    queue_admin: operators.Queues
+    schedules: operators.Schedules
+    retention: operators.Retention
+    doctor: operators.Doctor
+    external_workers: operators.ExternalWorkers
+    webhooks: operators.Webhooks
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._session = session = Session(database)
+        self._registry, self._write = session.registry, session.write
+        self._look, self._read = session.look, session.read
+        self.audit = SqlAudit(session)
+        self.failures = SqlFailures(session)
+        self._rotation = Rotation()
+        self._unplaced = False
+        """A published call has rows that are not in ``ready`` yet."""
+        self._passes: dict[int, tuple[str, bool]] = {}
+        """How far the pass over each tree that is to be cancelled has come, and whether it met an open job."""
+        self._looked_at_failures = ""
+        """How far the walk that forgets old causes has come."""
+        self._forgot_us = 0
+        """When sessions, kept answers and the like were looked through for those whose time is over."""
+        self._random = random.Random()  # noqa: S311  # spreads retries, guards nothing
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the part of that name. Only asked for what is not there yet."""
+        if name not in PARTS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        module, _, kind = PARTS[name].partition(":")
+        part = getattr(import_module(f"spinney.features.{module}"), kind)(self._session)
+        return self.__dict__.setdefault(name, part)  # of two threads that ask at once, both get the same
+
+    # --- the store itself -----------------------------------------------------------------
+
+    def create(self, *, local_folders: bool = False) -> None:
+        from spinney.store.sql.migrations.upgrades import (
+            upgrade,  # Alembic is slow to import and rarely needed
+        )
+
+        for_new_store = {homes.FOLDERS: homes.LOCAL, WORKS_WITH: homes.SINCE} if local_folders else {}
+        upgrade(self.database, for_new_store=for_new_store)
+        if local_folders and self.facts().get(homes.FOLDERS) != homes.LOCAL:
+            raise Refused(
+                f"{self.database.name} has shared folders, and that stays so: whether folders are local is said when a "
+                f"store is made; make another one for that, or leave out --local-folders"
+            )
+
+    def unfinished(self) -> Sequence[str]:
+        from spinney.store.sql.migrations.upgrades import unfinished
+
+        return unfinished(self.database)
+
+    def finish(self) -> Sequence[str]:
+        from spinney.store.sql.migrations.upgrades import finish
+
+        return finish(self.database)
+
+    def grant(self, roles: Sequence[str]) -> None:
+        """Let these roles of the database work with the store, without the right to alter it. Raises UsageError
+        where there are no roles, or not these."""
+        self.database.grant(roles)
+
+    def script(self, roles: Sequence[str] = ()) -> str:
+        """What ``create`` and ``grant`` would do now, in SQL; nothing is done. Raises UsageError."""
+        return self.database.script(roles)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def facts(self) -> Mapping[str, str]:
+        with self.database.look() as tx:
+            found = dict(tx.all("select name, value from meta"))
+        return {**self.database.facts(), **found}
+
+    # --- declared -------------------------------------------------------------------------
+
+    def register(
+        self, types: Iterable[TypeSpec], queues: Iterable[QueueSpec], locks: Iterable[LockCapacity] = ()
+    ) -> None:
+        with self._write() as tx:
+            self._registry.register(tx, types, queues, locks)
+
+    def types(self) -> Mapping[str, TypeSpec]:
+        with self._look():
+            return dict(self._registry.types)
+
+    def queues(self) -> Mapping[str, QueueSpec]:
+        with self._look():
+            return dict(self._registry.declared)
+
+    # --- making jobs ----------------------------------------------------------------------
+
+    def submit(
+        self,
+        submissions: Sequence[Submission],
+        *,
+        once: SubmissionKey | None = None,
+        under: Actor | None = None,
+        soon: Callable[[], object] | None = None,
+        now_us: int,
+    ) -> SubmitResult:
+        with self._write(awaited=True) as tx:
+            if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
+                return before
+            plans = [new_jobs.plan(tx, self._registry, s, None) for s in submissions]
+            new_jobs.check_needs(tx, plans, None)
+            total = new_jobs.size(plans)
+            if under is not None and total > UNDER_MAX:
+                raise UsageError(
+                    f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer"
+                )
+            if total <= (new_jobs.STEP if all(p.plain for p in plans) else new_jobs.SPECIAL_STEP):
+                ids = new_jobs.inline(tx, self._registry, plans, now_us)
+                held = self._held_on_arrival(tx, ids)
+                if under is not None:
+                    hold_new(tx, self._registry, ids, under, now_us)
+                    held = len(ids)
+                if once is not None and ids:
+                    idempotency.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
+                if soon is not None:
+                    soon()  # nobody who writes overtakes this transaction, which holds the turn
+                return SubmitResult(ids=ids, held=held)
+            first_id = tx.take("job", total)
+            staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
+            if once is not None:
+                idempotency.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
+        lightly = partial(self._write, durable=False)
+        beat_us = staging.write_steps(
+            self._write, self._registry, plans, first_id, now_us, time.monotonic, lightly
+        )
+        with self._write() as tx:
+            staging.publish(tx, first_id, beat_us)
+            if once is not None:
+                idempotency.publish(tx, once, first_id)
+        # Accepted: what cannot be put in place now is by whoever sweeps next, and must not be submitted again.
+        made, held = range(first_id, first_id + total), 0
+        with suppress(StoreUnusable):
+            while self._staging_step(now_us) == 0:
+                pass
+            with self._look() as tx:
+                held = self._held_on_arrival(tx, made)
+        if soon is not None:
+            soon()
+        return SubmitResult(ids=made, held=held)
+
+    def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
+        """Counted where they stand, for others may have put some of them in place."""
+        return new_jobs.held_of(tx, ids[0], ids[-1]) if ids and self._registry.holds.wide else 0
+
+    def spawn(
+        self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
+    ) -> SpawnResult:
+        return self._spawn(
+            lambda tx: spawns.of_children(tx, self._registry, job_id, fence), submissions, now_us
+        )
+
+    def submit_from(
+        self,
+        job_id: int,
+        fence: int,
+        submissions: Sequence[Submission],
+        *,
+        beside: int | None = None,
+        now_us: int,
+    ) -> SpawnResult:
+        return self._spawn(lambda tx: spawns.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
+
+    def _spawn(
+        self, spawner_of: Callable[[Tx], spawns.Spawner], submissions: Sequence[Submission], now_us: int
+    ) -> SpawnResult:
+        with self._write() as tx:
+            spawner = spawner_of(tx)
+            plans = spawns.plans(tx, self._registry, submissions, spawner)
+            keyed = spawns.keyed(plans)
+            if keyed:
+                ids: list[int] = []
+                spawns.spawn_keyed(tx, self._registry, keyed[:KEYED_STEP], spawner, ids, now_us)
+            elif not new_jobs.size(plans):
+                return SpawnResult(ids=[])
+            else:
+                first_id, total = spawns.stage(tx, plans, spawner, now_us)
+                if total <= new_jobs.STEP:
+                    for run in new_jobs.runs(tx, self._registry, plans, first_id, total):
+                        new_jobs.write_run(tx, run, now_us, first_id)
+        if keyed:
+            for start in range(KEYED_STEP, len(keyed), KEYED_STEP):
+                with self._write() as tx:
+                    step = keyed[start : start + KEYED_STEP]
+                    spawns.spawn_keyed(tx, self._registry, step, spawner_of(tx), ids, now_us)
+            return SpawnResult(ids=ids)
+        if total > new_jobs.STEP:
+            try:
+                staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
+            except StoreUnavailable as error:
+                # What was written is the attempt's, and goes with it; asked for again it would be there twice.
+                raise CommitUncertain(
+                    f"a part of {total} jobs was written: {error}; run the stage again"
+                ) from error
+        return SpawnResult(ids=range(first_id, first_id + total))
+
+    def _staging_step(self, now_us: int) -> int | None:
+        """One step of what earlier transactions left to be put in place: published jobs, and jobs that need
+        one that settled or was opened again. 0: there may be more; None: there was nothing to do. What a loss of power
+        undoes is done again."""
+        with self._write(durable=False) as tx:
+            parent_id = staging.step(tx, self._registry, now_us, new_jobs.STEP)
+            cascade = Cascade(tx, self._registry, now_us)
+            if parent_id is None:
+                return 0 if Regrowth(tx, self._registry, cascade, now_us).step() else None
+            if parent_id > 0:
+                cascade.parent_changed(parent_id)
+            cascade.drain()
+            return parent_id
+
+    # --- the hot path ---------------------------------------------------------------------
+
+    def flush_and_claim(
+        self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
+    ) -> FlushResult:
+        if self._unplaced:
+            # Before anything is granted: a step that fails must not take an answer with it.
+            self._unplaced = self._staging_step(now_us) is not None
+        # A claim alone that a loss of power undoes is a job that is still pending: no harm.
+        with self._write(durable=bool(records)) as tx:
+            cascade = Cascade(tx, self._registry, now_us)
+            recorder = Recorder(tx, self._registry, cascade, self._random.random(), now_us)
+            recorder.run(records, claim_request)
+            leases, starved, idle = recorder.kept, False, False
+            if claim_request is not None:
+                claim = Claim(
+                    tx, self._registry, self._rotation, cascade, claim_request, now_us, recorder.kept
+                )
+                claimed = claim.run()
+                if claimed and not records:
+                    # A server may lose what is not synced while nodes live: they would go on running what was given
+                    # to others since, under the same fences.
+                    tx.must_last = idle = True
+                leases = leases + claimed
+                cascade.drain()
+                starved = claim.starved
+            # Who was idle and has been given work wants to begin; what becomes due is asked with its record.
+            wake_us, unplaced = (None, self._unplaced) if idle else next_wake_us(tx, self._registry, now_us)
+            last_hold = self._registry.holds.last
+            left = self._left_for_others(tx)
+        self._unplaced = unplaced
+        return FlushResult(
+            leases=leases,
+            refused=recorder.refused,
+            starved=starved,
+            wake_us=now_us if unplaced else wake_us,
+            last_hold=last_hold,
+            left=left,
+        )
+
+    def _left_for_others(self, tx: Tx) -> bool:
+        """Whether lanes that were filled from here have something left after this claim. A flush of plain jobs
+        fills none, and asks nothing."""
+        filled = self._registry.filled
+        if not filled:
+            return False
+        lanes = orjson.dumps(sorted(filled)).decode()
+        left = tx.value(
+            "select 1 from json_each(?) j where exists (select 1 from ready where ready.lane = j.value) limit 1",
+            (lanes,),
+        )
+        filled.clear()
+        return left is not None
+
+    def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
+        with self._write(durable=False) as tx:
+            return reconciliation.reconcile(tx, node_id, records)
+
+    def started(self, fences: Sequence[int], *, now_us: int) -> None:
+        with self._write() as tx:
+            for start in range(0, len(fences), STARTED_STEP):
+                some = orjson.dumps(list(fences[start : start + STARTED_STEP])).decode()
+                sql = "update leases set running_us = ? where fence in (select j.value from json_each(?) j)"
+                tx.run(sql, (now_us, some))
+
+    # --- what a running attempt may ask ---------------------------------------------------
+
+    def get_data(self, job_id: int) -> Mapping[str, Any]:
+        with self.database.look() as tx:
+            return job_queries.data(tx, job_id)
+
+    def put_data(self, job_id: int, fence: int, name: str, value: str | None, target: int) -> None:
+        with self._write() as tx:
+            attempts.put(tx, job_id, fence, name, value, target)
+
+    def append_data(self, job_id: int, fence: int, name: str, value: str, target: int) -> int:
+        with self._write() as tx:
+            return attempts.append(tx, job_id, fence, name, value, target)
+
+    def results(self, job_id: int) -> Mapping[str, Any]:
+        with self.database.look() as tx:
+            return job_queries.results(tx, job_id)
+
+    def take_lock(
+        self,
+        job_id: int,
+        fence: int,
+        name: str,
+        until: str,
+        *,
+        amount: int = 1,
+        capacity: int | None = None,
+        now_us: int,
+    ) -> bool:
+        with self._write() as tx:
+            wanted = LockRequest(name, amount, capacity)
+            return attempts.take_lock(tx, self._registry, job_id, fence, wanted, until, now_us)
+
+    def prioritise(self, job_id: int, fence: int, priority: int) -> None:
+        with self._write() as tx:
+            attempts.prioritise(tx, job_id, fence, priority)
+
+    def progress(self, job_id: int, fence: int, fraction: float, message: str | None) -> None:
+        with self._write(durable=False) as tx:
+            attempts.progress(tx, job_id, fence, fraction, message)
+
+    # --- nodes ----------------------------------------------------------------------------
+
+    def join(self, node: NodeInfo, *, now_us: int) -> int:
+        with self._write() as tx:
+            home, moved = homes.enter(tx, homes.JoiningNode(node.name, node.host, node.boot_id, node.root))
+            if moved:
+                self._registry.touch(tx)
+            return nodes.join(tx, node, home, now_us)
+
+    def beat(
+        self, node_id: int, *, load: Load | None = None, trouble: str | None = None, now_us: int
+    ) -> bool:
+        with self._write(durable=False) as tx:
+            alive = nodes.beat(tx, node_id, now_us, load, trouble)
+        self.database.let_in()
+        return alive
+
+    def keep_out(self, node_id: int) -> bool:
+        if not self.database.keep_out():
+            return False
+        with self.database.look() as tx:
+            return tx.one("select 1 from nodes where id = ? and state <> 'left'", (node_id,)) is not None
+
+    def update_node(self, node_id: int, *, state: str, beat: int | None = None, now_us: int) -> bool:
+        with self._write() as tx:
+            return nodes.update(tx, node_id, state, now_us, beat)
+
+    def nodes(self) -> Sequence[NodeInfo]:
+        with self.database.look() as tx:
+            return nodes.known(tx)
+
+    def elect_leader(self, node_id: int, *, dead: int | None = None, now_us: int) -> Leadership:
+        with self._look() as tx:
+            leader = leadership.leader(tx, dead)
+            wake_us, _ = next_wake_us(tx, self._registry, now_us)
+        if leader is None:
+            with self._write() as tx:
+                leader = leadership.take(tx, node_id, dead)
+        return Leadership(leader=leader, wake_us=wake_us)
+
+    def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
+        # First of all it has left, so that nothing it still sends is taken and nothing more is claimed.
+        self.update_node(node_id, state="left", now_us=now_us)
+        concerned: list[int] = []
+        while True:
+            with self._write() as tx:
+                records = nodes.lost(tx, node_id, running, self._registry.once_lanes(), STEP, now_us)
+                cascade = Cascade(tx, self._registry, now_us)
+                Recorder(tx, self._registry, cascade, self._random.random(), now_us).run(records, None)
+            concerned += [r.job_id for r in records]
+            if len(records) < STEP:
+                return concerned
+
+    def cancel_requests(self, node_id: int) -> Sequence[tuple[int, int]]:
+        with self.database.look() as tx:
+            found = tx.all(
+                "select l.job_id, l.fence from cancel_requests w join jobs on jobs.id = w.job_id join leases l on "
+                "l.job_id = w.job_id where l.node_id = ?1 union "
+                "select l.job_id, l.fence from cancel_requests w cross join leases l join jobs on jobs.id = l.job_id "
+                "where w.tree = 1 and l.node_id = ?1 and jobs.lineage > w.lineage || '.' "
+                "and jobs.lineage < w.lineage || '/'",
+                (node_id,),
+            )
+        return [(job_id, fence) for job_id, fence in found]
+
+    # --- operators ------------------------------------------------------------------------
+
+    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
+        call = _Call("cancel", {"job": job_id, "tree": tree}, _actor(by, reason), now_us)
+        with self._operation(call) as operation:
+            top = operation.cancel(job_id, tree=tree, reason=reason)
+        ids = operation.ids
+        if tree:
+            after: str | None = ""
+            while after is not None:
+                with self._operation(call) as operation:
+                    after = operation.cancel_below(top, after, STEP)
+                ids += operation.ids
+            with self._operation(call) as operation:
+                operation.cancel_top(top.id)
+            ids += operation.ids
+            while self.sweep(now_us=now_us).more:
+                pass
+        return ChangedJobs(ids=ids)
+
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        call = _Call("retry", {"job": job_id, "from": stage}, _actor(by), now_us)
+        with self._operation(call) as operation:
+            children = operation.children_to_retry(job_id) if stage is None else []
+            if not children:
+                operation.retry(job_id, stage)
+                operation.cascade.drain()
+        ids, reopened = operation.ids, operation.reopened
+        for start in range(0, len(children), RETRY_STEP):
+            with self._operation(call) as operation:
+                operation.retry_each(children[start : start + RETRY_STEP])
+            ids += operation.ids
+            reopened += operation.reopened
+        return ChangedJobs(ids=ids, reopened=list(dict.fromkeys(reopened)))
+
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        with self._operation(_Call("rerun", {"job": job_id, "from": stage}, _actor(by), now_us)) as operation:
+            operation.rerun(job_id, stage)
+            operation.cascade.drain()
+        return ChangedJobs(ids=operation.ids, reopened=operation.reopened)
+
+    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
+        with self._operation(_Call("release", {"job": job_id}, _actor(by), now_us)) as operation:
+            operation.release(job_id)
+        return ChangedJobs(ids=operation.ids)
+
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
+        call = _Call("delete", {"job": job_id}, _actor(by), now_us)
+        with self._operation(call) as operation:
+            top = operation.require_deletable(job_id)
+        gone: list[int] = []
+        done = False
+        while not done:
+            with self._operation(call) as operation:
+                done = operation.delete_step(top, STEP)
+            gone += operation.ids
+        return [DeletedFolder(job_id=j) for j in gone]
+
+    @contextmanager
+    def _operation(self, call: "_Call") -> Iterator[Operation]:
+        """A step of a verb; what it changed goes into the audit with it."""
+        with self._write() as tx:
+            operation = Operation(tx, self._registry, call.now_us, call.actor.by)
+            yield operation
+            if operation.ids and call.verb:
+                note(tx, call.now_us, call.actor, call.verb, call.what, len(operation.ids))
+
+    def deleted_folders(self, limit: int, *, after: int = 0, home: int | None = None) -> Sequence[int]:
+        sql = (
+            f"select job_id from deleted_folders where job_id > ? and (? = 1 or {_WITHIN_REACH}) order "
+            "by job_id limit ?"
+        )
+        with self.database.look() as tx:
+            found = tx.all(sql, (after, int(home is None), home or 0, limit))
+        return [job_id for (job_id,) in found]
+
+    def folder_gone(self, job_ids: Sequence[int], *, home: int = 0) -> None:
+        with self._write() as tx:
+            tx.many(
+                f"delete from deleted_folders where job_id = ? and {_WITHIN_REACH}",
+                [(j, home) for j in job_ids],
+            )
+
+    # --- housekeeping ---------------------------------------------------------------------
+
+    def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult:
+        more = self._staging_step(now_us) == 0
+        with self._write() as tx:
+            lost = staging.abandoned(tx, now_us)
+            if lost is not None:
+                staging.drop(tx, *lost)
+                more = True
+        with self._write() as tx:
+            sweep = SweepStep(tx, self._registry, now_us, min(limit, 2 * STEP))
+            due = sweep.due()
+            sweep.vanished_stages()
+            sweep.free_locks()
+            trees = sweep.trees_to_cancel()
+            if self._registry.streaks:
+                circuit_breaker.forget(tx, self._registry, now_us)
+            self._looked_at_failures = failures.forget(tx, self._looked_at_failures, now_us)
+            throughput.forget(tx, now_us)
+            self.fetches.expire(tx, now_us)
+            if not 0 <= now_us - self._forgot_us < FORGET_EVERY_US:
+                self._forgot_us = now_us
+                self.sign_in.expire(tx, now_us)
+                idempotency.forget(tx, now_us)
+            if self._registry.subscriptions:
+                more = self.webhooks.expire(tx, now_us) or more
+            wake_us, _ = next_wake_us(tx, self._registry, now_us)
+        self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
+        for job_id in trees:
+            more = self._sweep_tree(job_id, now_us) or more
+        return SweepResult(due=due, more=more or sweep.more, wake_us=wake_us)
+
+    def _sweep_tree(self, job_id: int, now_us: int) -> bool:
+        """One step through a tree that is to be cancelled; whether there is more of this pass."""
+        after, left_open = self._passes[job_id]
+        with self._operation(_Call("", {}, _actor(""), now_us)) as operation:
+            until = operation.cancel_below(operation.find(job_id), after, STEP)
+            left_open = left_open or operation.left_open
+            if until is None:
+                operation.cancel_top(job_id)
+                if not left_open:
+                    operation.forget_cancel_request(job_id)
+        self._passes[job_id] = ("", False) if until is None else (until, left_open)
+        return until is not None
+
+    # --- reading --------------------------------------------------------------------------
+
+    def job(self, job_id: int) -> Job:
+        with self._read() as tx:
+            return job_queries.job(tx, job_id)
+
+    def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
+        with self._read() as tx:
+            return job_queries.jobs(tx, which, after, limit, newest)
+
+    def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
+        with self.database.look() as tx:
+            return job_queries.tree(tx, job_id, limit)
+
+    def attempts(self, job_id: int) -> list[Attempt]:
+        with self.database.look() as tx:
+            return job_queries.attempts(tx, job_id)
+
+    def counts(self, which: Filter) -> Mapping[str, int]:
+        with self.database.look() as tx:
+            return job_queries.counts(tx, which)
+
+    def below(
+        self, job_ids: Sequence[int], *, within: AccessScope | None = None
+    ) -> Mapping[int, ChildSummary]:
+        with self.database.look() as tx:
+            return state_counts.below(tx.all, job_ids, within)
+
+    def children(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[Job]:
+        with self.database.look() as tx:
+            return job_queries.children(tx, job_id, after, limit)
+
+    def signature(self) -> int:
+        return self.database.data_version()
+
+    # --- waking ---------------------------------------------------------------------------
+
+    def notify(self, sender: str = "") -> None:
+        self.database.notify(sender)
+
+    def listen(self) -> Listener | None:
+        return self.database.listen()
+
+
+_WITHIN_REACH = "(home in (0, ?) or home in (select id from homes where gone = 1))"
+"""Tombs of folders that are in this home if they are anywhere, and of those that nobody will reach any more."""
+
+
+class _Call(NamedTuple):
+    """A call of an operator's verb, made in one step or many. Without a verb: a consequence of an earlier one,
+    which the audit has already."""
+
+    verb: str
+    what: Mapping[str, Any]
+    actor: Actor
+    now_us: int
+
+
+def _actor(by: str, reason: str | None = None) -> Actor:
+    return Actor(by=by, call=uuid.uuid4().hex, reason=reason)

@@ -1,0 +1,73 @@
+"""Submissions that may be asked again: the key of the caller's, and the jobs that it made.
+
+A short submission writes both in one transaction. A long one takes the key with its row in ``staging``, and it is done
+in the transaction that publishes the jobs. So a key that is not done belongs to a writer at work, or to one that died,
+whose jobs nobody will ever see: then it is free for whoever asks again.
+"""
+
+from spinney.model.errors import Refused, UsageError
+from spinney.store.contract import SubmissionKey, SubmitResult
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.submit import staging
+
+KEPT_US = 86_400_000_000
+
+
+def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
+    """What it made before; None: it is new. Raises UsageError, Refused."""
+    found = tx.one(
+        "select digest, first_id, last_id, held, done, at_us from idempotency where owner = ? and key = ?",
+        (once.owner, once.key),
+    )
+    if found is None:
+        return None
+    digest, first_id, last_id, held, done, at_us = found
+    if at_us > now_us - KEPT_US and (done or not _is_dead(tx, first_id, now_us)):
+        if digest != once.digest:
+            raise UsageError(
+                f"the idempotency key {once.key!r:.120} was used for another request; choose a new key for a new one"
+            )
+        if not done:
+            raise Refused(
+                "this very submission is still being written; ask again in a moment, with the same key"
+            )
+        return SubmitResult(ids=range(first_id, last_id + 1), held=held, repeated=True)
+    tx.run("delete from idempotency where owner = ? and key = ?", (once.owner, once.key))
+    return None
+
+
+def take(
+    tx: Tx, once: SubmissionKey, first_id: int, last_id: int, now_us: int, *, held: int = 0, done: bool
+) -> None:
+    """In the transaction that makes these jobs, or hides them until they are written."""
+    tx.run(
+        "insert into idempotency (owner, key, digest, first_id, last_id, held, done, at_us) "
+        "values (?, ?, ?, ?, ?, ?, ?, ?)",
+        (once.owner, once.key, once.digest, first_id, last_id, held, int(done), now_us),
+    )
+
+
+def publish(tx: Tx, once: SubmissionKey, first_id: int) -> None:
+    """In the transaction that publishes what was hidden."""
+    tx.run(
+        "update idempotency set done = 1 where owner = ? and key = ? and first_id = ?",
+        (once.owner, once.key, first_id),
+    )
+
+
+def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
+    """One bounded step: those whose day is over."""
+    tx.run(
+        "delete from idempotency where (owner, key) in "
+        "(select owner, key from idempotency where at_us <= ? order by at_us limit ?)",
+        (now_us - KEPT_US, limit),
+    )
+
+
+def _is_dead(tx: Tx, first_id: int, now_us: int) -> bool:
+    """Whether nobody can publish these any more; whoever has not moved for long is made sure of."""
+    tx.run(
+        "update staging set published = -1 where first_id = ? and published = 0 and beat_us < ?",
+        (first_id, now_us - staging.ABANDONED_US),
+    )
+    return tx.value("select 1 from staging where first_id = ? and published = 0", (first_id,)) is None

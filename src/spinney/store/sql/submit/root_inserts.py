@@ -1,0 +1,76 @@
+"""Jobs at the top of their trees, as most are. On a server what they have in common travels once, beside the list of
+their parameters, so that one costs one exchange and many cost one of a long list.
+
+On SQLite nothing is gained by that: there a statement for each row costs a microsecond.
+"""
+
+from collections.abc import Sequence
+
+from spinney.model.lineage import lineage
+from spinney.model.types import QueueSpec
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.postgres_dialect import array
+from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
+
+Head = tuple[str, str, str, str, int]
+"""(type, state, stage, queue, priority)."""
+Tail = tuple[int, str | None, str | None, str | None, int | None]
+"""(created_us, collection, submitter, queue named, at_us)."""
+
+_MADE = (
+    "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
+    "collection, submitter, queue_named, at_us) "
+    "select n.first + k.key - 1, cast(? as text), cast(? as text), cast(? as text), "
+    "cast(? as text), cast(? as integer), coalesce(cast(? as bigint), n.first), "
+    "printf('%012d', n.first + k.key - 1), n.first + k.key - 1, k.params, cast(? as bigint), cast(? as text), "
+    "cast(? as text), cast(? as text), cast(? as bigint) "
+    "from n cross join unnest(cast(? as text[])) with ordinality as k(params, key)"
+)
+_WITH_IDS = f"with n as (select cast(? as bigint) as first) {_MADE}"
+_NEW = (
+    "with n as (update counters set value = value + ? where name = 'job' returning value - ? + 1 as first), "
+    f"made as ({_MADE} returning id, priority, share, lineage), "
+    "placed as (insert into ready (lane, priority, share, position, job_id) "
+    "select cast(? as bigint), jobs.priority, {share}, {position}, jobs.id from made jobs) select first from n"
+)
+
+
+_ROW = (
+    "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
+    "collection, submitter, queue_named, at_us) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PLACED = (
+    "insert into ready (lane, priority, share, position, job_id) "
+    "select ?, jobs.priority, {share}, {position}, jobs.id from jobs where jobs.id between ? and ?"
+)
+
+
+def write(tx: Tx, head: Head, share: int, first_id: int, params: Sequence[str], tail: Tail) -> None:
+    """Their rows in ``jobs``, under numbers that have been given to them."""
+    if tx.postgresql:
+        tx.run(_WITH_IDS, (first_id, *head, share, *tail, array(params)))
+        return
+    made = [(i, *head, share, lineage(i), i, text, *tail) for i, text in enumerate(params, first_id)]
+    tx.many(_ROW, made)
+
+
+def accept(
+    tx: Tx, queue: QueueSpec, lane: int, head: Head, share: int | None, params: Sequence[str], tail: Tail
+) -> int:
+    """Number them, write them and make them claimable, all at once; returns the first number. ``share``: None for one
+    of this call alone."""
+    if not tx.postgresql:
+        return _accept_there(tx, queue, lane, head, share, params, tail)
+    sql = _NEW.format(share=share_sql(queue), position=POSITIONS[queue.order])
+    first: int = tx.value(sql, (len(params), len(params), *head, share, *tail, array(params), lane))
+    return first
+
+
+def _accept_there(
+    tx: Tx, queue: QueueSpec, lane: int, head: Head, share: int | None, params: Sequence[str], tail: Tail
+) -> int:
+    first = tx.take("job", len(params))
+    write(tx, head, first if share is None else share, first, params, tail)
+    placed = _PLACED.format(share=share_sql(queue), position=POSITIONS[queue.order])
+    tx.run(placed, (lane, first, first + len(params) - 1))
+    return first

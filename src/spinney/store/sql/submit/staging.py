@@ -1,0 +1,192 @@
+"""Submissions and spawns that are written in steps, hidden until they are published.
+
+``staging`` has a row for each: unpublished rows are hidden from every reading, and dropped when
+their writer is gone; published ones are accepted, and whoever comes by puts what is left in place.
+What a running attempt bears, children and jobs of their own, stands here until the record of its success
+publishes it.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from spinney.model.errors import Refused
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.submit import new_jobs
+from spinney.store.sql.submit.new_jobs import Plan
+
+INLINE = 300
+"""So many jobs of a call are put in place by the very transaction that records the stage that bore them."""
+CHILDREN, OWN = 0, 2
+"""``published`` of runs that are hidden: what an attempt spawns, and what it submits, which its job neither waits for
+nor fails with. (Submissions from outside are of the first kind, and belong to no attempt.)"""
+ABANDONED_US = 60_000_000
+"""A writer that has not moved for so long is taken for dead. A mistake does no harm: it finds its
+row gone and says so; nothing was visible."""
+
+Write = Callable[[], AbstractContextManager[Tx]]
+
+
+def write_steps(
+    write: Write,
+    registry: Registry,
+    plans: list[Plan],
+    first_id: int,
+    now_us: int,
+    clock: Callable[[], float],
+    lightly: Write | None = None,
+) -> int:
+    """The rows of a staged call, a step a transaction; drops them all when one fails. Returns the beat of the last.
+
+    ``clock``: seconds of a monotonic clock, by which the call shows that its writer lives. ``lightly``: transactions
+    that are not synced, for a call that is published in the end, by one that is. A server that loses some of them in
+    between is found out: each step must find the beat of the one before.
+    """
+    begun, beat_us = clock(), now_us
+    last_id = first_id + new_jobs.size(plans) - 1
+    try:
+        with write() as tx:
+            todo = new_jobs.runs(tx, registry, plans, first_id, new_jobs.STEP)
+        for run in todo:
+            with (lightly or write)() as tx:
+                before, beat_us = beat_us, max(beat_us + 1, now_us + round((clock() - begun) * 1e6))
+                _require(tx, first_id, beat_us, before if lightly else None)
+                new_jobs.write_run(tx, run, now_us, first_id)
+        return beat_us
+    except BaseException:
+        with write() as tx:
+            tx.run(
+                "update staging set published = -1 where first_id = ? and published in (0, 2)", (first_id,)
+            )
+        while not _drop(write, first_id, last_id):
+            pass
+        raise
+
+
+def enter(
+    tx: Tx,
+    first_id: int,
+    last_id: int,
+    parent_id: int | None,
+    fence: int | None,
+    now_us: int,
+    hidden: int = CHILDREN,
+) -> None:
+    """Hide this run of ids. Runs of one attempt that join become one, unless they are of two kinds.
+
+    ``parent_id``, ``fence``: the attempt that must pass before they are born, if one bears them."""
+    if fence is not None:
+        tx.run(
+            "update staging set last_id = ?, beat_us = ? where fence = ? and last_id = ? and published = ?",
+            (last_id, now_us, fence, first_id - 1, hidden),
+        )
+        if tx.changed():
+            return
+    tx.run(
+        "insert into staging (first_id, last_id, next_id, published, parent_id, fence, beat_us) "
+        "values (?, ?, ?, ?, ?, ?, ?)",
+        (first_id, last_id, first_id, hidden, parent_id, fence, now_us),
+    )
+
+
+def _require(tx: Tx, first_id: int, beat_us: int, before_us: int | None) -> None:
+    tx.run(
+        "update staging set beat_us = ? where first_id <= ? and last_id >= ? and published in (0, 2) "
+        "and beat_us = coalesce(?, beat_us)",
+        (beat_us, first_id, first_id, before_us),
+    )
+    if not tx.changed():
+        raise Refused(
+            "the submission was dropped, because it took too long between its steps, or because the database "
+            "lost some of them when it crashed; submit it again"
+        )
+
+
+def publish(tx: Tx, first_id: int, beat_us: int) -> None:
+    """From here on the jobs are accepted. ``beat_us``: of the last step, as ``write_steps`` returns it."""
+    _require(tx, first_id, beat_us, beat_us)
+    tx.run("update staging set published = 1 where first_id = ?", (first_id,))
+
+
+def publish_spawned(tx: Tx, registry: Registry, fence: int, now_us: int) -> None:
+    """The stage that bore them has passed: few are put in place now, many in steps. For children that are not all in
+    place yet their parent waits; for others nobody does."""
+    for first_id, last_id in tx.all("select first_id, last_id from staging where fence = ?", (fence,)):
+        if last_id - first_id < INLINE:
+            tx.run("delete from staging where first_id = ?", (first_id,))
+            new_jobs.put_in_place(tx, registry, first_id, last_id, now_us)
+        else:
+            tx.run(
+                "update staging set published = 1, fence = null, "
+                "parent_id = case when published = ? then null else parent_id end where first_id = ?",
+                (OWN, first_id),
+            )
+
+
+def spawns_children(tx: Tx, fence: int) -> bool:
+    """Whether children would be born if this attempt passed."""
+    return (
+        tx.value("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN))
+        is not None
+    )
+
+
+def disown(tx: Tx, fence: int) -> None:
+    """What this attempt bears is not to be born: it stays hidden and is dropped in steps."""
+    tx.run("update staging set fence = null, parent_id = null, published = -1 where fence = ?", (fence,))
+
+
+def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
+    """Put up to ``limit`` jobs of the oldest published call in place; the parent to look at when done.
+
+    Returns None when there is nothing to do, 0 when there may be more, else the parent's id (-1: none).
+    """
+    found = tx.one(
+        "select first_id, last_id, next_id, parent_id from staging where published = 1 order by first_id limit 1"
+    )
+    if found is None:
+        return None
+    first_id, last_id, next_id, parent_id = found
+    special = tx.value(
+        "select 1 from jobs where id between ? and ? and state = 'waiting' limit 1",
+        (next_id, next_id + limit - 1),
+    )
+    until = min(last_id, next_id + (new_jobs.SPECIAL_STEP if special else limit) - 1)
+    new_jobs.put_in_place(tx, registry, next_id, until, now_us)
+    if until < last_id:
+        tx.run("update staging set next_id = ? where first_id = ?", (until + 1, first_id))
+        return 0
+    tx.run("delete from staging where first_id = ?", (first_id,))
+    return parent_id or -1
+
+
+def abandoned(tx: Tx, now_us: int) -> tuple[int, int] | None:
+    """A hidden run that is to be dropped: it is said so, its attempt has no lease, or its writer's clock
+    stands still. Whoever is judged so cannot publish any more."""
+    found = tx.one(
+        "select first_id, last_id from staging s where published = -1 or (published in (0, 2) and ("
+        "(fence is null and beat_us < ?) or (fence is not null and not exists "
+        "(select 1 from leases l where l.job_id = s.parent_id and l.fence = s.fence)))) limit 1",
+        (now_us - ABANDONED_US,),
+    )
+    if found is None:
+        return None
+    tx.run("update staging set published = -1, fence = null where first_id = ?", (found[0],))
+    return found[0], found[1]
+
+
+def _drop(write: Write, first_id: int, last_id: int) -> bool:
+    with write() as tx:
+        return drop(tx, first_id, last_id)
+
+
+def drop(tx: Tx, first_id: int, last_id: int, limit: int = new_jobs.STEP) -> bool:
+    """Remove the newest ``limit`` rows of a hidden run; True when all of it is gone."""
+    newest = tx.value("select max(id) from jobs where id between ? and ?", (first_id, last_id)) or first_id
+    start = max(first_id, newest - limit + 1)
+    for table, column in (("needs", "job_id"), ("data", "job_id"), ("keys", "job_id"), ("jobs", "id")):
+        tx.run(f"delete from {table} where {column} between ? and ?", (start, last_id))
+    if start > first_id:
+        return False
+    tx.run("delete from staging where first_id = ?", (first_id,))
+    return True

@@ -1,0 +1,378 @@
+"""Rings of jobs that wait for each other through locks which they keep until they settle.
+
+A job closes a ring when it begins to wait. So whoever parks a job that waits for a lock (a claim, the record of an
+attempt), or a job that begins to wait for its subjobs, says so to ``Cascade.began_to_wait``, and the same
+transaction looks for a ring and breaks it, once for all that began to wait in it. One statement tells the usual case
+apart: nobody who keeps the lock waits itself. Only beyond that the waits are followed, a statement a kind of wait for
+all jobs that are equally far away.
+
+**Who is told.** The youngest (highest number) of those whose locks the others want, or where that one waits for
+subjobs, for jobs that it needs or for its turn in a serial tree: the job at which this path meets a lock. The older
+ones go on, so that every ring ends with progress.
+
+**What becomes of it** is said by its type (``TypeSpec.on_deadlock``). It fails with the ring as its reason; or it lets
+go of all that it keeps and starts again with the stage that took the first of these locks. Starting again is of no
+use to a job that keeps nothing the others want, so that one fails in any case.
+
+A ring that closes without anybody beginning to wait (a capacity is lowered, a need is opened again) stands until
+somebody acts; ``explain`` names it.
+"""
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from spinney.model.attempts.progress import next_stage
+from spinney.model.errors import BadParameters
+from spinney.model.lineage import ancestors
+from spinney.model.rights.operators import Actor
+from spinney.model.states import State
+from spinney.model.types import TypeSpec
+from spinney.model.values import lock_names
+from spinney.model.values.unreadable import json_object, of_job
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import failures
+from spinney.store.sql.transitions.superseded_stages import supersede
+
+if TYPE_CHECKING:
+    from spinney.store.sql.transitions.cascades import Cascade
+
+log = logging.getLogger(__name__)
+
+ACTOR = "spinney"
+VERB = "deadlock"
+"""Of the audit's entry."""
+FOLLOWED = 1_000
+"""So many waiting jobs are followed; in a thicket beyond that no ring is looked for."""
+BROKEN_AT_ONCE = 200
+"""So many rings are broken in one transaction."""
+NAMED = 20
+"""So many jobs of a ring are named in a sentence."""
+
+
+class Edge(StrEnum):
+    """Why a job waits for another."""
+
+    KEEPER = "keeper"
+    """That one keeps the lock."""
+    LINE = "line"
+    """That one comes before it in the line for the lock."""
+    CHILD = "child"
+    NEED = "need"
+    SERIAL = "serial"
+
+
+class Link(NamedTuple):
+    """One side of a ring."""
+
+    job_id: int
+    edge: Edge
+    other_id: int
+    lock: str = ""
+
+    def __str__(self) -> str:
+        why = {
+            Edge.KEEPER: f"the lock {self.lock!r}, which job {self.other_id} keeps",
+            Edge.LINE: f"the lock {self.lock!r} behind job {self.other_id}",
+            Edge.CHILD: f"its subjob {self.other_id}",
+            Edge.NEED: f"job {self.other_id}, which it needs",
+            Edge.SERIAL: f"job {self.other_id}, which comes before it in their serial tree",
+        }
+        return f"job {self.job_id} waits for {why[self.edge]}"
+
+
+Ring = Sequence[Link]
+
+
+def sentence(ring: Ring) -> str:
+    """The ring in words, from its lowest number on."""
+    first = min(range(len(ring)), key=lambda i: ring[i].job_id)
+    turned = [*ring[first:], *ring[:first]]
+    more = [f"and {len(turned) - NAMED:,} more wait likewise"] if len(turned) > NAMED else []
+    return "; ".join([*map(str, turned[:NAMED]), *more])
+
+
+# --- finding ----------------------------------------------------------------------------------
+
+
+def find(tx: Tx, registry: Registry, job_id: int) -> Ring | None:
+    """A ring that keeps this job from ever going on; None: it is in none, and behind none."""
+    return next(_Search(tx, registry).rings([job_id]), None)
+
+
+class _Wait(NamedTuple):
+    """What a waiting job waits for: jobs that wait themselves. Whoever does not wait is no obstacle for ever."""
+
+    job_id: int
+    links: list[Link]
+    amounts: dict[int, int]
+    """By keeper, how much of the lock it keeps."""
+    room: int
+    """How much of the lock may be kept by others for this job to get what it wants."""
+    lock: str = ""
+    behind: int = 0
+    """So many of the line for the lock come before it."""
+
+
+class _Search:
+    """The waits of one job, of those that it waits for, and so on."""
+
+    def __init__(self, tx: Tx, registry: Registry) -> None:
+        self.tx, self.registry = tx, registry
+        self.waits: dict[int, _Wait] = {}
+        self.lines: dict[str, list[int]] = {}
+        """Of wide locks: who waits, the first first."""
+        self._places: dict[int, int] = {}
+        """In its line, of each job that waits for a wide lock: a job waits for one."""
+        self._gone: dict[str, int] = {}
+        """So many at the beginning of each line can go on."""
+
+    def rings(self, job_ids: Sequence[int]) -> Iterator[Ring]:
+        """For each of these jobs that can never go on: the ring which keeps it."""
+        todo, met = set(job_ids), set(job_ids)
+        while todo:
+            self._follow(todo)
+            new = {
+                other_id
+                for job_id in todo & self.waits.keys()
+                for other_id in self._others(self.waits[job_id])
+            }
+            todo = new - met
+            met |= new
+            if len(met) > FOLLOWED + len(job_ids):
+                log.warning(
+                    "job %d waits for more than %d jobs that wait; no ring was looked for",
+                    job_ids[0],
+                    FOLLOWED,
+                )
+                return
+        stuck = self._stuck()
+        for job_id in job_ids:
+            if job_id in stuck:
+                yield self._walk(job_id, stuck)
+
+    def _others(self, wait: _Wait) -> Iterator[int]:
+        yield from (link.other_id for link in wait.links)
+        if wait.behind:
+            yield from self.lines[wait.lock][: wait.behind]
+
+    def _stuck(self) -> set[int]:
+        """Those that cannot go on whatever the others do: what is left when all are gone that can, one by one."""
+        stuck = set(self.waits)
+        in_order = sorted(self.waits.values(), key=attrgetter("behind"))  # so that a line takes one round
+        moved = True
+        while moved:
+            before = len(stuck)
+            for wait in in_order:
+                if wait.job_id in stuck and not self._kept_from(wait, stuck):
+                    stuck.discard(wait.job_id)
+            moved = len(stuck) < before
+            in_order = [wait for wait in in_order if wait.job_id in stuck]
+        return stuck
+
+    def _kept_from(self, wait: _Wait, stuck: set[int]) -> list[Link]:
+        """The links by which those keep it waiting."""
+        links = [link for link in wait.links if link.other_id in stuck]
+        if wait.amounts and sum(wait.amounts[link.other_id] for link in links) <= wait.room:
+            links = []
+        if wait.behind and (first := self._first(wait.lock, stuck)) < wait.behind:
+            links.append(Link(wait.job_id, Edge.LINE, self.lines[wait.lock][first], wait.lock))
+        return links
+
+    def _first(self, lock: str, stuck: set[int]) -> int:
+        """The place in the line of the first that is stuck; they only become fewer."""
+        line, at = self.lines[lock], self._gone.get(lock, 0)
+        while at < len(line) and line[at] not in stuck:
+            at += 1
+        self._gone[lock] = at
+        return at
+
+    def _walk(self, job_id: int, stuck: set[int]) -> Ring:
+        """From stuck job to stuck job, until one comes again."""
+        path: dict[int, Link] = {}
+        while job_id not in path:
+            path[job_id] = self._kept_from(self.waits[job_id], stuck)[0]
+            job_id = path[job_id].other_id
+        links = list(path.values())
+        return links[list(path).index(job_id) :]
+
+    # --- one step further -------------------------------------------------------------------
+
+    def _follow(self, job_ids: Iterable[int]) -> None:
+        waiting: dict[str, list[_Waiter]] = defaultdict(list)
+        for row in self.tx.all(_WAITERS, (_listed(job_ids),)):
+            waiter = _Waiter(*row)
+            waiting[waiter.waits_for.partition(":")[0]].append(waiter)
+        self._for_locks(waiting["lock"])
+        self._for_jobs(Edge.CHILD, _CHILDREN, waiting["children"])
+        self._for_jobs(Edge.NEED, _NEEDS, waiting["needs"])
+        self._for_jobs(Edge.SERIAL, _FIRST_IN_LINE, waiting["serial"])
+
+    def _for_jobs(self, edge: Edge, sql: str, waiters: Sequence["_Waiter"]) -> None:
+        if not waiters:
+            return
+        links: dict[int, list[Link]] = defaultdict(list)
+        for job_id, other_id in self.tx.all(sql, (_listed(w.job_id for w in waiters), FOLLOWED + 1)):
+            links[job_id].append(Link(job_id, edge, other_id))
+        for job_id, those in links.items():
+            self.waits[job_id] = _Wait(job_id, those, {}, 0)
+
+    def _for_locks(self, waiters: Sequence["_Waiter"]) -> None:
+        if not waiters:
+            return
+        keepers: dict[str, dict[int, int]] = defaultdict(dict)
+        names = orjson.dumps(sorted({w.lock for w in waiters})).decode()
+        for name, job_id, amount in self.tx.all(_KEEPERS, (names, FOLLOWED + 1)):
+            keepers[name][job_id] = amount
+        for waiter in waiters:
+            if not keepers[waiter.lock]:
+                continue  # those that have it give it back, and the line moves on
+            # What the job has itself, and what an ancestor keeps for it, is no obstacle (``locks.look``).
+            own = {waiter.job_id, *ancestors(waiter.lineage)}
+            amounts = {job_id: n for job_id, n in keepers[waiter.lock].items() if job_id not in own}
+            capacity = self.registry.capacities.in_force(waiter.lock, waiter.capacity)
+            links = [Link(waiter.job_id, Edge.KEEPER, job_id, waiter.lock) for job_id in amounts]
+            behind = 0 if (waiter.amount, capacity) == (1, 1) else self._behind(waiter, own)
+            if links or behind:
+                room = max(0, capacity - waiter.amount)
+                self.waits[waiter.job_id] = _Wait(waiter.job_id, links, amounts, room, waiter.lock, behind)
+
+    def _behind(self, waiter: "_Waiter", own: set[int]) -> int:
+        """How many get a wide lock before it. A lock of 1 needs no such look: whoever is before it in the line waits
+        for the same job that it waits for."""
+        if self.tx.value(_SHARED, (waiter.lock, _listed(own), waiter.job_id)) is not None:
+            return 0
+        if waiter.lock not in self.lines:
+            line = self.tx.all(_LINE, (waiter.waits_for, FOLLOWED + 1))
+            self.lines[waiter.lock] = [job_id for (job_id,) in line]
+            self._places.update((job_id, place) for place, (job_id,) in enumerate(line))
+        return self._places.get(waiter.job_id, FOLLOWED + 1)
+
+
+class _Waiter(NamedTuple):
+    """A row of ``inactive_jobs``."""
+
+    job_id: int
+    waits_for: str
+    amount: int
+    capacity: int | None
+    priority: int
+    lineage: str
+
+    @property
+    def lock(self) -> str:
+        return self.waits_for.partition(":")[2]
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return orjson.dumps(list(ids)).decode()
+
+
+# The list leads: SQLite joins a "cross join" in the order in which it is written.
+_WAITS = "p.job_id = {} and p.state = 'waiting'"
+_WAITERS = (
+    "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
+    "from json_each(?) j cross join inactive_jobs p cross join jobs "
+    f"where {_WAITS.format('j.value')} and p.waits_for is not null and jobs.id = p.job_id"
+)
+_KEEPERS = (
+    "select l.name, l.job_id, l.amount from json_each(?) /* text */ j cross join locks l cross join inactive_jobs p "
+    f"where l.name = j.value and l.fence is null and {_WAITS.format('l.job_id')} limit ?"
+)
+_SHARED = (
+    "select 1 from locks where name = ? and job_id in (select j.value from json_each(?) j) "
+    "and (job_id = ? or fence is null) limit 1"
+)
+_LINE = (
+    "select p.job_id from inactive_jobs p where p.waits_for = ? and p.waits_for like 'lock:%' "
+    "order by p.priority, p.job_id limit ?"
+)
+_CHILDREN = (
+    "select c.parent_id, c.child_id from json_each(?) j cross join children_left c cross join inactive_jobs p "
+    f"where c.parent_id = j.value and c.bad = 0 and {_WAITS.format('c.child_id')} limit ?"
+)
+_NEEDS = (
+    "select n.job_id, n.need_id from json_each(?) j cross join needs n cross join inactive_jobs p "
+    f"where n.job_id = j.value and {_WAITS.format('n.need_id')} limit ?"
+)
+_FIRST_IN_LINE = (
+    "select jobs.id, s.job_id from json_each(?) j cross join jobs cross join serial_order s cross join inactive_jobs p "
+    "where jobs.id = j.value and s.root_id = jobs.root_id and s.lineage < jobs.lineage "
+    f"and {_WAITS.format('s.job_id')} and not exists (select 1 from serial_order e where e.root_id = s.root_id "
+    "and e.lineage < s.lineage) limit ?"
+)
+
+
+# --- breaking ---------------------------------------------------------------------------------
+
+
+def break_ring(cascade: "Cascade", job_ids: Sequence[int]) -> bool:
+    """Break a ring that these jobs have closed by beginning to wait; whether there was one, so that there may be more.
+    The caller drains."""
+    return any(_break(cascade, ring) for ring in _Search(cascade.tx, cascade.registry).rings(job_ids))
+
+
+def _break(cascade: "Cascade", ring: Ring) -> bool:
+    """Whether it was a ring of locks, which can be broken."""
+    keepers = {link.other_id for link in ring if link.edge is Edge.KEEPER}
+    if not keepers:
+        return False
+    youngest = max(keepers)
+    start = next(i for i, link in enumerate(ring) if link.job_id == youngest)
+    told = next(
+        link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE)
+    )
+    tx, registry, now_us = cascade.tx, cascade.registry, cascade.now_us
+    row, why = rows.find(tx, told), f"a deadlock: {sentence(ring)}"
+    spec = registry.types.get(row.type)
+    restarts = spec is not None and spec.on_deadlock == "restart" and told == youngest
+    what = {
+        "job": told,
+        "ring": sorted(link.job_id for link in ring),
+        "then": "restart" if restarts else "fail",
+    }
+    note(tx, now_us, Actor(by=ACTOR, call=uuid.uuid4().hex, reason=why), VERB, what, 1)
+    if restarts and spec is not None:
+        log.warning("job %d lets go of its locks and starts again, because of %s", told, why)
+        _restart(cascade, row, spec)
+    else:
+        log.warning("job %d fails because of %s", told, why)
+        mark = failures.of_engine(tx, row.type, row.stage, VERB, why, now_us)
+        cascade.settle(row, State.FAILED, reason=why, fingerprint=mark)
+    return True
+
+
+def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
+    """Let go of everything, and start again with the stage that took the first of it."""
+    tx, stages = cascade.tx, [stage.name for stage in spec.stages]
+    now = stages.index(row.stage) if row.stage in stages else len(stages)
+    supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
+    stage = next_stage(spec, rows.passed_stages(tx, row.id, stages))
+    tx.run("update jobs set stage = ?, attempts = 0, interruptions = 0 where id = ?", (stage, row.id))
+    cascade.free_locks(row.id, None)
+    cascade.place(rows.find(tx, row.id))
+
+
+def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
+    """Where the first of the locks that it keeps was taken. One that no stage declares was asked for by any: by the
+    first, for all that is known."""
+    params = json_object(tx.value("select params from jobs where id = ?", (row.id,)), of_job(row.id))
+    declared: dict[str, int] = {}
+    for number, stage in enumerate(spec.stages):
+        for lock in stage.locks:
+            try:
+                declared.setdefault(lock_names.render(lock.template, params), number)
+            except BadParameters:
+                continue  # the claim of that stage says so
+    kept = tx.all("select name from locks where job_id = ? and fence is null", (row.id,))
+    return min((declared.get(name, 0) for (name,) in kept), default=len(spec.stages))

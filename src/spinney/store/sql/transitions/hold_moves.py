@@ -1,0 +1,205 @@
+"""Many jobs at once between ``ready`` and ``held``, by set statements.
+
+A sweep of holds has to shift a hundred thousand jobs in seconds, so it cannot go by ``placement``, one job at
+a time. What is written is the same, row by row (``tests/contract/test_holds.py`` compares the two ways), and
+the table of transitions is asked here, too: once for all, for they all make the same step.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from spinney.model import states
+from spinney.model.settings.holds import Hold
+from spinney.model.states import State
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
+from spinney.store.sql.registry.registry import Registry, effective_queue
+from spinney.store.sql.transitions import locks
+from spinney.store.sql.transitions.cascades import Cascade
+
+WOKEN_STEP = 50
+"""Locks that were kept for jobs of one step and are offered to others at once; the sweep finds the rest."""
+
+Key = tuple[int, int, int, str]
+"""(lane, priority, share, position): where a job stands in ``ready``."""
+Place = tuple[str, str, str, int]
+"""(queue, type, stage, home): where it belongs."""
+
+
+class PlacedJob(NamedTuple):
+    """What of a job's row says where it stands, or would."""
+
+    id: int
+    queue: str
+    type: str
+    stage: str | None
+    priority: int
+    share: int
+    lineage: str
+    home: int
+
+
+_COLUMNS = ", ".join(f"jobs.{column}" for column in PlacedJob._fields if column != "home")
+
+
+# --- which ------------------------------------------------------------------------------------
+
+
+def some(tx: Tx, registry: Registry, ids: Iterable[int]) -> list[PlacedJob]:
+    """These jobs."""
+    sql = f"select {_COLUMNS}, {registry.homes.sql} from json_each(?) j join jobs on jobs.id = j.value"
+    return [PlacedJob._make(row) for row in tx.all(sql, (orjson.dumps(list(ids)).decode(),))]
+
+
+def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tuple[int, int, int, str, int]]:
+    """Of these jobs those that stand where they belong in ``ready``: their keys, with the job last."""
+    found: list[tuple[int, int, int, str, int]] = []
+    for (queue_name, type_, stage, home), some_ids in _by_place(tx, registry, ids, "1 = 1", ()).items():
+        lane, queue = registry.known_lane(queue_name, type_, stage, home), registry.queue(queue_name)
+        if lane is not None:
+            found += tx.all(
+                # Cross joins, so that it goes from the jobs to their rows: a lane may be long.
+                "select r.lane, r.priority, r.share, r.position, r.job_id from json_each(?) j cross join jobs "
+                "cross join ready r where jobs.id = j.value and r.lane = ? and r.priority = jobs.priority "
+                f"and r.share = {share_sql(queue)} and r.position = {POSITIONS[queue.order]} and r.job_id = jobs.id",
+                (orjson.dumps(some_ids).decode(), lane),
+            )
+    return found
+
+
+def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[Place, list[int]]:
+    """Of these held jobs those that nothing but a hold can have kept, by where they belong: no wish, time,
+    need, child or serial line has a word in it, and the lane is there."""
+    condition = (
+        "jobs.state = 'held' and jobs.special is null and (jobs.at_us is null or jobs.at_us <= ?) "
+        "and not exists (select 1 from cancel_requests w where w.job_id = jobs.id "
+        "or (w.tree = 1 and jobs.lineage > w.lineage || '.' and jobs.lineage < w.lineage || '/')) "
+        "and not exists (select 1 from needs n where n.job_id = jobs.id) "
+        "and not exists (select 1 from children_left c where c.parent_id = jobs.id) "
+        "and not exists (select 1 from staging s where s.parent_id = jobs.id)"
+    )
+    more = "jobs.queue_moved, jobs.queue_named, jobs.queue_parent"
+    found = _by_place(tx, registry, ids, condition, (now_us,), more)
+    groups: dict[Place, list[int]] = {}
+    for (queue, type_, stage, home, *named), some_ids in found.items():
+        spec = registry.types.get(type_)
+        stays = spec is None or queue == effective_queue(spec, stage, *named)
+        if stays and registry.known_lane(queue, type_, stage, home) is not None:
+            groups.setdefault((queue, type_, stage, home), []).extend(some_ids)
+    return groups
+
+
+def _by_place(
+    tx: Tx, registry: Registry, ids: Sequence[int], condition: str, args: Sequence[Any], more: str = ""
+) -> dict[tuple[Any, ...], list[int]]:
+    """Those of these jobs that fit, by queue, type, stage, home and ``more`` columns."""
+    found = tx.all(
+        f"select jobs.id, jobs.queue, jobs.type, jobs.stage, {registry.homes.sql}{', ' if more else ''}{more} "
+        f"from json_each(?) j cross join jobs where jobs.id = j.value and jobs.stage is not null and {condition}",
+        (orjson.dumps(ids).decode(), *args),
+    )
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for row in found:
+        groups.setdefault(row[1:], []).append(row[0])
+    return groups
+
+
+def keys(registry: Registry, rows: Sequence[PlacedJob]) -> list[Key]:
+    """Where these jobs stand in ``ready``, if they do."""
+    found: list[Key] = []
+    lanes = {
+        (row.queue, row.type, row.stage, row.home): registry.known_lane(
+            row.queue, row.type, row.stage or "", row.home
+        )
+        for row in rows
+    }
+    queues = {row.queue: registry.queue(row.queue) for row in rows}
+    for row in rows:
+        lane, queue = lanes[row.queue, row.type, row.stage, row.home], queues[row.queue]
+        if lane is not None:
+            found.append(
+                (lane, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
+            )
+    return found
+
+
+# --- there and back ---------------------------------------------------------------------------
+
+
+def out_of_ready(tx: Tx, keys: Sequence[Key]) -> int:
+    """Take what stands there out of ``ready``; how many there were."""
+    if not keys:
+        return 0
+    tx.many("delete from ready where lane = ? and priority = ? and share = ? and position = ?", keys)
+    return tx.changed()
+
+
+def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = False) -> None:
+    """Pending jobs become held, each by the hold named for it. The caller has taken them out of ``ready``;
+    ``leased``: their leases have just been taken away."""
+    if not covered:
+        return
+    tx, now_us = cascade.tx, cascade.now_us
+    states.require(next(iter(covered)), State.RUNNING if leased else State.PENDING, State.HELD)
+    by_hold: dict[int, tuple[Hold, list[int]]] = {}
+    for job_id, hold in covered.items():
+        by_hold.setdefault(hold.id, (hold, []))[1].append(job_id)
+    for hold, ids in by_hold.values():
+        listed = orjson.dumps(ids).decode()
+        tx.run(
+            "insert into inactive_jobs (job_id, state, since_us, waits_for, priority, reason) "
+            "select jobs.id, 'held', ?, ?, jobs.priority, ? from json_each(?) j join jobs on jobs.id = j.value "
+            "where true on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
+            "wake_us = null, waits_for = excluded.waits_for, priority = excluded.priority, reason = excluded.reason, "
+            "fingerprint = null",
+            (now_us, hold_coverage.HELD_BY_HOLD, str(hold), listed),
+        )
+        tx.run("update jobs set state = 'held' where id in (select j.value from json_each(?) j)", (listed,))
+    _free_reserved(cascade, list(covered))
+
+
+def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) -> int:
+    """Held jobs, which nothing else keeps (``plain``), become claimable, if all of them stand there still; how
+    many did. When that is not all, the caller has to take it back."""
+    ids = [job_id for group in groups.values() for job_id in group]
+    if not ids:
+        return 0
+    states.require(ids[0], State.HELD, State.PENDING)
+    placed = 0
+    for (queue_name, type_, stage, home), some_ids in groups.items():
+        queue, lane = registry.queue(queue_name), registry.lane_to_fill(tx, queue_name, type_, stage, home)
+        group = orjson.dumps(some_ids).decode()
+        tx.run(
+            "insert into ready (lane, priority, share, position, job_id) "
+            f"select ?, jobs.priority, {share_sql(queue)}, {POSITIONS[queue.order]}, jobs.id "
+            "from json_each(?) j cross join jobs where jobs.id = j.value and jobs.state = 'held' and jobs.queue = ? "
+            f"and jobs.type = ? and jobs.stage = ? and {registry.homes.sql} = ? "
+            "and not exists (select 1 from children_left c where c.parent_id = jobs.id)",
+            (lane, group, queue_name, type_, stage, home),
+        )
+        placed += tx.changed()
+        registry.watermarks.entered_among(
+            tx, lane, queue, "json_each(?) j cross join jobs where jobs.id = j.value", (group,)
+        )
+    listed = orjson.dumps(ids).decode()
+    tx.run(
+        "delete from inactive_jobs where job_id in (select j.value from json_each(?) j) and state "
+        "= 'held' and waits_for = ?",
+        (listed, hold_coverage.HELD_BY_HOLD),
+    )
+    placed = min(placed, tx.changed())
+    tx.run("update jobs set state = 'pending' where id in (select j.value from json_each(?) j)", (listed,))
+    return placed
+
+
+def _free_reserved(cascade: Cascade, ids: Sequence[int]) -> None:
+    """A lock that was kept for one of them until it is claimed is not kept for as long as a hold may last."""
+    freed = cascade.tx.all(
+        "delete from locks where fence = ? and job_id in (select j.value from json_each(?) j) returning name",
+        (locks.RESERVED, orjson.dumps(ids).decode()),
+    )
+    for (name,) in freed[:WOKEN_STEP]:
+        cascade.lock_freed(name)

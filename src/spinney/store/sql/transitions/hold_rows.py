@@ -1,0 +1,163 @@
+"""The rows of ``holds``, written in the transaction of whoever lays, ends or moves them: an operator's command, a
+circuit breaker, the clock, a verb on the job that a hold lies on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from spinney.model.errors import Refused
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.holds import Hold, Scope
+from spinney.model.states import SETTLED, State
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry.hold_coverage import COLUMNS, HELD_BY_HOLD
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import locks, placement
+from spinney.store.sql.transitions.cascades import Cascade
+
+ENDED_STEP = 100
+"""Holds whose time is over that end in one transaction."""
+CLOCKWORK = "spinney"
+"""In whose name holds end whose time is over."""
+
+
+def lay(
+    tx: Tx,
+    registry: Registry,
+    scope: Scope,
+    name: str,
+    reason: str,
+    actor: Actor,
+    until_us: int | None,
+    automatic: bool,
+    now_us: int,
+) -> Hold:
+    """Lay a hold on more than one job, and note it in the audit. The same person's same hold, asked for again
+    (a command that was cut off and repeated), is no second one; only its end moves."""
+    hold = _put(tx, registry, scope, name, reason, actor, until_us, automatic, now_us)
+    note(tx, now_us, actor, "hold", audit_entry(hold), 1)
+    stamp_sweep(tx, now_us)
+    registry.touch(tx)
+    return hold
+
+
+def hold_one(
+    tx: Tx, registry: Registry, row: Row, reason: str, actor: Actor, until_us: int | None, now_us: int
+) -> Hold:
+    """Lay a hold on a single open job; the caller notes it. What is pending becomes held at once, what runs
+    after its stage. Raises Refused when the job has settled."""
+    if row.state in SETTLED:
+        raise Refused(f"job {row.id} is {row.state}; only an open job can be held")
+    hold = _put(tx, registry, Scope.JOB, str(row.id), reason, actor, until_us, False, now_us)
+    _tell(tx, registry)
+    if row.state is State.PENDING and rows.leased_fence(tx, row.id) is None:
+        placement.leave_ready(tx, registry, row)
+        placement.set_aside(tx, row, State.HELD, now_us=now_us, waits_for=HELD_BY_HOLD, reason=str(hold))
+        cascade = Cascade(tx, registry, now_us)
+        cascade.free_locks(row.id, locks.RESERVED)
+        cascade.drain()
+    return hold
+
+
+def hold_new(tx: Tx, registry: Registry, job_ids: Sequence[int], actor: Actor, now_us: int) -> None:
+    """Hold jobs in the transaction that makes them."""
+    for job_id in job_ids:
+        row = rows.find(tx, job_id)
+        if row.state not in SETTLED:  # one that needs what has failed is born so
+            hold = hold_one(tx, registry, row, actor.reason or "", actor, None, now_us)
+            note(tx, now_us, actor, "hold", audit_entry(hold), 1)
+
+
+def end_what_is_over(tx: Tx, registry: Registry, now_us: int) -> bool:
+    """End holds whose time has come, a bounded number; whether there were any."""
+    if registry.holds.ends_us is None or registry.holds.ends_us > now_us:
+        return False
+    found = tx.all(
+        f"select {COLUMNS} from holds where until_us is not null and until_us <= ? order by until_us limit ?",
+        (now_us, ENDED_STEP),
+    )
+    over = [hold_coverage.hold(row) for row in found]
+    end(tx, registry, over, now_us)
+    for hold in over:
+        actor = Actor(by=CLOCKWORK, call=f"hold {hold.id}", reason="its time is over")
+        note(tx, now_us, actor, "release", audit_entry(hold), 1)
+    return bool(over)
+
+
+def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
+    """These holds are no more; the caller notes it. A single job goes on at once, others by the sweep."""
+    if not holds:
+        return
+    tx.run(
+        "delete from holds where id in (select j.value from json_each(?) j)",
+        (orjson.dumps([hold.id for hold in holds]).decode(),),
+    )
+    wide = any(hold.scope is not Scope.JOB for hold in holds)
+    if wide:
+        tx.take("lift")
+        stamp_sweep(tx, now_us)
+        registry.touch(tx)
+    else:
+        _tell(tx, registry)
+    cascade = Cascade(tx, registry, now_us)
+    for hold in holds:
+        if hold.scope is Scope.JOB and hold_coverage.stands_held(tx, int(hold.name)):
+            cascade.place(rows.find(tx, int(hold.name)))
+    cascade.drain()
+
+
+def end_those_on(tx: Tx, registry: Registry, job_id: int, now_us: int, *scopes: Scope) -> int:
+    """End the holds that lie on this very job (or its tree); how many there were."""
+    found = [
+        hold_coverage.hold(row)
+        for scope in scopes
+        for row in tx.all(f"select {COLUMNS} from holds where scope = ? and name = ?", (scope, str(job_id)))
+    ]
+    end(tx, registry, found, now_us)
+    return len(found)
+
+
+def _tell(tx: Tx, registry: Registry) -> None:
+    """Holds on single jobs have changed. Others need to know no more than whether there are any, and when the
+    first of all ends; so thousands of them are not told of each."""
+    if hold_coverage.known_of_single_ones(tx) != (registry.holds.jobs, registry.holds.ends_us):
+        registry.touch(tx)
+
+
+def stamp_sweep(tx: Tx, now_us: int) -> None:
+    """Somebody is at it: who laid or lifted a hold is the first to sweep."""
+    tx.run("update counters set value = ? where name = 'hold_sweep'", (now_us,))
+
+
+def _put(
+    tx: Tx,
+    registry: Registry,
+    scope: Scope,
+    name: str,
+    reason: str,
+    actor: Actor,
+    until_us: int | None,
+    automatic: bool,
+    now_us: int,
+) -> Hold:
+    same = tx.one(
+        f"select {COLUMNS} from holds where scope = ? and name = ? and by = ? and reason = ? and automatic = ? limit 1",
+        (scope, name, actor.by, reason, automatic),
+    )
+    if same is not None:
+        tx.run("update holds set until_us = ? where id = ?", (until_us, same[0]))
+        return hold_coverage.hold((*same[:6], until_us, same[7]))
+    made = (tx.take("hold"), scope, name, reason, actor.by, now_us, until_us, automatic)
+    tx.run(f"insert into holds ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)", made)
+    return hold_coverage.hold(made)
+
+
+def audit_entry(hold: Hold) -> dict[str, Any]:
+    """How the audit names it."""
+    told = {"hold": hold.id, "scope": str(hold.scope), "name": hold.name, "reason": hold.reason}
+    return told | ({"until_us": hold.until_us} if hold.until_us is not None else {})

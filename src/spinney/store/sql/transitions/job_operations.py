@@ -1,0 +1,391 @@
+"""What people do to jobs: cancel, retry, rerun, move, release, delete.
+
+Each verb changes what stands still and leaves a wish for what runs. Opening a settled job again
+regrows what stands above it and what needed it (see ``regrowth``).
+"""
+
+import orjson
+
+from spinney.model.attempts.progress import again_stages, next_stage, stages_from
+from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.lineage import subtree
+from spinney.model.settings.holds import Scope
+from spinney.model.states import SETTLED, State, require
+from spinney.model.types import TypeSpec
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import hold_rows, placement, regrowth, removal
+from spinney.store.sql.transitions.cascades import Cascade
+from spinney.store.sql.transitions.regrowth import Regrowth
+from spinney.store.sql.transitions.superseded_stages import supersede
+
+REOPENABLE = frozenset({State.FAILED, State.ORPHANED, State.CANCELLED})
+
+
+class Operation:
+    """One verb in one transaction. ``ids`` and ``reopened`` say what it touched."""
+
+    def __init__(self, tx: Tx, registry: Registry, now_us: int, by: str) -> None:
+        self.tx, self.registry, self.now_us, self.by = tx, registry, now_us, by
+        self.cascade = Cascade(tx, registry, now_us)
+        self.regrowth = Regrowth(tx, registry, self.cascade, now_us)
+        self.left_open = False
+        """A pass over a tree that is to be cancelled has met a job that is open still."""
+        self.ids: list[int] = []
+
+    @property
+    def reopened(self) -> list[int]:
+        return self.regrowth.reopened
+
+    def find(self, job_id: int) -> Row:
+        """The job, as one that people can see. Raises NoSuchJob."""
+        if rows.hidden(self.tx, job_id):
+            raise NoSuchJob(job_id)
+        return rows.find(self.tx, job_id)
+
+    # --- cancel ---------------------------------------------------------------------------
+
+    def cancel(self, job_id: int, *, tree: bool, reason: str | None, patient: bool = False) -> Row:
+        """The wish, and the job itself when it stands still. A tree's rest is ``cancel_below``.
+
+        ``patient``: a job with open subjobs is not refused; it is cancelled when they have settled.
+        """
+        row = self.find(job_id)
+        if row.state in SETTLED and not tree:
+            require(row.id, row.state, State.CANCELLED)
+        if not tree and not patient and placement.open_children(self.tx, row.id):
+            raise Refused(
+                f"job {job_id} has open subjobs; cancel the whole tree (--tree), or its subjobs one by one"
+            )
+        if row.state is State.DELETED:
+            require(row.id, row.state, State.CANCELLED)
+        removal.require_kept(self.tx, row)
+        self.tx.run(
+            "insert into cancel_requests (job_id, lineage, tree, by, reason, at_us) values (?, ?, ?, ?, ?, ?) "
+            "on conflict (job_id) do update set tree = case when cancel_requests.tree = 1 then 1 else "
+            "excluded.tree end",
+            (row.id, row.lineage, tree, self.by, reason, self.now_us),
+        )
+        if not tree:
+            self._cancel_one(row)
+        self.cascade.drain()
+        return row
+
+    def cancel_below(self, top: Row, after: str, limit: int) -> str | None:
+        """One step of sweeping a tree that is to be cancelled; returns where to go on, None at its end."""
+        start, until = subtree(top.lineage)
+        found = rows.below(self.tx, top.root_id, max(after, start), until, limit)
+        standing = [r.id for r in found if r.state not in SETTLED and not rows.hidden(self.tx, r.id)]
+        for job_id in standing:
+            # Looked at again: consequences of one before it may have settled this one.
+            self._cancel_one(rows.find(self.tx, job_id))
+        self.cascade.drain()
+        self.left_open = self.left_open or any(rows.find(self.tx, j).state not in SETTLED for j in standing)
+        return found[-1].lineage if len(found) == limit else None
+
+    def cancel_top(self, job_id: int) -> None:
+        """Last of its tree; the wish goes when nothing below it is open any more."""
+        self._cancel_one(rows.find(self.tx, job_id))
+        self.cascade.drain()
+
+    def forget_cancel_request(self, job_id: int) -> None:
+        """A whole pass over its tree has found nothing open: it may be opened again from now on."""
+        if rows.find(self.tx, job_id).state in SETTLED:
+            self.tx.run("delete from cancel_requests where job_id = ?", (job_id,))
+
+    def _cancel_one(self, row: Row) -> None:
+        if row.state in SETTLED:
+            return
+        if rows.leased_fence(self.tx, row.id) is not None:
+            self.ids.append(row.id)
+            return
+        if placement.open_children(self.tx, row.id):
+            return
+        self.cascade.settle(row, State.CANCELLED, reason=placement.cancel_reason(self.tx, row) or "cancelled")
+        self.ids.append(row.id)
+
+    # --- retry, rerun ---------------------------------------------------------------------
+
+    def children_to_retry(self, job_id: int) -> list[int]:
+        """When the job failed because of its children: those that are to be retried in its place. One that waits
+        again, because some of them were retried already, has the rest retried."""
+        row = self.find(job_id)
+        if row.state is State.WAITING and (bad := self._bad_children(row)):
+            return bad
+        row = self._settled(job_id, REOPENABLE)
+        return self._bad_children(row) if regrowth.failed_because(self.tx, row.id) == "children" else []
+
+    def retry_each(self, job_ids: list[int]) -> None:
+        """Retry some children; one that has been opened meanwhile is left alone."""
+        for job_id in job_ids:
+            if rows.find(self.tx, job_id).state in REOPENABLE:
+                below = self.children_to_retry(job_id)
+                self.retry_each(below)
+                if not below:
+                    self.retry(job_id, None)
+        self.cascade.drain()
+
+    def retry(self, job_id: int, stage: str | None) -> None:
+        row = self._settled(job_id, REOPENABLE)
+        if stage is not None:
+            spec = self._spec(row)
+            behind = stages_from(spec, self._stage(row, stage))
+            due = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+            if due is not None and due not in behind:
+                raise Refused(
+                    f"stage {due!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
+                )
+            supersede(self.tx, row.id, behind)
+        self._open(row)
+
+    def rerun(self, job_id: int, stage: str | None) -> None:
+        row = self._settled(job_id, SETTLED - {State.DELETED})
+        spec = self._spec(row)
+        first = self._stage(row, stage) if stage else spec.stages[0].name
+        supersede(self.tx, row.id, stages_from(spec, first))
+        self._open(row)
+
+    def _settled(self, job_id: int, allowed: frozenset[State]) -> Row:
+        row = self.find(job_id)
+        if row.state not in allowed:
+            leased = rows.leased_fence(self.tx, row.id) is not None
+            raise UnlawfulTransition(row.id, State.RUNNING if leased else row.state, State.PENDING)
+        removal.require_kept(self.tx, row)
+        rows.move_final(self.tx, row.id)
+        cancel_reason = placement.cancel_reason(self.tx, row)
+        if cancel_reason is not None:
+            raise Refused(
+                f"job {job_id} is still being {cancel_reason}; try again when its tree has come to rest"
+            )
+        return row
+
+    def _spec(self, row: Row) -> TypeSpec:
+        return self.registry.type(row.type)
+
+    def _stage(self, row: Row, stage: str) -> str:
+        spec = self._spec(row)
+        if spec.stage(stage) is None:
+            raise Refused(
+                f"job type {row.type!r} has no stage {stage!r}; choose one of {', '.join(s.name for s in spec.stages)}"
+            )
+        return stage
+
+    def failed_children(self, job_id: int, *, after: int = 0, limit: int) -> list[int]:
+        """Of a job that failed because of its children, or waits for some of them: those that are to be retried
+        in its place, from behind ``after``. Nothing for any other job."""
+        row = self.find(job_id)
+        if row.state is not State.WAITING and not (
+            row.state in REOPENABLE and regrowth.failed_because(self.tx, row.id) == "children"
+        ):
+            return []
+        return self._bad_children(row, after=after, limit=limit)
+
+    def _bad_children(self, row: Row, *, after: int = 0, limit: int = JOB_ID_MAX) -> list[int]:
+        """Those that keep it failed; what somebody cancelled in a batch stays cancelled."""
+        cancelled_too = self._spec(row).children == "completed"
+        found = self.tx.all(
+            "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
+            f"and bad = 1 and child_id > ? {'' if cancelled_too else 'and jobs.state <> ?'} order by child_id limit ?",
+            (row.id, after, *([] if cancelled_too else [State.CANCELLED]), limit),
+        )
+        return [c for (c,) in found]
+
+    def _open(self, row: Row) -> None:
+        """Settled to open: the job, what is above it, what needed it."""
+        spec = self._spec(row)
+        passed = rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
+        stage = next_stage(spec, passed)
+        if stage is None:
+            again = again_stages(spec)
+            if not again and placement.bad_child(self.tx, row.id) is None:
+                raise Refused(
+                    f"every stage of job {row.id} has passed; use 'rerun' to run some of them again"
+                )
+            regrowth.supersede_again(self.tx, row, spec)
+            stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+        regrowth.retake_key(self.tx, row)
+        self.tx.run(
+            "update jobs set stage = ?, attempts = 0, interruptions = 0, settled_us = null, code = null, "
+            "at_us = null where id = ?",
+            (stage, row.id),
+        )
+        self.ids.append(row.id)
+        self.regrowth.above(row)
+        row = row._replace(stage=stage, attempts=0, interruptions=0, at_us=None)
+        if stage is None:
+            self.cascade.proceed(rows.set_state(self.tx, row, State.WAITING))
+        else:
+            self.cascade.place(row)
+        self.regrowth.needers(row.id)
+
+    # --- move, priority -------------------------------------------------------------------
+
+    def into(self, job_id: int, queue: str) -> None:
+        """What a settled job runs when it is opened again goes into this queue, and what that bears, too."""
+        self.tx.run("update jobs set queue_moved = ?1, queue = ?1 where id = ?2", (queue, job_id))
+
+    def move(self, job_id: int, queue: str) -> None:
+        """Into another queue, for this stage and all later ones. What runs goes there with its next attempt."""
+        row = self._standing(job_id, "moved")
+        if row.queue_moved == queue:
+            return
+        leased = rows.leased_fence(self.tx, row.id) is not None
+        stood = self._taken_out(row, leased)
+        if leased:
+            # Its lease is of the old queue, and what is handed back unrun goes straight to where it stood,
+            # unless the lease says that there is more to it.
+            self.tx.run("update jobs set queue_moved = ? where id = ?", (queue, row.id))
+            self.tx.run("update leases set plain = ? where job_id = ?", (False, row.id))
+        else:
+            self.into(row.id, queue)
+        if stood:
+            placement.to_ready(self.tx, self.registry, rows.find(self.tx, row.id), now_us=self.now_us)
+        elif hold_coverage.stands_held(self.tx, row.id):
+            self.cascade.place(rows.find(self.tx, row.id))  # no hold may lie on where it stands now
+        self.ids.append(row.id)
+
+    def prioritize(self, job_id: int, priority: int) -> None:
+        """Another priority, wherever it stands. What runs keeps its slot."""
+        row = self._standing(job_id, "given a priority")
+        if row.priority == priority:
+            return
+        stood = self._taken_out(row, rows.leased_fence(self.tx, row.id) is not None)
+        self.tx.run("update jobs set priority = ? where id = ?", (priority, row.id))
+        self.tx.run("update inactive_jobs set priority = ? where job_id = ?", (priority, row.id))
+        if stood:
+            placement.to_ready(self.tx, self.registry, rows.find(self.tx, row.id), now_us=self.now_us)
+        self.ids.append(row.id)
+
+    def _standing(self, job_id: int, what: str) -> Row:
+        row = self.find(job_id)
+        if row.state in SETTLED:
+            raise Refused(
+                f"job {job_id} is {row.state}, and only an open job can be {what}; open it again first"
+            )
+        return row
+
+    def _taken_out(self, row: Row, leased: bool) -> bool:
+        """Take it out of ``ready``; whether it stood there (a long submission may not have put it there yet)."""
+        if leased or row.state is not State.PENDING:
+            return False
+        placement.leave_ready(self.tx, self.registry, row)
+        return self.tx.changed() > 0
+
+    # --- release --------------------------------------------------------------------------
+
+    def release(self, job_id: int) -> None:
+        """End what holds this very job: its own stage's hold, and those that lie on it alone. A wider hold that
+        covers it keeps it held; where there is nothing else to end, it is named in the refusal."""
+        row = self.find(job_id)
+        ended = hold_rows.end_those_on(self.tx, self.registry, row.id, self.now_us, Scope.JOB)
+        if not ended:
+            self._require_held(row)
+        row = rows.find(self.tx, row.id)
+        if row.state is State.HELD:
+            self.cascade.place(row)
+        self.ids.append(row.id)
+        self.cascade.drain()
+
+    def _require_held(self, row: Row) -> None:
+        if row.state is not State.HELD:
+            raise Refused(
+                f"job {row.id} is {row.state}, not held; 'spinney show {row.id}' tells what it waits for"
+            )
+        if hold_coverage.stands_held(self.tx, row.id) and (
+            covering := hold_coverage.holds_of(self.tx, self.registry, row)
+        ):
+            raise Refused(
+                f"job {row.id} is under {covering[0]}; release that for all that it covers "
+                f"(spinney release --hold {covering[0].id}), or move the job out of it"
+            )
+
+    # --- delete ---------------------------------------------------------------------------
+
+    def require_deletable(self, job_id: int) -> Row:
+        """The top of what goes. Raises Refused while something below is open."""
+        row = self.find(job_id)
+        if row.state not in SETTLED and row.state is not State.HELD:
+            state = State.RUNNING if rows.leased_fence(self.tx, row.id) is not None else row.state
+            raise Refused(
+                f"job {job_id} is {state}; cancel it first (spinney cancel {job_id}), then delete it"
+            )
+        if row.state is State.DELETED:
+            require(row.id, row.state, State.DELETED)
+        removal.require_kept(self.tx, row)
+        start, until = subtree(row.lineage)
+        blocked = self.tx.one(
+            "select id, state from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
+            f"and state in ('pending', 'scheduled', 'waiting') and {rows.VISIBLE} limit 1",
+            (row.root_id, start, until),
+        )
+        if blocked is not None:
+            raise Refused(
+                f"job {blocked[0]} below it is {blocked[1]}; cancel the tree first (spinney cancel --tree {job_id})"
+            )
+        return row
+
+    def delete_step(self, top: Row, limit: int) -> bool:
+        """Delete the last ``limit`` of what lies below, and when that was all, the top; whether it is gone.
+
+        Those that need one of these hear how it ended before it goes; where they are many, that is a step by itself.
+        """
+        below = self.left_below(top, limit)
+        last = len(below) < limit
+        if not self._needed_no_more([*below, top.id] if last else below):
+            self.cascade.drain()
+            return False
+        for job_id in below:
+            self._delete_one(rows.find(self.tx, job_id))
+        self.cascade.drain()
+        if last:
+            self._delete_one(self.require_deletable(top.id))
+            self.cascade.drain()
+        return last
+
+    def left_below(self, top: Row, limit: int = JOB_ID_MAX) -> list[int]:
+        """The last jobs below it that are not deleted yet."""
+        start, until = subtree(top.lineage)
+        found = self.tx.all(
+            "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
+            f"and state <> 'deleted' and {rows.VISIBLE} order by lineage desc limit ?",
+            (top.root_id, start, until, limit),
+        )
+        return [job_id for (job_id,) in found]
+
+    def _needed_no_more(self, job_ids: list[int]) -> bool:
+        """Whether nobody's needs name one of these that completed: it counts as met. False: there are more.
+
+        Who still has to hear that it completed hears it first, for nobody can find him when his need is gone."""
+        untold = (
+            "select m.need_id from json_each(?) j cross join met_needs m cross join jobs "
+            "where m.need_id = j.value and jobs.id = m.need_id and jobs.state = 'completed'"
+        )
+        listed = orjson.dumps(job_ids).decode()
+        self.regrowth.tell([need_id for (need_id,) in self.tx.all(untold, (listed,))])
+        return not self.tx.all(untold, (listed,)) and removal.clear_met(self.tx, job_ids)
+
+    def _delete_one(self, row: Row) -> None:
+        tx, c = self.tx, self.cascade
+        held = row.state is State.HELD
+        placement.set_aside(tx, row, State.DELETED, now_us=self.now_us, reason=f"deleted by {self.by}")
+        for table in ("attempts", "data", "progress", "keys", "needs"):
+            tx.run(f"delete from {table} where job_id = ?", (row.id,))  # literals
+        tx.run("delete from cancel_requests where job_id = ?", (row.id,))
+        tx.run("update jobs set final_fence = null, final_result = null where id = ?", (row.id,))
+        if row.parent_id is not None:
+            tx.run("delete from children_left where parent_id = ? and child_id = ?", (row.parent_id, row.id))
+            c.parent_changed(row.parent_id)
+        if self.registry.holds.any:
+            hold_rows.end_those_on(tx, self.registry, row.id, self.now_us, Scope.JOB, Scope.TREE)
+        if held:
+            # It was open: whoever waits for it must not wait for ever.
+            c.settled(row, State.DELETED)
+        home = self.registry.homes.of(tx, row.node_id)
+        tx.run(
+            "insert into deleted_folders (job_id, at_us, home) values (?, ?, ?)", (row.id, self.now_us, home)
+        )
+        self.ids.append(row.id)

@@ -1,0 +1,109 @@
+"""Writing leases: the right to run what a claim has chosen. One statement a lane, however many slots are given of it.
+
+Each job travels as one number, ``job * places + place``. A place is a slot and a turn, ``slot * turns + turn``: what a
+slot runs of one lane has one turn, and what it then runs of another the next. Fences grow from turn to turn, since by
+them it is told what a slot runs first. (A job's number has 40 bits, which leaves 23 for places.)
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import orjson
+
+from spinney.model.jobs import ClaimRequest, Lease
+from spinney.model.values.named_tuples import named
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import locks
+
+
+def grant(
+    tx: Tx,
+    registry: Registry,
+    claim_request: ClaimRequest,
+    given: Mapping[tuple[int, int], Sequence[int]],
+    now_us: int,
+) -> list[Lease]:
+    """Write the leases of what was given, (slot, lane) to job ids; in the order in which each slot shall
+    run them."""
+    if not given:
+        return []
+    total = sum(map(len, given.values()))
+    tx.passed_on(total)
+    registry.watermarks.granted(total)
+    turns = max(Counter(slot for slot, _ in given).values())
+    places = (max(slot for slot, _ in given) + 1) * turns
+    by_lane: dict[int, list[int]] = {}
+    begun: Counter[int] = Counter()
+    for (slot, lane_id), ids in given.items():
+        place = slot * turns + begun[slot]
+        begun[slot] += 1
+        by_lane.setdefault(lane_id, []).extend([job_id * places + place for job_id in ids])
+    # On a server the numbers come with the leases where one statement writes all of these.
+    fence = None if tx.postgresql and len(by_lane) == 1 else tx.take("fence", total * turns)
+    leases: list[Lease] = []
+    for lane_id, packed in by_lane.items():
+        lane = registry.lanes[lane_id]
+        needs_locks = bool(claim_request.lanes[(lane.type, lane.stage)].locks)
+        shared = registry.queue(lane.queue).shared != "none"
+        listed = (places, turns, total, orjson.dumps(packed).decode())
+        values = (claim_request.node_id, lane_id, shared, not needs_locks, now_us)
+        if fence is None:
+            found = tx.all(_NUMBER_AND_GRANT, (total, total, *listed, *values, lane.type, lane.stage))
+        elif tx.postgresql:
+            found = tx.all(_GRANT, (fence, *listed, *values, lane.type, lane.stage))
+        else:
+            tx.run(_INSERT_LEASES, (fence, *listed, *values))
+            rows = tx.all_at_once(*_LEASED, listed)
+            found = [
+                (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id)
+                for job_id, at, slot, attempt, params, parent_id, root_id in rows
+            ]
+        granted = list(named(Lease, found))
+        if needs_locks:
+            for lease in granted:
+                locks.fence_claimed(tx, lease.job_id, lease.fence)
+        leases += granted
+        fence = None if fence is None else fence + len(packed)
+    return leases if len(by_lane) == 1 else _in_order(leases, given)
+
+
+def _in_order(leases: Iterable[Lease], given: Mapping[tuple[int, int], Sequence[int]]) -> list[Lease]:
+    """As they were given, where the statements had them lane by lane."""
+    by_job = {lease.job_id: lease for lease in leases}
+    return [by_job[job_id] for ids in given.values() for job_id in ids if job_id in by_job]
+
+
+_INSERT_LEASES = (
+    "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
+    "select jobs.id, ?1 + j.key + j.value % ?3 * ?4, ?6, j.value % ?2 / ?3, ?7, jobs.share * ?8, jobs.attempts + 1, "
+    "jobs.parent_id, case when ?9 = 1 and jobs.special is null then 1 else 0 end, ?10 "
+    "from json_each(?5) j cross join jobs where jobs.id = j.value / ?2"
+)
+_LEASED = (
+    "jobs.id, j.key + j.value % ?2 * ?3, j.value % ?1 / ?2, jobs.attempts + 1, jobs.params, jobs.parent_id, "
+    "jobs.root_id",
+    "from json_each(?4) j cross join jobs where jobs.id = j.value / ?1",
+)
+"""What a Lease says of its job, in the order of the list."""
+
+# Both in one, so that each job's row is looked up once.
+_GRANTING = (
+    "s as (select cast(? as bigint) as places, cast(? as bigint) as turns, cast(? as bigint) as total), "
+    "given as materialized ("
+    "select jobs.id, n.first + j.key + j.value % s.turns * s.total as fence, j.key, "
+    "cast(j.value % s.places / s.turns as integer) as slot, jobs.share, "
+    "jobs.attempts + 1 as attempt, jobs.params, jobs.parent_id, jobs.root_id, jobs.special "
+    "from n cross join s cross join json_each(?) j join jobs on jobs.id = j.value / s.places), "
+    "written as (insert into leases "
+    "(job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
+    "select id, fence, ?, slot, ?, share * ?, attempt, parent_id, "
+    "case when ? = 1 and special is null then 1 else 0 end, ? from given) "
+    "select id, fence, slot, cast(? as text), cast(? as text), attempt, params, parent_id, root_id "
+    "from given order by key"
+)
+_GRANT = f"with n as (select cast(? as bigint) as first), {_GRANTING}"
+_NUMBER_AND_GRANT = (
+    "with n as (update counters set value = value + ? where name = 'fence' returning value - ? + 1 as first), "
+    f"{_GRANTING}"
+)

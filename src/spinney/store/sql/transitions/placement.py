@@ -1,0 +1,163 @@
+"""Where an open job belongs now: one rule for new, returned, woken, released and reopened jobs.
+
+Looked at afresh each time, in this order: a cancel request, a time still to come, needs, open children of
+earlier stages, the serial line, a hold; when none of them keeps it, it stands in ``ready``.
+"""
+
+from spinney.model.errors import SpinneyError
+from spinney.model.lineage import ancestors
+from spinney.model.states import State
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry.ready_order import position, ready_share
+from spinney.store.sql.registry.registry import Registry, effective_queue
+
+
+def cancel_reason(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
+    """The reason of a cancel request on the job or (for its tree) on an ancestor; None: nobody wants it."""
+    if tx.value("select 1 from cancel_requests limit 1") is None:
+        return None
+    for job_id in [*ancestors(row.lineage), *([] if above_only else [row.id])]:
+        found = tx.one("select by, reason, tree from cancel_requests where job_id = ?", (job_id,))
+        if found is not None and (job_id == row.id or found[2]):
+            return f"cancelled by {found[0]}" + (f": {found[1]}" if found[1] else "")
+    return None
+
+
+def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool = False) -> None:
+    """Make the job claimable for its stage; one that a hold covers is held instead.
+
+    Last of all reasons to stand aside, so that ``held`` means: nothing but the hold keeps it.
+    """
+    if row.stage is None:
+        raise SpinneyError(f"job {row.id} has no stage left to run; 'spinney doctor' explains")
+    spec = registry.types.get(row.type)
+    queue_name = row.queue_moved or row.queue
+    if spec is not None:
+        queue_name = effective_queue(spec, row.stage, row.queue_moved, row.queue_named, row.queue_parent)
+    queue = registry.queue(queue_name)
+    if queue_name != row.queue:
+        tx.run("update jobs set queue = ? where id = ?", (queue_name, row.id))
+    hold = hold_coverage.first(tx, registry, row, queue_name)
+    if hold is not None:
+        set_aside(
+            tx,
+            row,
+            State.HELD,
+            now_us=now_us,
+            waits_for=hold_coverage.HELD_BY_HOLD,
+            reason=str(hold),
+            leased=leased,
+        )
+        return
+    _leave_aside(tx, row)
+    if row.state is not State.PENDING or leased:
+        rows.set_state(tx, row, State.PENDING, leased=leased)
+    lane = registry.lane_to_fill(tx, queue_name, row.type, row.stage, registry.homes.of(tx, row.node_id))
+    key = (row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
+    tx.run(
+        "insert into ready (lane, priority, share, position, job_id) values (?, ?, ?, ?, ?)",
+        (lane, *key, row.id),
+    )
+    registry.watermarks.entered(tx, lane, key)
+
+
+def leave_ready(tx: Tx, registry: Registry, row: Row) -> None:
+    """Take a pending job out of ``ready``."""
+    queue = registry.queue(row.queue)
+    assert row.stage is not None
+    tx.run(
+        "delete from ready where lane = ? and priority = ? and share = ? and position = ?",
+        (
+            registry.lane(tx, row.queue, row.type, row.stage, registry.homes.of(tx, row.node_id)),
+            row.priority,
+            ready_share(queue, row.share),
+            position(queue, row.id, row.lineage),
+        ),
+    )
+
+
+def set_aside(
+    tx: Tx,
+    row: Row,
+    state: State,
+    *,
+    now_us: int,
+    wake_us: int | None = None,
+    waits_for: str | None = None,
+    reason: str | None = None,
+    fingerprint: str | None = None,
+    wanted: tuple[int, int | None] | None = None,
+    leased: bool = False,
+) -> None:
+    """Set the job aside in this state. The caller has taken it out of ``ready`` or its lease away. ``wanted``: how
+    much of the lock that it waits for, and of what capacity, unless that is 1 of the one in force."""
+    if row.state is not state or leased:
+        rows.set_state(tx, row, state, leased=leased)
+    tx.run(
+        "insert into inactive_jobs (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint, "
+        "wants_amount, wants_capacity) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "on conflict (job_id) do update set state = excluded.state, since_us = excluded.since_us, "
+        "wake_us = excluded.wake_us, waits_for = excluded.waits_for, "
+        "priority = excluded.priority, reason = excluded.reason, fingerprint = excluded.fingerprint, "
+        "wants_amount = excluded.wants_amount, wants_capacity = excluded.wants_capacity",
+        (
+            row.id,
+            state,
+            now_us,
+            wake_us,
+            waits_for,
+            row.priority,
+            reason,
+            fingerprint,
+            *(wanted or (None, None)),
+        ),
+    )
+
+
+def _leave_aside(tx: Tx, row: Row) -> None:
+    if row.state is not State.PENDING:
+        tx.run("delete from inactive_jobs where job_id = ?", (row.id,))
+
+
+def open_children(tx: Tx, job_id: int) -> bool:
+    """Whether a child is still open (also: accepted, but not all of them in place yet)."""
+    return (
+        tx.value(
+            "select 1 where exists (select 1 from children_left where parent_id = ? and bad = 0) "
+            "or exists (select 1 from staging where parent_id = ? and published = 1)",
+            (job_id, job_id),
+        )
+        is not None
+    )
+
+
+def bad_child(tx: Tx, job_id: int, *, cancelled_too: bool = True) -> int | None:
+    """A child that settled otherwise than completed, if there is one. A batch that takes whatever became
+    of its children (``cancelled_too=False``) is not failed by those that somebody cancelled."""
+    sql = "select child_id from children_left where parent_id = ? and bad = 1 limit 1"
+    if not cancelled_too:
+        sql = (
+            "select child_id from children_left join jobs on jobs.id = child_id "
+            "where children_left.parent_id = ? and bad = 1 and jobs.state <> 'cancelled' limit 1"
+        )
+    found: int | None = tx.value(sql, (job_id,))
+    return found
+
+
+def needs_left(tx: Tx, job_id: int) -> tuple[bool, tuple[int, str] | None]:
+    """(is a need still open, a need that did not complete and its state)."""
+    still_open = False
+    for need_id, state in tx.all(
+        # One that retention has removed before it completed counts as deleted.
+        "select n.need_id, coalesce(j.state, 'deleted') from needs n left join jobs j on j.id = n.need_id "
+        "where n.job_id = ?",
+        (job_id,),
+    ):
+        if state in (State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED):
+            return still_open, (need_id, state)
+        if state != State.COMPLETED:
+            still_open = True
+    return still_open, None

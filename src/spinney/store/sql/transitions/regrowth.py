@@ -1,0 +1,175 @@
+"""Who goes on with a job that is opened again: what is above it, and what failed because it needs it.
+
+Ancestors wait again in the same transaction. Those that need it may be very many, and each may have trees above it
+and others behind it, so a transaction looks at ``cascades.NEEDERS_STEP`` of them; the rest is left in ``met_needs``,
+as the needers of a job that settled are, and anybody goes on with it (``Regrowth.step``).
+
+Between two steps the job may have settled again. Therefore a step asks how it stands now: those that need an open
+job wait for it; of those that need a settled one who waits is placed afresh, and who failed because of needs of
+which none is bad any more goes on. So it comes to the same as if all had been done at once.
+
+A needer that cannot be opened (something above it is cancelled, another has its key by now) stays as it is: it is
+no reason to refuse the job that was asked for, and must not stop a step.
+"""
+
+from spinney.model.attempts.progress import again_stages, next_stage
+from spinney.model.errors import DuplicateKey, Refused
+from spinney.model.states import SETTLED, State
+from spinney.model.types import TypeSpec
+from spinney.store.sql.connection import rows
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import cascades, placement, removal
+from spinney.store.sql.transitions.cascades import Cascade
+
+
+class Regrowth:
+    """One per transaction. ``reopened`` says who waits again."""
+
+    def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, now_us: int) -> None:
+        self.tx, self.registry, self.cascade, self.now_us = tx, registry, cascade, now_us
+        self.reopened: list[int] = []
+        self._todo: list[tuple[int, int, bool]] = []
+        """Jobs whose needers are to be looked at, from which on, and whether it was opened just now."""
+        self._room = cascades.NEEDERS_STEP
+
+    # --- what callers say -----------------------------------------------------------------
+
+    def above(self, row: Row) -> None:
+        """Settled ancestors go back to waiting for this child; the walk ends at one that is open or
+        that failed by a stage of its own. Raises Refused for a cancelled one."""
+        child = row
+        while child.parent_id is not None:
+            if self.tx.value("select superseded from jobs where id = ?", (child.id,)):
+                return
+            parent = cascades.there(self.tx, child.parent_id)
+            if parent is None:
+                return
+            self.tx.run(
+                "delete from children_left where parent_id = ? and bad = 1 and child_id = ?",
+                (parent.id, child.id),
+            )
+            self.tx.run(
+                "insert into children_left (parent_id, bad, child_id) values (?, 0, ?) on conflict do nothing",
+                (parent.id, child.id),
+            )
+            if parent.state is State.CANCELLED:
+                raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
+            if parent.state is State.PENDING and rows.leased_fence(self.tx, parent.id) is None:
+                placement.leave_ready(self.tx, self.registry, parent)
+                self.cascade.place(parent)
+            if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
+                return
+            if parent.state is State.FAILED and failed_because(self.tx, parent.id) is None:
+                return
+            self._wait_again(parent, "children", "for its subjobs, of which some run again")
+            self._todo.append((parent.id, 0, True))
+            child = parent
+
+    def needers(self, job_id: int) -> None:
+        """Those that failed because of it wait for it again, and so on; as many as there is room for."""
+        self._todo.append((job_id, 0, True))
+        self._work_off()
+
+    def tell(self, need_ids: list[int]) -> None:
+        """Go on with those that need these and have not heard yet how they stand."""
+        for need_id in need_ids:
+            next_id = self.tx.value("delete from met_needs where need_id = ? returning next_id", (need_id,))
+            if next_id is not None:
+                self._todo.append((need_id, next_id, False))
+        self._work_off()
+
+    def step(self) -> bool:
+        """Go on with whatever earlier transactions left, as far as one goes; False: they left nothing."""
+        found = False
+        while self._room > 0:
+            due = self.tx.value("select need_id from met_needs order by need_id limit 1")
+            if due is None:
+                break
+            found = True
+            self.tell([due])
+        self.cascade.drain()
+        return found
+
+    # --- needers --------------------------------------------------------------------------
+
+    def _work_off(self) -> None:
+        while self._todo:
+            need_id, first, opened = self._todo.pop()
+            found = cascades.needers(self.tx, need_id, first, max(0, self._room) + 1)
+            now, later = found[: max(0, self._room)], found[max(0, self._room) :]
+            self._room -= max(1, len(now))
+            if later:
+                cascades.tell_later(self.tx, need_id, later[0])
+            opened = opened or self.tx.value("select state from jobs where id = ?", (need_id,)) not in SETTLED
+            for needer_id in now:
+                if not opened:
+                    self.cascade.need_settled(needer_id)
+                self._regrow(needer_id, opened)
+
+    def _regrow(self, needer_id: int, opened: bool) -> None:
+        tx = self.tx
+        row = cascades.there(tx, needer_id)
+        if row is None or row.state is not State.FAILED or failed_because(tx, row.id) != "needs":
+            return
+        if not opened and placement.needs_left(tx, row.id)[1] is not None:
+            return
+        reopened, todo = len(self.reopened), len(self._todo)
+        try:
+            with tx.savepoint():
+                if not removal.spare(tx, row):
+                    return
+                self._wait_again(row, "needs", "for jobs that it needs, of which some run again")
+                self.above(row)
+        except Refused:
+            # What a savepoint takes back must not be believed any more.
+            self.registry.refresh(tx)
+            del self.reopened[reopened:], self._todo[todo:]
+            return
+        self._todo.append((row.id, 0, True))
+
+    def _wait_again(self, row: Row, waits_for: str, reason: str) -> None:
+        spec = self.registry.types.get(row.type)
+        rows.move_final(self.tx, row.id)
+        if spec is not None:
+            supersede_again(self.tx, row, spec)
+            stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+            self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
+        retake_key(self.tx, row)
+        placement.set_aside(
+            self.tx, row, State.WAITING, now_us=self.now_us, waits_for=waits_for, reason=reason
+        )
+        self.tx.run("update jobs set settled_us = null, attempts = 0 where id = ?", (row.id,))
+        self.reopened.append(row.id)
+
+
+# --- of one job -------------------------------------------------------------------------------
+
+
+def failed_because(tx: Tx, job_id: int) -> str | None:
+    """'children' or 'needs', when it did not fail by a stage of its own."""
+    found: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
+    return found
+
+
+def retake_key(tx: Tx, row: Row) -> None:
+    """An open job has its key. Raises DuplicateKey when another took it meanwhile."""
+    if row.key is None:
+        return
+    if tx.value("select 1 from keys where job_id = ?", (row.id,)) is not None:
+        return
+    taken = tx.one("select job_id, forever from keys where scope = 0 and key = ?", (row.key,))
+    if taken is not None:
+        raise DuplicateKey(row.key, taken[0], forever=bool(taken[1]))
+    tx.run("insert into keys (scope, key, job_id, forever) values (0, ?, ?, 0)", (row.key, row.id))
+
+
+def supersede_again(tx: Tx, row: Row, spec: TypeSpec) -> None:
+    """Its stages marked ``again`` run once more, unless one of its stages said that no more are needed."""
+    for stage in again_stages(spec):
+        tx.run(
+            "update attempts set superseded = 1 where job_id = ?1 and stage = ?2 and not exists "
+            "(select 1 from attempts a where a.job_id = ?1 and a.outcome = 'finish' and a.superseded is null)",
+            (row.id, stage),
+        )

@@ -1,0 +1,261 @@
+"""Trees whose time is over: marked, found at rest, then removed from the leaves up.
+
+**What goes.** All rows of the tree's jobs for good, unlike an operator's ``delete``, which leaves a tombstone.
+Their folders follow: ``deleted_folders`` tells them until they are gone. What others know of a removed job: a need
+that completed is taken as met (its rows in ``needs`` go); one that did not counts as deleted for whoever
+is opened again and needs it. A key that was taken for ever stays taken.
+
+**In which order.** A mark in ``removals`` comes first. Under it the tree is looked through, some thousand jobs
+a transaction, for anything open. An operator who wants something of the tree meanwhile takes the mark away
+(``spare``): the tree stays until the next walk. When all was found settled the tree is ``going``: from then on
+nothing in it is opened again, and each transaction removes the last of what is left, in the order of lineage,
+the top at the very end.
+
+**What a crash leaves**: marks, with which whoever comes by goes on.
+"""
+
+from collections.abc import Sequence
+
+import orjson
+
+from spinney.model.errors import Refused
+from spinney.model.lineage import subtree
+from spinney.model.settings.holds import Scope
+from spinney.model.settings.retention import RetentionRules
+from spinney.model.states import SETTLED
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.registry import Registry
+from spinney.store.sql.transitions import hold_rows
+
+STEP = 200
+"""Jobs that one transaction removes."""
+LOOKED_AT = 4_000
+"""Jobs that one transaction looks at, whether they are settled."""
+HANGING_ROWS = 2_000
+"""Attempts and needs of jobs that one transaction removes; where there are more, the jobs stay until the next."""
+HANGING_DATA = 100
+"""Entries of data, which may be 64 kB each."""
+
+
+# --- for operators' verbs ---------------------------------------------------------------------
+
+
+def spare(tx: Tx, row: Row) -> bool:
+    """Somebody wants something of this tree, so it is not removed now. False: it is being removed already."""
+    going = tx.value("select going from removals where root_id = ?", (row.root_id,))
+    if going:
+        return False
+    if going is not None:
+        tx.run("delete from removals where root_id = ?", (row.root_id,))
+    return True
+
+
+def require_kept(tx: Tx, row: Row) -> None:
+    """The same; raises Refused when it is too late."""
+    if not spare(tx, row):
+        raise Refused(
+            f"job {row.id} is being removed, because its time is over ('spinney keep' shows the rules); "
+            f"if its work is still wanted, submit it anew"
+        )
+
+
+# --- marks ------------------------------------------------------------------------------------
+
+
+def mark(tx: Tx, root_ids: Sequence[int]) -> None:
+    """The time of these seems to be over; whether it is, and all below is at rest, is looked at later."""
+    sql = "insert into removals (root_id, looked, going) values (?, '', ?) on conflict do nothing"
+    tx.many(sql, [(root_id, False) for root_id in root_ids])
+
+
+def any_marked(tx: Tx) -> bool:
+    return tx.value("select 1 from removals limit 1") is not None
+
+
+class Removal:
+    """One step with the trees that are marked: made for a transaction, run once."""
+
+    def __init__(self, tx: Tx, registry: Registry, rules: RetentionRules, now_us: int) -> None:
+        self.tx, self.registry, self.rules, self.now_us = tx, registry, rules, now_us
+        self.removed: list[int] = []
+        self._sight = LOOKED_AT
+        self._batch: list[int] = []
+        self._wishes = tx.value("select 1 from cancel_requests limit 1") is not None
+        self._met_needs = tx.value("select 1 from met_needs limit 1") is not None
+
+    def run(self) -> None:
+        """Look and remove, as far as one transaction goes; ``removed`` says what is gone."""
+        marked = self.tx.all("select root_id, looked, going from removals order by root_id limit ?", (STEP,))
+        for root_id, looked, going in marked:
+            if len(self._batch) >= STEP or self._sight <= 0:
+                break
+            if going or self._look(root_id, looked):
+                self._collect(root_id)
+        if self._batch and clear(self.tx, self._batch):
+            self._remove()
+
+    # --- looking --------------------------------------------------------------------------
+
+    def _look(self, root_id: int, looked: str) -> bool:
+        """Whether all of the tree is at rest, and was looked at. One that is not loses its mark."""
+        tx = self.tx
+        self._sight -= 1
+        if not self._due(root_id) or self._wanted(root_id):
+            tx.run("delete from removals where root_id = ?", (root_id,))
+            return False
+        room = max(1, self._sight)
+        # Also what is hidden still: children that were not born stand open, until a sweep has dropped them.
+        found = tx.all(
+            "select lineage, state from jobs where parent_id is not null and root_id = ? and lineage > ? "
+            "order by lineage limit ?",
+            (root_id, looked, room),
+        )
+        self._sight -= len(found)
+        if any(state not in SETTLED for _, state in found):
+            tx.run("delete from removals where root_id = ?", (root_id,))
+            return False
+        if len(found) == room:
+            tx.run("update removals set looked = ? where root_id = ?", (found[-1][0], root_id))
+            return False
+        tx.run("update removals set going = ? where root_id = ?", (True, root_id))
+        return True
+
+    def _due(self, root_id: int) -> bool:
+        """Whether the time of the job at the top is over: it may have been opened since it was marked."""
+        found = self.tx.one(
+            "select j.type, j.state, case when j.state = 'deleted' then p.since_us else j.settled_us end "
+            "from jobs j left join inactive_jobs p on p.job_id = j.id where j.id = ? and j.parent_id is null",
+            (root_id,),
+        )
+        if found is None:
+            return False
+        type_, state, settled_us = found
+        return due(self.rules, type_, state, settled_us, self.now_us)
+
+    def _wanted(self, root_id: int) -> bool:
+        """Whether somebody is still at it: a cancel that has not come to its end, a hold, jobs that need it."""
+        tx = self.tx
+        if self._wishes:
+            top = tx.value("select lineage from jobs where id = ?", (root_id,))
+            start, until = subtree(top)
+            sql = "select 1 from cancel_requests where lineage = ? or (lineage > ? and lineage < ?) limit 1"
+            if tx.value(sql, (top, start, until)) is not None:
+                return True
+        if self._met_needs:
+            sql = "select 1 from met_needs m join jobs j on j.id = m.need_id where j.root_id = ? limit 1"
+            if tx.value(sql, (root_id,)) is not None:
+                return True
+        if not self.registry.holds.any:
+            return False
+        # (One on the job alone is left over from when it was open.)
+        return (
+            tx.value("select 1 from holds where scope = 'tree' and name = ? limit 1", (str(root_id),))
+            is not None
+        )
+
+    # --- removing -------------------------------------------------------------------------
+
+    def _collect(self, root_id: int) -> None:
+        """The last of the tree, as many as there is room for."""
+        room = STEP - len(self._batch)
+        found = self.tx.all(
+            "select id from jobs where parent_id is not null and root_id = ? order by lineage desc limit ?",
+            (root_id, room),
+        )
+        self._batch += [job_id for (job_id,) in found]
+        if len(found) < room:
+            self._batch.append(root_id)
+
+    def _remove(self) -> None:
+        tx, listed = self.tx, _listed(self._batch)
+        if self.registry.holds.any:
+            self._end_holds(listed)
+        for table in ("inactive_jobs", "progress", "cancel_requests"):
+            tx.run(
+                f"delete from {table} where job_id in (select j.value from json_each(?) j)", (listed,)
+            )  # literals
+        # What was taken for ever stays taken; the keys of children go with their parent.
+        tx.run(
+            "delete from keys where job_id in (select j.value from json_each(?) j) and not (scope = 0 and forever = 1)",
+            (listed,),
+        )
+        for bad in (False, True):
+            tx.run(
+                "delete from children_left where (parent_id, bad, child_id) in (select parent_id, ?, id from jobs "
+                "where id in (select j.value from json_each(?) j) and parent_id is not null)",
+                (bad, listed),
+            )
+        tx.run("delete from children_left where parent_id in (select j.value from json_each(?) j)", (listed,))
+        tx.run("delete from removals where root_id in (select j.value from json_each(?) j)", (listed,))
+        tx.run(
+            f"insert into deleted_folders (job_id, at_us, home) select jobs.id, ?, {self.registry.homes.sql} from jobs "
+            "where jobs.id in (select j.value from json_each(?) j) on conflict do nothing",
+            (self.now_us, listed),
+        )
+        tx.run("delete from jobs where id in (select j.value from json_each(?) j)", (listed,))
+        last = max(self._batch)
+        tx.run("update counters set value = ? where name = 'removed' and value < ?", (last, last))
+        self.removed = self._batch
+
+    def _end_holds(self, listed: str) -> None:
+        sql = (
+            "select distinct h.name from json_each(?) j join holds h on h.name = cast(j.value as text) "
+            "where h.scope in ('job', 'tree')"
+        )
+        for (name,) in self.tx.all(sql, (listed,)):
+            hold_rows.end_those_on(self.tx, self.registry, int(name), self.now_us, Scope.JOB, Scope.TREE)
+
+
+def due(rules: RetentionRules, type_: str, state: str, settled_us: int | None, now_us: int) -> bool:
+    """Whether the time of a job that settled then, or was deleted then, is over."""
+    if state not in SETTLED or settled_us is None:
+        return False
+    keep_s = rules.keep_s(type_, state)
+    return keep_s is not None and now_us - settled_us >= keep_s * 1e6
+
+
+def clear(tx: Tx, job_ids: Sequence[int]) -> bool:
+    """Remove what hangs on these jobs and may be much: attempts, data, needs. False: there is more of it."""
+    listed = _listed(job_ids)
+    return all(_cleared(tx, listed, *statement) for statement in _HANGING)
+
+
+def clear_met(tx: Tx, job_ids: Sequence[int]) -> bool:
+    """Remove the needs that those of these jobs have met which completed. False: there are more of them."""
+    return _cleared(tx, _listed(job_ids), *_MET)
+
+
+def _cleared(tx: Tx, listed: str, sql: str, most: int) -> bool:
+    tx.run(sql, (listed, most))
+    return tx.changed() < most
+
+
+_AMONG = "in (select j.value from json_each(?) j)"
+_MET = (
+    "delete from needs where (job_id, need_id) in (select n.job_id, n.need_id from json_each(?) j cross join jobs d "
+    "cross join needs n where d.id = j.value and d.state = 'completed' and n.need_id = d.id limit ?)",
+    HANGING_ROWS,
+)
+_HANGING = (
+    (
+        "delete from attempts where (job_id, fence) in (select job_id, fence from attempts "
+        f"where job_id {_AMONG} limit ?)",
+        HANGING_ROWS,
+    ),
+    (
+        f"delete from data where (job_id, name) in (select job_id, name from data where job_id {_AMONG} limit ?)",
+        HANGING_DATA,
+    ),
+    (
+        "delete from needs where (job_id, need_id) in (select job_id, need_id from needs "
+        f"where job_id {_AMONG} limit ?)",
+        HANGING_ROWS,
+    ),
+    _MET,
+)
+"""Statements that take jobs and how many rows they may remove."""
+
+
+def _listed(ids: Sequence[int]) -> str:
+    return orjson.dumps(ids).decode()

@@ -1,0 +1,137 @@
+"""Commands that installed packages bring to ``spinney``: entry points of the group ``spinney.commands``.
+
+    [project.entry-points."spinney.commands"]
+    ingest = "library.commands:app"
+
+Through a server (``spinney --server URL``) a command works where an entry point of the same name in the group
+``spinney.routes`` brings routes to servers; others are refused. ``connection.open_control`` gives it a twin of
+``Control`` then, and ``connection.client_of`` the client by which its routes are asked.
+
+The name is the command, the value a ``typer.Typer`` whose commands come below it. Packages are looked through only when
+a word is no command of Spinney's own, or when all commands are wanted; what an entry point names is imported only when
+its command is run or completed. So no package can make Spinney's own commands slow, or break them.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from spinney.model.errors import UsageError
+from spinney.terminal.command_index import COMMAND_MODULES
+
+GROUP = "spinney.commands"
+ROUTES = "spinney.routes"
+"""What servers load (``spinney.web.plugins``): a command of the same name works through a server, too."""
+HEADING = "Applications"
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_SUMMARY_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A command that a package brings."""
+
+    entry: EntryPoint
+
+    @property
+    def package(self) -> str:
+        """``library 1.0``."""
+        found = self.entry.dist
+        return "a package without a name" if found is None else f"{found.name} {found.version}"
+
+    @property
+    def summary(self) -> str:
+        """What the package says of itself: nothing of it is imported for that."""
+        found = self.entry.dist
+        said = found.metadata["Summary"] if found is not None and "Summary" in found.metadata else ""
+        lines = said.splitlines()
+        return lines[0][:_SUMMARY_CHARS] if lines and said != "UNKNOWN" else f"Of {self.package}."
+
+    def load(self) -> Any:
+        """The command. Raises UsageError, in one sentence, when it cannot be imported or is none."""
+        import typer
+
+        try:
+            app = self.entry.load()
+        except (Exception, SystemExit) as error:  # a package may fail in any way
+            raise self._broken(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+        if not isinstance(app, typer.Typer):
+            raise self._broken(f"{self.entry.value} is no typer.Typer, but a {type(app).__name__}")
+        try:
+            return _ready(app, self.entry.name)
+        except Exception as error:  # an option declared twice, and the like
+            raise self._broken(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
+    def _broken(self, why: str) -> UsageError:
+        return UsageError(
+            f"the command {self.entry.name!r} of {self.package} cannot be loaded ({why}); mend that package, or "
+            f"uninstall it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledCommands:
+    """What the installed packages bring."""
+
+    applications: dict[str, Application]
+    """By command, in their order."""
+    ignored: Sequence[str]
+    """What cannot be a command, a sentence for each."""
+
+
+@cache
+def installed_commands() -> InstalledCommands:
+    """Look through the packages; once a process."""
+    try:
+        # By name and package: which of two comes first must not hang on the order of a directory.
+        entries = sorted(
+            map(Application, entry_points(group=GROUP)), key=lambda app: (app.entry.name, app.package)
+        )
+    except Exception as error:  # noqa: BLE001 - what packages say of themselves may be damaged in any way
+        return InstalledCommands(
+            {}, [f"what installed packages bring cannot be read ({type(error).__name__}: {error})"]
+        )
+    applications: dict[str, Application] = {}
+    ignored = []
+    for application in entries:
+        name = application.entry.name
+        why = None
+        if not _NAME.fullmatch(name):
+            why = "is written with other than small letters, digits and single dashes"
+        elif name in COMMAND_MODULES:
+            why = "is one of Spinney's own"
+        elif name in applications:
+            why = f"is one of {applications[name].package} already"
+        if why is None:
+            applications[name] = application
+        else:
+            ignored.append(f"the command {name!r} of {application.package} is ignored, for it {why}")
+    return InstalledCommands(applications, ignored)
+
+
+def is_served(name: str) -> bool:
+    """Whether the package that brings this command says that it works through a server, too."""
+    return name in installed_commands().applications and any(
+        entry.name == name for entry in entry_points(group=ROUTES)
+    )
+
+
+@cache
+def _ready(app: Any, name: str) -> Any:
+    """A ``typer.Typer`` made ready to be run, once a process."""
+    import typer
+    from typer.main import get_command
+
+    # Below another, so that it is a group though it have but one command, and has no options of its own that would
+    # install a shell's completion.
+    outer = typer.Typer(add_completion=False)
+    outer.add_typer(app, name=name)
+    outer.callback()(_nothing)
+    return get_command(outer).commands[name]  # type: ignore[attr-defined]
+
+
+def _nothing() -> None:
+    """Stands in for what a group does before its commands."""

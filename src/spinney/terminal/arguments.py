@@ -1,0 +1,82 @@
+"""Arguments and options that several commands share, with the words that explain them."""
+
+import math
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from spinney.model.errors import UsageError
+from spinney.model.fleet import SLOTS_MAX
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.values import durations
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"spinney {version('spinney')}")
+        raise typer.Exit
+
+
+def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[[str | float], float]:
+    """A parser of a length of time in seconds, within these bounds; a bare number is one of seconds."""
+
+    def parse(text: str | float) -> float:
+        time_s = durations.of_word(text, option)
+        if not least <= time_s <= most:
+            raise UsageError(f"{option} must lie between {least:g} and {most:g} seconds, not at {text!r:.80}")
+        return time_s
+
+    return parse
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="The store, as sqlite:///spinney.db; else SPINNEY_STORE, else spinney.toml.",
+        show_default=False,
+    ),
+]
+SEQ_MAX = 2**62
+"""No list is numbered further; a database holds no number beyond 2**63 - 1."""
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RawOption = Annotated[
+    bool,
+    typer.Option("--raw", help="Print control characters (colours, and anything else) to a terminal, too."),
+]
+JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1, max=JOB_ID_MAX)]
+JobsArgument = Annotated[
+    list[int], typer.Argument(metavar="JOB...", help="The jobs' numbers.", min=1, max=JOB_ID_MAX)
+]
+SomeJobsArgument = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="[JOB...]", help="Single jobs.", min=1, max=JOB_ID_MAX, show_default=False),
+]
+SlotsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--slots",
+        metavar="N",
+        help="How many attempts run at once; else one a CPU.",
+        min=1,
+        max=SLOTS_MAX,
+        show_default=False,
+    ),
+]
+InternalOption = Annotated[
+    bool,
+    typer.Option(
+        "--internal", help="Although only stages and schedules make jobs of this type; not through a server."
+    ),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who asks for it; else your login name.", show_default=False),
+]

@@ -1,0 +1,66 @@
+"""Which commands there are, under which heading ``spinney --help`` shows them, and which module has each.
+
+Kept apart from the commands themselves, so that a shell that completes a word loads only the one that stands on
+its line.
+"""
+
+from collections.abc import Mapping
+
+HEADINGS: Mapping[str, Mapping[str, str]] = {
+    "Work": {
+        "submit": "features.submission.cli",
+        "wait": "features.submission.wait_cli",
+        "retry": "features.jobs.actions_cli",
+        "rerun": "features.jobs.actions_cli",
+        "cancel": "features.jobs.actions_cli",
+        "move": "features.jobs.actions_cli",
+        "priority": "features.jobs.actions_cli",
+        "delete": "features.jobs.actions_cli",
+    },
+    "Look": {
+        "list": "features.jobs.cli",
+        "show": "features.jobs.cli",
+        "tree": "features.jobs.cli",
+        "explain": "features.explain.cli",
+        "logs": "features.files.logs_cli",
+        "files": "features.files.cli",
+        "stats": "features.stats.cli",
+        "top": "features.stats.top",
+        "failures": "features.failures.cli",
+    },
+    "Operate": {
+        "hold": "features.holds.cli",
+        "holds": "features.holds.cli",
+        "release": "features.holds.cli",
+        "queues": "features.queues.cli",
+        "queue": "features.queues.cli",
+        "locks": "features.locks.cli",
+        "lock": "features.locks.cli",
+        "unlock": "features.locks.cli",
+        "rehome": "features.homes.cli",
+        "schedule": "features.schedules.cli",
+        "webhook": "features.webhooks.cli",
+        "audit": "features.audit.cli",
+    },
+    "Store and nodes": {
+        "init": "cli.setup",
+        "up": "cli.serve",
+        "serve": "cli.serve",
+        "node": "cli.setup",
+        "nodes": "features.nodes.cli",
+        "drain": "features.nodes.cli",
+        "resume": "features.nodes.cli",
+        "slots": "features.nodes.cli",
+        "keep": "features.retention.cli",
+        "user": "features.accounts.cli",
+        "token": "features.accounts.cli",
+        "doctor": "features.doctor.cli",
+        "store": "features.copies.cli",
+    },
+}
+"""Heading, command, module below ``spinney``."""
+
+COMMAND_MODULES: Mapping[str, str] = {
+    name: module for commands in HEADINGS.values() for name, module in commands.items()
+}
+"""The module of each command, in the order in which they are shown."""

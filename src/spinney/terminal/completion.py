@@ -1,0 +1,107 @@
+"""What a shell offers for the value of an option or argument: the names that the store which is meant knows.
+
+Names come from users, and shells and their scripts evaluate what they are given. So a word is offered only when
+it means the same written down as it is, whatever the shell: others have to be typed.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import typer
+
+from spinney.model.errors import SpinneyError
+from spinney.model.states import SETTLED, State
+
+Offered = Callable[[typer.Context, str], list[str]]
+
+_PLAIN = re.compile(r"\w[\w.:@%+=,/-]*")
+"""Letters, digits and signs that mean nothing to bash, zsh or fish; no option and no expansion begins so."""
+
+
+def states(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Those that the command's jobs can stand in."""
+    from spinney.model.rights.operators import ALLOWED_STATES, Verb
+
+    possible = {verb.value: ALLOWED_STATES[verb] for verb in Verb} | {"keep": SETTLED}
+    return _fitting(possible.get(ctx.command.name or "", frozenset(State)), incomplete)
+
+
+def periods(incomplete: str) -> list[str]:
+    """Those of ``keep`` that are words."""
+    return _fitting(("forever", "declared"), incomplete)
+
+
+def limits(incomplete: str) -> list[str]:
+    """Those of ``queue`` that are words."""
+    return _fitting(("none", "declared"), incomplete)
+
+
+def of_any_node(incomplete: str) -> list[str]:
+    """What ``queue --nodes`` takes."""
+    return _fitting(("any", "declared"), incomplete)
+
+
+def stages(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The stages of the type that was named, else of all."""
+    return _known(ctx, incomplete, "stage", type=_given(ctx, "type_"))
+
+
+def queues(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The queues that the store knows."""
+    from spinney.model.types import DEFAULT_QUEUE
+
+    return _known(ctx, incomplete, "queue", default=DEFAULT_QUEUE)
+
+
+def lock_owners(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The jobs that have the lock which was named."""
+    return _known(ctx, incomplete, "lock's owner", lock=_given(ctx, "name"))
+
+
+def _of(kind: str) -> Offered:
+    def offered(ctx: typer.Context, incomplete: str) -> list[str]:
+        return _known(ctx, incomplete, kind)
+
+    return offered
+
+
+types = _of("type")
+collections = _of("collection")
+submitters = _of("submitter")
+nodes = _of("node")
+nodes_there = _of("node that has not left")
+hosts = _of("host with folders")
+schedules = _of("schedule")
+active_schedules = _of("schedule that goes on")
+paused_schedules = _of("schedule that rests")
+locks = _of("lock")
+holds = _of("hold")
+users = _of("user")
+webhooks = _of("webhook")
+failures = _of("failure")
+
+
+def _known(ctx: typer.Context, incomplete: str, kind: str, **given: str | None) -> list[str]:
+    from spinney.config import settings
+    from spinney.store.completion_names import names
+    from spinney.terminal import endpoint
+
+    try:
+        if endpoint.server(_given(ctx, "store")) is not None:
+            return []  # a shell does not wait for a server
+        here = settings(_given(ctx, "store"), environment=os.environ, directory=Path.cwd())
+        return _fitting(names(here.store, kind, incomplete, **given), incomplete)
+    except (SpinneyError, OSError):
+        return []
+
+
+def _fitting(words: Iterable[str], incomplete: str) -> list[str]:
+    return sorted({str(word) for word in words if word.startswith(incomplete) and _PLAIN.fullmatch(word)})
+
+
+def _given(ctx: typer.Context, option: str) -> str | None:
+    """What stands before the word that is completed."""
+    found = ctx.params.get(option)
+    return found if isinstance(found, str) else None

@@ -1,0 +1,132 @@
+"""The store that a command works on, open while the command lasts: at hand, or behind a server (``endpoint``)."""
+
+import getpass
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from spinney.config import Settings, settings
+from spinney.model.errors import UsageError
+from spinney.model.values import names
+from spinney.terminal import endpoint
+
+if TYPE_CHECKING:
+    from spinney.cli.remote import RemoteControl, RetryingClient
+    from spinney.control import Control
+    from spinney.service.queries import Queries
+    from spinney.store.contract import Store
+
+
+def resolve_settings(store: str | None, folders: str | None = None) -> Settings:
+    """What is in force here: the option, the environment, ``spinney.toml``, the default."""
+    return settings(store, folders, environment=os.environ, directory=current_folder())
+
+
+def current_folder() -> Path:
+    """Raises UsageError where somebody has removed it."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the current folder is not there any more; change to one that is (cd) and try again"
+        ) from None
+
+
+@contextmanager
+def open_local_store(store: str | None) -> Iterator["Store"]:
+    """The store at hand, closed at the end. Raises UsageError where a server is to be asked."""
+    from spinney.store.sql import open_store
+
+    endpoint.require_local(store)
+    found = open_store(resolve_settings(store).store, on_wait=_say_wait)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _say_wait(sentence: str) -> None:
+    sys.stderr.write(f"spinney: {sentence}\n")
+    sys.stderr.flush()
+
+
+@contextmanager
+def open_queries(store: str | None) -> Iterator["Queries"]:
+    """What is read of that store, with secrets masked; through a server see ``spinney.cli.remote``."""
+    if (server := endpoint.server(store)) is not None:
+        with _connected(server) as client:
+            yield cast("Queries", _remote_control(client).queries)
+        return
+    from spinney.service.queries import Queries
+
+    with open_local_store(store) as found:
+        yield Queries(store=found, clock=now_us, wake_nodes=lambda: None, by="")
+
+
+@contextmanager
+def open_control(
+    store: str | None, by: str | None = None, *, wait_for_server: bool = True
+) -> Iterator["Control"]:
+    """The operator's verbs on that store, in somebody's name; through a server, in the name that it knows
+    one by. ``wait_for_server``: wait for a server that goes away meanwhile."""
+    if (server := endpoint.server(store)) is not None:
+        if by is not None:
+            raise UsageError("--by is not for a server, which knows the user by the token; leave it out")
+        with _connected(server, wait_for_server=wait_for_server) as client:
+            yield cast("Control", _remote_control(client))
+        return
+    from spinney.control import Control
+    from spinney.wakeup import wake_all
+
+    run_dir = resolve_settings(store).run_dir
+    with open_local_store(store) as found:
+        yield Control(
+            store=found,
+            clock=now_us,
+            wake_nodes=lambda: wake_all(found, run_dir),
+            by=actor_name(by),
+        )
+
+
+def client_of(control: "Control") -> "RetryingClient":
+    """The client of a hand on the store of a server: for commands of applications, which have routes of their own."""
+    return cast("RemoteControl", control).client
+
+
+@contextmanager
+def _connected(server: endpoint.Endpoint, *, wait_for_server: bool = True) -> Iterator["RetryingClient"]:
+    try:
+        from spinney.cli.remote import client as remote_client
+    except ImportError as error:  # pragma: no cover - the tests have them
+        raise UsageError(
+            f"a client needs more packages ({error}); install them: pip install spinney[client]"
+        ) from None
+    with remote_client.open_client(
+        server, outage_limit_s=remote_client.PATIENCE_S if wait_for_server else 0.0
+    ) as client:
+        yield client
+
+
+def _remote_control(client: "RetryingClient") -> "RemoteControl":
+    from spinney.cli.remote import RemoteControl
+
+    return RemoteControl(client)
+
+
+def now_us() -> int:
+    """Microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
+def actor_name(by: str | None) -> str:
+    """Who asks: as named, else the login name. Raises UsageError for what names nobody."""
+    if by:
+        return names.label("name of who asks (--by)", by)
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"

@@ -1,0 +1,208 @@
+"""Which jobs: the options of ``list`` and of every verb that takes many jobs, declared once."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.model.errors import UsageError
+from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.states import State
+from spinney.model.values import durations
+from spinney.terminal import completion
+from spinney.terminal.connection import now_us
+
+if TYPE_CHECKING:
+    from spinney.store.contract import Store
+
+MESSAGE_MAX = 2_000
+"""No message is longer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterOptions:
+    """What was asked for; every option that is given must fit."""
+
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            help="Only of this state; may be repeated.",
+            show_default=False,
+            autocompletion=completion.states,
+        ),
+    ] = None
+    type_: Annotated[
+        str | None,
+        typer.Option(
+            "--type", help="Only of this job type.", show_default=False, autocompletion=completion.types
+        ),
+    ] = None
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            "--queue",
+            "--in-queue",
+            help="Only in this queue.",
+            show_default=False,
+            autocompletion=completion.queues,
+        ),
+    ] = None
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            "--stage",
+            help="Only those that run this stage, or would next.",
+            show_default=False,
+            autocompletion=completion.stages,
+        ),
+    ] = None
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--collection",
+            help="Only of this collection.",
+            show_default=False,
+            autocompletion=completion.collections,
+        ),
+    ] = None
+    submitter: Annotated[
+        str | None,
+        typer.Option(
+            "--submitter",
+            help="Only of this submitter.",
+            show_default=False,
+            autocompletion=completion.submitters,
+        ),
+    ] = None
+    node: Annotated[
+        str | None,
+        typer.Option(
+            "--node",
+            help="Only those that this node runs or ran last.",
+            show_default=False,
+            autocompletion=completion.nodes,
+        ),
+    ] = None
+    root: Annotated[
+        int | None,
+        typer.Option(
+            "--root",
+            "--batch",
+            metavar="JOB",
+            min=1,
+            max=JOB_ID_MAX,
+            show_default=False,
+            help="Only in the tree of this job, itself included.",
+        ),
+    ] = None
+    parent: Annotated[
+        int | None,
+        typer.Option(
+            "--parent",
+            metavar="JOB",
+            min=1,
+            max=JOB_ID_MAX,
+            show_default=False,
+            help="Only direct subjobs of this job.",
+        ),
+    ] = None
+    roots: Annotated[bool, typer.Option("--roots", help="Only jobs at the top of a tree.")] = False
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            show_default=False,
+            help="Only those submitted before: 3d ago, or 2030-01-31T08:00.",
+        ),
+    ] = None
+    newer_than: Annotated[
+        str | None,
+        typer.Option(
+            "--newer-than",
+            "--since",
+            metavar="AGE",
+            show_default=False,
+            help="Only those submitted since: 2h ago, or 2030-01-31T08:00.",
+        ),
+    ] = None
+    message: Annotated[
+        str | None,
+        typer.Option(
+            "--message", metavar="TEXT", help="Only those whose message holds this text.", show_default=False
+        ),
+    ] = None
+    failure: Annotated[
+        str | None,
+        typer.Option(
+            "--failure",
+            metavar="FINGERPRINT",
+            show_default=False,
+            autocompletion=completion.failures,
+            help="Only failed jobs with this failure ('spinney failures' lists them).",
+        ),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was asked for."""
+        return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
+
+    def filter(self, store: "Store") -> Filter:
+        """What was asked for, as the store understands it. Raises UsageError for what it cannot mean, and
+        Refused when no failure begins so."""
+        now = now_us()
+        return Filter(
+            states=_states(self.state),
+            type=self.type_,
+            queue=self.queue,
+            stage=self.stage,
+            collection=self.collection,
+            submitter=self.submitter,
+            node=self.node,
+            root_id=self.root,
+            parent_id=self.parent,
+            roots_only=self.roots,
+            created_before_us=_ago("--older-than", self.older_than, now),
+            created_after_us=_ago("--newer-than", self.newer_than, now),
+            message=_text(self.message),
+            fingerprint=None if self.failure is None else store.failures.find(self.failure),
+        )
+
+
+def _states(names: list[str] | None) -> tuple[State, ...] | None:
+    if not names:
+        return None
+    from spinney.model.values.hints import did_you_mean
+
+    known = [str(state) for state in State]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"there is no state {name!r}{did_you_mean(name, known)}; use one of: {', '.join(known)}"
+            )
+    return tuple(State(n) for n in names)
+
+
+def _ago(option: str, text: str | None, now: int) -> int | None:
+    """A time as people write it: so long ago, or a time of the calendar (local unless it has a zone)."""
+    if text is None:
+        return None
+    try:
+        return max(0, now - round(durations.seconds(text) * 1e6))
+    except UsageError:
+        pass
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1e6)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{option} {text!r:.80} is no age; write how long ago, as in 90m, 2h or 3d, or when, as in 2030-01-31T08:00"
+        ) from None
+
+
+def _text(text: str | None) -> str | None:
+    if text is not None and not 0 < len(text) <= MESSAGE_MAX:
+        raise UsageError(f"--message needs a text of 1 to {MESSAGE_MAX:,} characters that the message holds")
+    return text

@@ -1,0 +1,119 @@
+"""The whole terminal, taken for a while and given back as it was, whatever ends the block.
+
+Signals that end the process or change the terminal's size wake whoever waits for a key; they are told to
+him, so that the terminal is given back in an orderly way before the process ends by the signal after all.
+"""
+
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Self
+
+from spinney.model.errors import UsageError
+from spinney.terminal import display
+from spinney.terminal.keys import Keys
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_READ_BYTES = 4096
+
+
+def require_terminal(command: str, instead: str) -> None:
+    """Raise UsageError where nothing can be drawn or nobody can type."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(f"{command} needs a terminal to draw on and to type at; {instead}")
+    if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        raise UsageError(
+            f"{command} cannot draw on a terminal of the type {os.environ.get('TERM', '')!r}; set TERM, or {instead}"
+        )
+
+
+class Screen:
+    """One for a process, in its main thread."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        self._console = display.console()
+        self._live = Live(console=self._console, screen=True, auto_refresh=False)
+        self._keys = Keys()
+        self._back = ExitStack()
+        self.ended_by: int | None = None
+        """The signal that asks the process to end; or 0: the terminal is gone."""
+
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            self._take(undo)
+            self._back = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._back.close()
+
+    def _take(self, undo: ExitStack) -> None:
+        """Everything that is changed is put back in the opposite order; each step before it is taken."""
+        stdin = sys.stdin.fileno()
+        self._wake, wake = os.pipe()
+        for end in (self._wake, wake):
+            undo.callback(os.close, end)
+            os.set_blocking(end, False)
+        undo.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(wake, warn_on_full_buffer=False))
+        for number in _ENDING:
+            undo.callback(signal.signal, number, signal.signal(number, self._end))
+        undo.callback(signal.signal, signal.SIGWINCH, signal.signal(signal.SIGWINCH, lambda *_: None))
+        modes = termios.tcgetattr(stdin)
+        undo.callback(_quietly, lambda: termios.tcsetattr(stdin, termios.TCSAFLUSH, modes))
+        tty.setcbreak(stdin)
+        # Ctrl-Z would leave a shell on this screen.
+        quiet = termios.tcgetattr(stdin)
+        quiet[6][termios.VSUSP] = b"\0"
+        termios.tcsetattr(stdin, termios.TCSADRAIN, quiet)
+        undo.callback(_quietly, self._live.stop)
+        self._live.start()
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        self.ended_by = number
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        return self._console.size.width, self._console.size.height
+
+    def draw(self, picture: "RenderableType") -> None:
+        try:
+            self._live.update(picture, refresh=True)
+        except OSError:
+            self._gone()
+
+    def wait(self, seconds: float) -> list[str]:
+        """The keys typed; sooner than asked when there are some, the size has changed, or the end has come."""
+        ready, _, _ = select.select([sys.stdin, self._wake], [], [], max(0.0, seconds))
+        if self._wake in ready:
+            os.read(self._wake, _READ_BYTES)
+        if sys.stdin not in ready:
+            return []
+        try:
+            data = os.read(sys.stdin.fileno(), _READ_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            self._gone()
+        return self._keys.read(data)
+
+    def _gone(self) -> None:
+        if self.ended_by is None:
+            self.ended_by = 0
+
+
+def _quietly(give_back: Callable[[], None]) -> None:
+    """A terminal that is gone cannot be given back."""
+    with suppress(OSError, termios.error):
+        give_back()

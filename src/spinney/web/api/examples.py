@@ -1,0 +1,284 @@
+"""Examples of the document: of each body that is sent, of each answer, and of each parameter.
+
+Bodies are written out by their shapes, as somebody would send them; answers are made of their schemas, field by field,
+of words that fit. So a field that is new is in the examples at once, and a test holds all of them to their schemas.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spinney.web.api.json_routes import JSON, NDJSON
+
+Schema = Mapping[str, Any]
+
+NOW_US = 1_795_301_061_399_620
+_JOB = 17
+_HEAD = "41:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+BODIES: Mapping[str, Any] = {
+    "RetryJobRequest": {"reason": "the receiver is back", "stage": "fetch"},
+    "CapacityRequest": {"capacity": 3, "reason": "two more drives"},
+    "CancelJobRequest": {"reason": "sent twice", "tree": True},
+    "QueueChangeRequest": {"limit": 20, "pin": ["node-1"], "reason": "more disks"},
+    "SpawnRequest": {"jobs": [{"type": "resize", "params": {"picture": "/scans/page-1.tif"}}]},
+    "ClaimAttemptsRequest": {"seen": 3, "limit": 2},
+    "SettleRequest": {"outcome": "ok", "result": {"words": 1_200}, "message": "1,200 words"},
+    "DataRequest": {"name": "words", "value": 1_200},
+    "HoldRequest": {"scope": "queue", "name": "nightly", "reason": "the receiver is being repaired"},
+    "HoldJobRequest": {"reason": "the receiver is being repaired", "until": "2030-01-31T08:00:00Z"},
+    "JoinRequest": {"name": "transcriber-1", "lanes": [{"type": "talk", "stage": "listen"}], "slots": 2},
+    "RetentionRequest": {"keep_s": 2_592_000, "reason": "the archive has them"},
+    "HeartbeatRequest": {"seen": 4, "fences": [41, 42]},
+    "LockRequest": {"name": "receiver:SG-1", "until": "job"},
+    "MoveJobRequest": {"queue": "nightly", "reason": "not urgent"},
+    "WebhookRequest": {
+        "name": "archive",
+        "url": "https://example.org/hooks/spinney",
+        "events": ["failed", "batch"],
+    },
+    "PasswordChangeRequest": {"before": "the one that there is", "after": "correct horse battery staple"},
+    "PauseRequest": {"paused": True, "reason": "the source is away"},
+    "OutputRequest": {"stream": "stdout", "text": "begun\n"},
+    "PriorityRequest": {"priority": 10, "reason": "wanted on Monday"},
+    "ProgressRequest": {"fraction": 0.25, "message": "12 of 48 minutes"},
+    "QueueRequest": {"name": "nightly", "limit": 10, "reason": "large files"},
+    "ReasonRequest": {"reason": "the receiver is back"},
+    "ScheduleRequest": {
+        "type": "fetch",
+        "cron": "0 3 * * *",
+        "zone": "Europe/Berlin",
+        "params": {"year": 2026},
+    },
+    "SlotsRequest": {"slots": 8, "reason": "more memory"},
+    "TokenRequest": {"name": "nightly", "rights": {"role": "submitter"}, "expires": "2030-01-31T08:00:00Z"},
+    "UserRequest": {
+        "name": "bird-lab",
+        "rights": {"role": "operator", "collections": ["birds"], "priorities": [20, 99]},
+    },
+    "UserChangeRequest": {"disabled": True, "reason": "left"},
+    "VerbRequest": {
+        "verb": "retry",
+        "filter": {"state": ["failed"], "type": "fetch"},
+        "reason": "the source is back",
+        "dry_run": True,
+    },
+    "WebhookChangeRequest": {"paused": True, "reason": "the receiver is being moved"},
+}
+"""What is sent, by the name of its shape."""
+PARAMETERS: Mapping[str, Any] = {
+    "Idempotency-Key": "2026-11-21/7",
+    "by": "alice",
+    "collection": "birds",
+    "created_after": "2030-01-31T08:00:00Z",
+    "created_before": NOW_US,
+    "failure": "9f86d0",
+    "fence": 3,
+    "fingerprint": "9f86d081884c7d65",
+    "head": _HEAD,
+    "hold": 4,
+    "job": 17,
+    "last-event-id": "5f0c2a9be1d7.7",
+    "message": "no space",
+    "name": "nightly",
+    "node": "node-1",
+    "outcome": "failed",
+    "owner": "alice",
+    "parent": 17,
+    "queue": "nightly",
+    "reason": "the receiver is back",
+    "root": 17,
+    "stage": "fetch",
+    "state": ["failed"],
+    "submitter": "alice",
+    "token": "9f86d081884c",
+    "type": "fetch",
+}
+"""What an address may have in it, by its name; those with a default or an example of their own need none."""
+TEXTS: Mapping[str, str] = {
+    "text/event-stream": 'retry: 1000\n\nid: 5f0c2a9be1d7.7\nevent: job:17\ndata: {"id":17,"state":"running"}\n\n',
+    "text/plain": "fetching\ndone\n",
+    NDJSON: '{"touched":1000,"refused_jobs":0}\n{"touched":2000,"refused_jobs":1}\n',
+}
+"""Answers that are no JSON."""
+_WORDS: dict[str, Any] = {
+    "active": ["nightly"],
+    "allowed": ["cancel", "hold"],
+    "answer": "ok",
+    "attempts": 1,
+    "barred": [],
+    "by": "alice",
+    "call": "9f86d081",
+    "capacity": 3,
+    "cause": "slots",
+    "causes": 2,
+    "children": "settled",
+    "collection": "birds",
+    "command": "spinney nodes",
+    "counts": {"completed": 98, "failed": 2},
+    "delivery": "9f86d081884c7d65-17",
+    "description": "Fetches a file.",
+    "disbatch": 0,
+    "event": "failed",
+    "events": ["failed", "batch"],
+    "exception": "TimeoutError",
+    "external": [],
+    "fence": 41,
+    "fingerprint": "9f86d081884c7d65",
+    "first": 41,
+    "head": _HEAD,
+    "host": "node-1",
+    "id": "9f86d081884c",
+    "ignored": [],
+    "interruptions": 0,
+    "kind": "file",
+    "lanes": [{"type": "talk", "stage": "listen"}],
+    "last": 41,
+    "lineage": "17",
+    "link": "9f86d081",
+    "links": {"self": "/api/v1/jobs/17"},
+    "message": "done",
+    "motus": 0,
+    "name": "nightly",
+    "node": "node-1",
+    "nodes": ["node-1"],
+    "order": "default",
+    "outcome": "made",
+    "owner": "alice",
+    "params": {"year": 2026},
+    "external_worker": "9f86d081",
+    "path": "scans/page-1.tif",
+    "pid": 4_711,
+    "pinned": [],
+    "priority": 50,
+    "program": [],
+    "queue": "nightly",
+    "queues": ["nightly"],
+    "reason": "the receiver is back",
+    "refused_jobs": 0,
+    "role": "operator",
+    "sample": [_JOB],
+    "schedule": "nightly",
+    "scope": "queue",
+    "secret": "spn_9f86d081…",
+    "sentence": "waits for a slot: all 8 of queue nightly are taken",
+    "seq": 41,
+    "share": "alice",
+    "size": 2_048,
+    "slots": 8,
+    "stage": "fetch",
+    "state": "running",
+    "states": {"pending": 40, "running": 8},
+    "submitter": "alice",
+    "template": "receiver:{serno}",
+    "type": "fetch",
+    "types": ["fetch"],
+    "unknown": [],
+    "unserved": [],
+    "until": "attempt",
+    "url": "https://example.org/hooks/spinney",
+    "user": "alice",
+    "verb": "retry",
+    "version": "1",
+    "waits_for": None,
+    "warnings": 0,
+    "webhook": "archive",
+    "what": "job 17",
+    "zone": "Europe/Berlin",
+}
+"""What a field of this name has, where its schema allows it."""
+_SHAPES: Mapping[str, dict[str, Any]] = {
+    "JobDetails": {
+        "fingerprint": None,
+        "message": None,
+        "node": "node-1",
+        "progress": 0.25,
+        "started_us": NOW_US,
+    },
+    "Attempt": {"job_id": 17, "message": None},
+    "Me": {"name": "alice"},
+    "PasswordLink": {"path": "/welcome?link=…"},
+    "NodeStatus": {"state": "active"},
+    "Keeping": {"state": "completed"},
+    "StageSpec": {"name": "fetch"},
+    "TypeSpec": {"name": "fetch"},
+    "User": {"name": "alice"},
+}
+"""What it has in this shape."""
+_NUMBERS: Mapping[str, Any] = {"integer": 2, "number": 1.5, "boolean": False}
+_NULL = {"type": "null"}
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
+    """Give examples to what of this operation has none."""
+    making = _Making(schemas)
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in PARAMETERS and "examples" not in parameter["schema"]:
+            parameter["example"] = PARAMETERS[parameter["name"]]
+    sent = operation.get("requestBody", {}).get("content", {})
+    if JSON in sent and "example" not in sent[JSON]:
+        shape = _shape(sent[JSON]["schema"])
+        sent[JSON]["example"] = BODIES[shape] if shape in BODIES else making.of(schemas[shape])
+    for status, answer in operation["responses"].items():
+        if status.startswith("2"):
+            for kind, told in answer.get("content", {}).items():
+                if kind in TEXTS:
+                    told.setdefault("example", TEXTS[kind])
+                elif kind == JSON:
+                    told.setdefault("example", making.of(told["schema"]))
+
+
+def _shape(schema: Schema) -> str:
+    """The name of the shape; of what may be left out, too."""
+    found = next((one for one in schema.get("anyOf", ()) if one != _NULL), schema)
+    return str(found["$ref"]).rpartition("/")[2]
+
+
+class _Making:
+    """Makes a value that fits a schema."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+
+    def of(self, schema: Schema, name: str = "", words: Mapping[str, Any] = _WORDS) -> Any:
+        schema = self._whole(schema)
+        if "enum" in schema:
+            return words.get(name) if words.get(name) in schema["enum"] else schema["enum"][0]
+        if name in words and self._fits(words[name], schema):
+            return words[name]
+        if "anyOf" in schema:
+            return None if _NULL in schema["anyOf"] else self.of(schema["anyOf"][0], name, words)
+        kind = schema.get("type")
+        if "properties" in schema:
+            words = _WORDS | _SHAPES.get(schema.get("title", ""), {})
+            return {field: self.of(of, field, words) for field, of in schema["properties"].items()}
+        if kind == "array":
+            return [self.of(one, name, words) for one in schema.get("prefixItems", [schema.get("items", {})])]
+        if kind == "object":
+            return {}
+        if kind == "integer" and name.endswith(("_us", "id", "ids", "touched", "reopened")):
+            return NOW_US if name.endswith("_us") else _JOB
+        return name if kind == "string" else _NUMBERS.get(str(kind))
+
+    def _whole(self, schema: Schema) -> Schema:
+        while "$ref" in schema:
+            schema = self._schemas[schema["$ref"].rpartition("/")[2]]
+        return schema
+
+    def _fits(self, value: Any, schema: Schema) -> bool:
+        schema = self._whole(schema)
+        if "anyOf" in schema:
+            return any(self._fits(value, one) for one in schema["anyOf"])
+        if "enum" in schema:
+            return value in schema["enum"]
+        kind = _TYPES.get(schema.get("type", ""))
+        if kind is list and isinstance(value, list):
+            return all(self._fits(one, schema.get("items", {})) for one in value)
+        return kind is None or isinstance(value, kind)

@@ -1,0 +1,171 @@
+"""Routes of the API: JSON is read and written by orjson, and what is not understood is refused by name.
+
+orjson refuses NaN, Infinity, halves of surrogate pairs and bytes that are no UTF-8, which the standard library lets
+pass. What is nested deeper than ``DEPTH_MAX`` is refused before anything walks through it. A query parameter that no
+route knows is refused, too: a filter with a typing error must not list everything.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
+from dataclasses import is_dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import orjson
+from fastapi import APIRouter, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spinney.model.values.hints import did_you_mean, listed
+from spinney.web.problems import Unidentified, documented
+from spinney.web.request_context import optional_context, require_context
+
+T = TypeVar("T")
+
+PREFIX = "/api/v1"
+DEPTH_MAX = 64
+"""Objects and arrays within each other, in what is sent."""
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+
+
+class Json(Response):
+    """An answer of dataclasses, mappings, sequences and plain values."""
+
+    media_type = JSON
+
+    def render(self, content: Any) -> bytes:
+        return written(content)
+
+
+class ApiRoute(APIRoute):
+    """What a function of it returns is the answer as it is: the annotation documents it, and tests hold it to that."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        status = more.get("status_code") or 200
+        super().__init__(path, _answering(endpoint, status), **more)
+        self._known = _query_names(self.dependant)
+        self.asks = _depends(self.dependant, require_context)
+        """Whether it refuses who is not known."""
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            if self.asks and await optional_context(request) is None:
+                raise Unidentified  # before his body is read
+            self._require_known(request)
+            if self.body_field is not None:
+                _require_json(request)
+            return await handle(_Request(request.scope, request.receive))
+
+        return handled
+
+    def _require_known(self, request: Request) -> None:
+        for name in request.query_params:
+            if name not in self._known:
+                can = f"; use one of: {listed(self._known)}" if self._known else "; it takes none"
+                raise HTTPException(
+                    422, f"there is no query parameter {name!r:.100}{did_you_mean(name, self._known) or can}"
+                )
+
+
+def told(value: T, status: int = 200, **more: Any) -> T:
+    """An answer with headers of its own, or with something to do behind it (``Response``), which to the route is the
+    value that it answers."""
+    answer: Any = Json(value, status, **more)
+    return cast(T, answer)
+
+
+def routes(tag: str, below: str = "") -> APIRouter:
+    """A group of routes, whole as they are declared: nothing has to be made again when an application takes them."""
+    return APIRouter(prefix=f"{PREFIX}{below}", tags=[tag], route_class=ApiRoute, responses=documented())
+
+
+def written(value: Any) -> bytes:
+    """The value as JSON."""
+    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+
+
+def line(value: Any) -> bytes:
+    """The value as a line of JSON."""
+    return written(value) + b"\n"
+
+
+def read(text: bytes) -> Any:
+    """The value of a JSON text. Raises orjson.JSONDecodeError, HTTPException (nested too deeply)."""
+    value = orjson.loads(text)
+    require_flat(text, value)
+    return value
+
+
+def require_flat(text: bytes, value: Any = None) -> None:
+    """Raise HTTPException for a text whose value is nested too deeply; what is no JSON is left to others."""
+    if text.count(b"[") + text.count(b"{") <= DEPTH_MAX:
+        return
+    try:
+        found = orjson.loads(text) if value is None else value
+    except orjson.JSONDecodeError:
+        return
+    level = [found]
+    for _ in range(DEPTH_MAX + 1):
+        level = [below for above in level if isinstance(above, dict | list) for below in _values(above)]
+        if not level:
+            return
+    raise HTTPException(400, f"the JSON is nested more than {DEPTH_MAX} deep; send it flatter")
+
+
+class _Request(Request):
+    async def json(self) -> Any:
+        return read(await self.body())
+
+
+def _values(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def _answering(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable[..., Awaitable[Response]]:
+    @wraps(endpoint)
+    async def answer(*args: Any, **kwargs: Any) -> Response:
+        found = await endpoint(*args, **kwargs)
+        if isinstance(found, Response):
+            return found
+        return Response(status_code=status) if status == 204 else Json(found, status)
+
+    return answer
+
+
+def _query_names(dependant: Dependant) -> Set[str]:
+    names: set[str] = set()
+    for field in dependant.query_params:
+        model = field.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            names.update(info.alias or name for name, info in model.model_fields.items())
+        else:
+            names.add(field.alias)
+    return names.union(*map(_query_names, dependant.dependencies))
+
+
+def _depends(dependant: Dependant, on: Callable[..., Any]) -> bool:
+    return any(below.call is on or _depends(below, on) for below in dependant.dependencies)
+
+
+def _require_json(request: Request) -> None:
+    given = request.headers.get("content-type", "")
+    kind = given.partition(";")[0].strip().lower()
+    empty = request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
+    if kind != JSON and (kind or not empty):
+        raise HTTPException(415, f"the content type is {given!r:.100}; send JSON as {JSON}")
+
+
+def _plain(value: Any) -> Any:
+    """What orjson does not know by itself."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Set | range):
+        return list(value)
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is no JSON{' (a class)' if is_dataclass(value) else ''}")

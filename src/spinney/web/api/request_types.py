@@ -1,0 +1,125 @@
+"""What requests may say, and how answers look that are no plain nouns of the model.
+
+Requests refuse what they do not know (``extra="forbid"``) and turn no text into a number or the other way. Answers are
+dataclasses, written as they are; their fields are those of ``--json`` on the command line.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Path, Query, Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+
+from spinney.folders import folders
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.types import PRIORITIES
+
+T = TypeVar("T")
+
+PAGE = 100
+PAGE_MAX = 1_000
+_PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST_US = 253_402_300_799_999_999
+"""The end of the year 9999."""
+
+Word = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_PRINTABLE)]
+"""A name, a label, a reason: printable, and short."""
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=_PRINTABLE)]
+
+JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
+JobId = Annotated[int, Path(alias="job", ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
+Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, as the history tells it.")]
+NamePath = Annotated[
+    str, Path(alias="name", min_length=1, max_length=200, pattern=_PRINTABLE, description="Its name.")
+]
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="How many at most.")]
+After = Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")]
+
+
+def _moment(given: Any) -> Any:
+    """Microseconds since 1970 of a number or an ISO 8601 text with a zone."""
+    if isinstance(given, str) and not given.isdecimal():
+        try:
+            found = datetime.fromisoformat(given)
+        except ValueError:
+            raise ValueError(
+                "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
+            ) from None
+        if found.utcoffset() is None:
+            raise ValueError("the time needs a zone, as in 2030-01-31T08:00:00Z")
+        return (found - _EPOCH) // (datetime.resolution)
+    if isinstance(given, bool) or (isinstance(given, float) and not given.is_integer()):
+        raise ValueError("a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00")
+    return int(given) if isinstance(given, float | str) and len(str(given)) < 25 else given
+
+
+Moment = Annotated[
+    int,
+    Field(ge=0, le=_LATEST_US),
+    BeforeValidator(_moment),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": _LATEST_US},
+                {"type": "string", "format": "date-time"},
+            ],
+            "description": "A time: microseconds since 1970 UTC, or ISO 8601 with a zone.",
+            "examples": ["2030-01-31T08:00:00Z", 1_896_076_800_000_000],
+        }
+    ),
+]
+
+
+class RequestModel(BaseModel):
+    """A body of JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ReasonRequest(RequestModel):
+    """Why; it goes into the audit."""
+
+    reason: Word | None = Field(
+        default=None, description="Why; kept in the audit.", examples=["the receiver is back"]
+    )
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    """A page of a list."""
+
+    items: Sequence[T]
+    next: int | str | None
+    """What ``after`` of the next page has to be; null: this is the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class All(Generic[T]):
+    """A list that has one page only."""
+
+    items: Sequence[T]
+    next: None = None
+
+
+def page(items: Sequence[T], limit: int, next_: int | str | None) -> Page[T]:
+    """The page; where it is full there may be another behind it."""
+    return Page(items=items, next=next_ if len(items) >= limit else None)
+
+
+Priority = Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="0 (first) to 99 (last).")]
+
+
+def removing(request: Request) -> Callable[[int], None]:
+    """What removes the folder of a deleted job."""
+    root = request.app.state.folders
+
+    def remove(job_id: int) -> None:
+        folders.remove(root, job_id)
+
+    return remove

@@ -1,0 +1,248 @@
+"""The looking: each topic once for all who watch it with the same rights."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Self
+
+import orjson
+
+from spinney.control import Control
+from spinney.model.access import Rights
+from spinney.model.errors import SpinneyError, StoreUnavailable
+from spinney.store.contract import Store
+from spinney.web.events.topics import Topic
+from spinney.web.request_context import RequestContext
+from spinney.web.store_pool import StorePool
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.25
+"""How often the feed asks whether anything was committed."""
+LEAST_S = 1.0
+"""Between two looks at a topic."""
+SHARE = 20
+"""A look is followed by a pause of so many times what it took, and so many times longer as there are topics that are
+looked at less than once in ``LEAST_S``: all dear looking together takes a 20th of one processor."""
+LINGER_S = 60.0
+"""A topic that nobody watches any more is kept so long for those who come back."""
+RECHECK_S = 10.0
+"""So often a topic is looked at though nothing was committed: ages move by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A new state of a topic."""
+
+    number: int
+    topic: str
+    data: bytes
+    """JSON."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class WatchedTopic:
+    """A topic with what was seen of it last."""
+
+    topic: Topic
+    context: RequestContext
+    """Of somebody whose rights all who watch it have."""
+    event: Event | None = None
+    mark: bytes = b""
+    stale: bool = True
+    """Something was committed since it was looked at."""
+    due_s: float = 0.0
+    looked_s: float = 0.0
+    took_s: float = 0.0
+    left_s: float | None = None
+    """Since when nobody watches it."""
+    watchers: "set[Watcher]" = field(default_factory=set)
+
+
+class Watcher:
+    """What one stream has not told yet: of each topic the last state alone."""
+
+    def __init__(self, watched: list[WatchedTopic], after: int | None) -> None:
+        self.watched = watched
+        self._pending: dict[str, Event] = {}
+        self._there = asyncio.Event()
+        self.ended = False
+        for one in watched:
+            one.watchers.add(self)
+            one.left_s = None
+            if one.event is not None and (after is None or one.event.number > after):
+                self.put(one.event)
+
+    def put(self, event: Event) -> None:
+        self._pending[event.topic] = event
+        self._there.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self._there.set()
+
+    async def wait(self, patience_s: float) -> None:
+        """Return when there is something to tell or the watching has ended; after ``patience_s`` in any case."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await self._there.wait()
+
+    def take(self) -> list[Event]:
+        """What there is to tell, in its order."""
+        self._there.clear()
+        found = sorted(self._pending.values(), key=lambda e: e.number)
+        self._pending.clear()
+        return found
+
+
+class Feed:
+    """``async with`` starts the looking; leaving ends all streams."""
+
+    def __init__(
+        self, stores: StorePool, *, least_s: float = LEAST_S, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stores, self._least_s, self._monotonic = stores, least_s, monotonic
+        self._watched: dict[tuple[str, Rights], WatchedTopic] = {}
+        self._number = 0
+        self._wanted = asyncio.Event()
+        self._signature: int | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.epoch = secrets.token_hex(6)
+        """Numbers of events count from this start of the server."""
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._looking(), name="feed")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.end()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def end(self) -> None:
+        """End all streams; who watches comes again, to whoever answers then."""
+        for watcher in {w for one in self._watched.values() for w in one.watchers}:
+            watcher.end()
+
+    @property
+    def streams(self) -> int:
+        """How many watch now."""
+        return len({w for one in self._watched.values() for w in one.watchers})
+
+    def watch(self, topics: Iterable[Topic], context: RequestContext, *, last: str | None = None) -> Watcher:
+        """Begin to watch; behind the event ``last``, if this feed has told it."""
+        epoch, _, number = (last or "").partition(".")
+        after = int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else None
+        found = [self._one(topic, context) for topic in topics]
+        self._wanted.set()
+        return Watcher(found, after)
+
+    def leave(self, watcher: Watcher) -> None:
+        """It watches no more."""
+        for one in watcher.watched:
+            one.watchers.discard(watcher)
+            if not one.watchers:
+                one.left_s = self._monotonic()
+
+    def _one(self, topic: Topic, context: RequestContext) -> WatchedTopic:
+        # Whoever has the same name and rights sees the same; a submitter's own jobs hang on his name.
+        key = (f"{context.principal.name}\0{topic.name}", context.principal.rights)
+        if context.principal.rights.everywhere:
+            key = (topic.name, context.principal.rights)
+        if key not in self._watched:
+            self._watched[key] = WatchedTopic(topic=topic, context=context)
+        return self._watched[key]
+
+    # --- looking --------------------------------------------------------------------------
+
+    async def _looking(self) -> None:
+        while True:
+            if not any(one.watchers for one in self._watched.values()):
+                self._forget()
+                if not self._watched:
+                    self._wanted.clear()
+                    await self._wanted.wait()
+            try:
+                await self._look_once()
+            except SpinneyError as error:
+                log.warning("the feed cannot look: %s", error)
+                await asyncio.sleep(LEAST_S)
+            except Exception:
+                log.exception("a fault in the feed")
+                await asyncio.sleep(LEAST_S)
+            await asyncio.sleep(LOOK_S)
+            self._forget()
+
+    async def _look_once(self) -> None:
+        signature = await self._stores.run(lambda store: store.signature())
+        if signature != self._signature:
+            self._signature = signature
+            for one in self._watched.values():
+                one.stale = True
+        now_s = self._monotonic()
+        for one in list(self._watched.values()):
+            stale = one.stale or now_s - one.looked_s >= RECHECK_S
+            if not one.watchers or now_s < one.due_s or not (stale or one.event is None):
+                continue
+            try:
+                await self._look_at(one)
+            except StoreUnavailable:
+                raise  # so are all others
+            except Exception:
+                # What one topic cannot show must not keep the others from being shown.
+                log.exception("the topic %r cannot be looked at", one.topic.name)
+                one.due_s = self._monotonic() + RECHECK_S
+
+    async def _look_at(self, one: WatchedTopic) -> None:
+        one.stale = False  # before: what is committed meanwhile is looked at again
+
+        def look(store: Store) -> tuple[Any, float]:
+            begun = time.perf_counter()
+            control: Control = one.context.control(store)
+            if one.topic.told is None:
+                state = one.topic.look(control)
+            else:
+                # Whoever is told of it and asks for more gets what was seen here, and nothing older.
+                state = one.topic.told(self._stores.stats_cache.stats(control, anew=True))
+            return state, time.perf_counter() - begun
+
+        state, took_s = await self._stores.run(look)
+        data = orjson.dumps(state, default=_plain)
+        mark = sha256(data).digest()
+        one.looked_s = self._monotonic()
+        one.took_s = took_s
+        dear = sum(1 for other in self._watched.values() if other.watchers and SHARE * other.took_s > LEAST_S)
+        one.due_s = one.looked_s + max(
+            self._least_s, SHARE * took_s * (dear if SHARE * took_s > LEAST_S else 1)
+        )
+        if mark == one.mark:
+            return
+        if one.topic.told is None:
+            # A batch shows its own job, too.
+            self._stores.stats_cache.changed(one.topic.name.replace("job:", "tree:"))
+        self._number += 1
+        one.mark, one.event = mark, Event(number=self._number, topic=one.topic.name, data=data)
+        for watcher in one.watchers:
+            watcher.put(one.event)
+
+    def _forget(self) -> None:
+        now_s = self._monotonic()
+        for key, one in list(self._watched.items()):
+            if not one.watchers and one.left_s is not None and now_s - one.left_s > LINGER_S:
+                del self._watched[key]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for."""
+    if hasattr(value, "items"):
+        return dict(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    return str(value)

@@ -1,0 +1,81 @@
+"""Rates and depths of the last minutes, for the small charts: what this server has seen since it started."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from spinney.model.errors import SpinneyError
+from spinney.model.rights.operators import Stats
+from spinney.web.store_pool import StorePool
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 10.0
+SHARE = 50
+"""A look is followed by a pause of at least so many times what it took."""
+KEPT = 61
+"""Samples: ten minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """How it stood at one moment."""
+
+    at_us: int
+    rate: float
+    """Attempts a second that ended, over all queues."""
+    pending: int
+    running: int
+    queues: dict[str, tuple[int, int, float]]
+    """Pending, occupied slots, and rate of each queue."""
+
+
+class History:
+    """``async with`` starts the sampling."""
+
+    def __init__(
+        self, stores: StorePool, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic
+    ):
+        self._stores, self._every_s, self._monotonic = stores, every_s, monotonic
+        self.samples: deque[Sample] = deque(maxlen=KEPT)
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._sampling(), name="history")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _sampling(self) -> None:
+        while True:
+            begun = self._monotonic()
+            try:
+                self.samples.append(
+                    sample(await self._stores.run(self._stores.stats_cache.of_all, long=True))
+                )
+            except SpinneyError as error:
+                log.debug("no sample: %s", error)  # requests meet the same, and tell it
+            except Exception:
+                log.exception("a fault in the sampling")
+            took_s = self._monotonic() - begun
+            await asyncio.sleep(max(self._every_s, SHARE * took_s))
+
+
+def sample(stats: Stats) -> Sample:
+    """What a chart needs of it."""
+    return Sample(
+        at_us=stats.at_us,
+        rate=stats.rate or 0.0,
+        pending=sum(q.pending for q in stats.queues),
+        running=sum(q.running for q in stats.queues),
+        queues={q.queue: (q.pending, q.running, q.rate or 0.0) for q in stats.queues},
+    )

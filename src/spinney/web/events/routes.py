@@ -1,0 +1,72 @@
+"""The addresses of event streams: one for programs, one for pages."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, FastAPI, Header, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from spinney.model.errors import UsageError
+from spinney.web.api.json_routes import routes
+from spinney.web.events.feed import Feed
+from spinney.web.events.history import History
+from spinney.web.events.streaming import MEDIA_TYPE, Stream
+from spinney.web.events.topics import TOPICS_MAX, topic
+from spinney.web.quotas import acquire_quota, quota_stack
+from spinney.web.request_context import Authenticated
+
+api = routes("events")
+"""For programs."""
+page = APIRouter(include_in_schema=False)
+"""For pages, which are not told of in the document of the API."""
+
+
+def add_to(app: FastAPI) -> None:
+    """The feed, for as long as the application lives, and its addresses."""
+    app.state.feed = Feed(app.state.stores)
+    app.state.history = History(app.state.stores)
+    app.state.beside += [app.state.feed, app.state.history]
+    app.router.routes.extend(api.routes + page.routes)
+
+
+@page.get("/events", response_class=Response)
+@api.get(
+    "/events",
+    summary="Watch what changes",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Server-sent events, each a topic's new state.",
+            "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def events(
+    request: Request,
+    context: Authenticated,
+    topics: Annotated[
+        list[str],
+        Query(
+            alias="topic",
+            min_length=1,
+            max_length=TOPICS_MAX,
+            examples=["job:17", "overview"],
+            description="What to watch; may be repeated: `overview`, `batches`, `jobs`, `queues`, `nodes`, `holds`, "
+            "`locks`, `schedules`, `failures`, `job:17`, `tree:17`, `jobs:state=failed&type=fetch`.",
+        ),
+    ],
+    last_event_id: Annotated[
+        str | None, Header(description="Go on behind this event; browsers send it.")
+    ] = None,
+) -> Response:
+    """Server-sent events. Each is named after its topic and bears its new state as JSON, whole, so that between two
+    looks (a second, more for what takes long to look at) the last state counts. A stream that comes back with
+    `Last-Event-ID` is told the states that have changed since; one that a restarted server does not know, all. Where
+    rights have changed, all is told anew within them; where they are gone, a last event, `end`, bears the problem."""
+    found = [topic(name) for name in dict.fromkeys(topics)]
+    if any(not name.isprintable() for name in topics):
+        raise UsageError("a topic has a character that cannot be printed; mend its name")
+    acquire_quota(request, context, request.app.state.quotas.streams)
+    stream = Stream(request.app.state.feed, found, context, last=last_event_id)
+    quota_stack(request).callback(stream.leave)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream.told(), media_type=MEDIA_TYPE, headers=headers)

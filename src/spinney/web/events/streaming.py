@@ -1,0 +1,82 @@
+"""One watcher's stream: server-sent events (WHATWG HTML, section 9.2).
+
+The rights of whoever watches are looked at before each event, and each second while nothing happens. Where they have
+changed, every topic is told anew as those rights show it. Where they are gone, a last event, ``end``, says why, as a
+problem document, and takes back the number of the last event: whoever comes back is told everything or refused.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+
+from spinney.model.errors import StoreUnavailable
+from spinney.web.events.feed import Event, Feed, Watcher
+from spinney.web.events.topics import Topic
+from spinney.web.principal_refresh import LOST
+from spinney.web.problems import of_error
+from spinney.web.request_context import RequestContext
+
+BEAT_S = 15.0
+"""So often something is sent at least, so that either end sees that the other has gone."""
+RETRY_MS = 1_000
+MEDIA_TYPE = "text/event-stream"
+END = "end"
+"""The event that ends a stream whose watcher may watch no more. No topic is called so."""
+_BEAT = b": beat\n\n"
+
+
+class Stream:
+    """What one watcher is told."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        topics: Sequence[Topic],
+        context: RequestContext,
+        *,
+        last: str | None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``last``: the id of the event behind which the stream goes on."""
+        self._feed, self._topics, self._context, self._monotonic = feed, topics, context, monotonic
+        self._renewal = context.lasting
+        self._watcher: Watcher = feed.watch(topics, context, last=last)
+
+    def leave(self) -> None:
+        """It watches no more."""
+        self._feed.leave(self._watcher)
+
+    async def told(self) -> AsyncIterator[bytes]:
+        """The stream."""
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        told_s = self._monotonic()
+        while not self._watcher.ended:
+            await self._watcher.wait(self._renewal.every_s)
+            try:
+                events = await self._allowed()
+            except StoreUnavailable:
+                # Nothing is told while nobody can say whether it may be. The events are kept.
+                await asyncio.sleep(self._renewal.every_s)
+                events = []
+            except LOST as error:
+                yield f"id:\nevent: {END}\ndata: ".encode() + bytes(of_error(error).body) + b"\n\n"
+                return
+            text = b"".join(_written(self._feed.epoch, event) for event in events)
+            if text or self._monotonic() - told_s >= BEAT_S:
+                told_s = self._monotonic()
+                yield text or _BEAT
+
+    async def _allowed(self) -> list[Event]:
+        """What there is to tell within the rights in force."""
+        principal = await self._renewal.principal()
+        if principal.rights != self._context.principal.rights:
+            self.leave()
+            self._context = replace(self._context, principal=principal)
+            self._watcher = self._feed.watch(self._topics, self._context)
+        return self._watcher.take()
+
+
+def _written(epoch: str, event: Event) -> bytes:
+    # JSON as orjson writes it has no line breaks; a topic's name has none either (``topics``).
+    return f"id: {epoch}.{event.number}\nevent: {event.topic}\ndata: ".encode() + event.data + b"\n\n"

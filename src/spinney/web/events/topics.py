@@ -1,0 +1,171 @@
+"""What can be watched, and how its state is read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl
+
+from spinney.control import Control
+from spinney.model.errors import NoSuchJob, UsageError
+from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.rights.operators import Stats
+from spinney.model.states import State
+from spinney.model.values.hints import did_you_mean, listed
+
+State_ = Any
+"""A JSON value."""
+Look = Callable[[Control], State_]
+
+LISTED = 50
+"""Of a list of jobs so many are looked at: a page."""
+TOPICS_MAX = 30
+"""One stream watches no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One thing that is watched."""
+
+    name: str
+    look: Look
+    told: Callable[[Stats], State_] | None = None
+    """It tells of figures that others look at, too: how, of a look at them."""
+
+
+def topic(name: str) -> Topic:
+    """The topic of that name. Raises UsageError with those there are."""
+    kind, colon, rest = name.partition(":")
+    if not colon and kind in _PLAIN:
+        return Topic(name=name, look=_PLAIN[kind], told=_of_stats if kind == "overview" else None)
+    if colon and kind in ("job", "tree"):
+        return Topic(name=name, look=_of_job(kind, _number(rest)))
+    if colon and kind == "jobs":
+        which = _filter(rest)
+        return Topic(name=name, look=lambda control: _jobs(control, which))
+    known = [*_PLAIN, "job:17", "tree:17", "jobs:state=failed&type=…"]
+    raise UsageError(f"there is no topic {name!r}{did_you_mean(kind, _PLAIN)}; use one of: {listed(known)}")
+
+
+def _of_job(kind: str, job_id: int) -> Look:
+    def job(control: Control) -> State_:
+        found = control.queries.job(job_id)
+        return asdict(found)
+
+    def tree(control: Control) -> State_:
+        found = control.queries.job(job_id)
+        below = Filter(root_id=found.root_id, below=found.lineage)
+        counts = {str(state): n for state, n in control.queries.counts(below).items() if n}
+        return {"id": job_id, "state": found.state, "stage": found.stage, "counts": counts}
+
+    look = job if kind == "job" else tree
+
+    def or_gone(control: Control) -> State_:
+        try:
+            return look(control)
+        except NoSuchJob:
+            return {"id": job_id, "state": None}  # deleted for good, or out of sight: the stream goes on
+
+    return or_gone
+
+
+def _jobs(control: Control, which: Filter) -> State_:
+    found = control.queries.jobs(which, limit=LISTED, newest=True)
+    return [
+        {"id": j.id, "state": j.state, "stage": j.stage, "progress": j.progress, "message": j.message}
+        for j in found
+    ]
+
+
+def _overview(control: Control) -> State_:
+    return _of_stats(control.queries.stats())
+
+
+def _of_stats(stats: Stats) -> State_:
+    return {
+        "states": {str(state): n for state, n in stats.states.items() if n},
+        "rate": _rounded(stats.rate),
+        "queues": {q.queue: [q.pending, q.running, q.failed, _rounded(q.rate)] for q in stats.queues},
+        "nodes": {n.node: [n.state, n.running, n.slots] for n in stats.nodes},
+    }
+
+
+def _rounded(rate: float | None) -> float | None:
+    """None: it cannot be told within the limits of who asks."""
+    return None if rate is None else round(rate, 1)
+
+
+def _queues(control: Control) -> State_:
+    return [asdict(queue) for queue in control.queries.queues()]
+
+
+def _nodes(control: Control) -> State_:
+    return [
+        {"node": n.node, "state": n.state, "slots": n.slots, "used": n.used, "trouble": n.trouble}
+        for n in control.queries.nodes()
+    ]
+
+
+def _holds(control: Control) -> State_:
+    return [asdict(hold) for hold in control.queries.holds()]
+
+
+def _locks(control: Control) -> State_:
+    return [asdict(lock) for lock in control.queries.locks(limit=LISTED)]
+
+
+def _schedules(control: Control) -> State_:
+    return [{"name": s.name, "paused": s.paused} for s in control.queries.schedules()]
+
+
+def _failures(control: Control) -> State_:
+    groups = control.queries.failures(limit=LISTED)
+    return {"jobs": groups.jobs, "groups": {g.fingerprint: g.jobs for g in groups.groups}}
+
+
+def _batches(control: Control) -> State_:
+    return _jobs(control, Filter(roots_only=True))
+
+
+_PLAIN: Mapping[str, Look] = MappingProxyType(
+    {
+        "overview": _overview,
+        "batches": _batches,
+        "jobs": lambda control: _jobs(control, Filter()),
+        "queues": _queues,
+        "nodes": _nodes,
+        "holds": _holds,
+        "locks": _locks,
+        "schedules": _schedules,
+        "failures": _failures,
+    }
+)
+
+
+def _number(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) <= len(str(JOB_ID_MAX)):
+        return int(text)
+    raise UsageError(f"{text[:40]!r} is no job's number; write the topic as job:17")
+
+
+_TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message")
+
+
+def _filter(text: str) -> Filter:
+    """Of a query string, with the names of the API's list."""
+    given: dict[str, Any] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        if name == "state":
+            if value not in list(State):
+                raise UsageError(f"{value[:40]!r} is no state; use one of: {listed(State)}")
+            given["states"] = (*given.get("states", ()), State(value))
+        elif name in ("parent", "root"):
+            given[f"{name}_id"] = _number(value)
+        elif name in _TEXTS:
+            given[name] = value
+        else:
+            raise UsageError(
+                f"a list of jobs cannot be watched by {name[:40]!r}; use one of: "
+                f"{listed(['state', 'parent', 'root', *_TEXTS])}"
+            )
+    return Filter(**given)

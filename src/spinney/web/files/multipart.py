@@ -1,0 +1,215 @@
+"""A form with files (RFC 7578), to disk as it comes: memory holds no more than one piece of it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.exceptions import HTTPException
+
+from spinney.model.errors import UsageError
+from spinney.web.files.spool import Upload
+
+JOB = "job"
+"""The part that is no file."""
+JOB_MAX_BYTES = 2 * 2**20
+FILES_MAX = 1_000
+FIELDS_MAX = 1_000
+MULTIPART = "multipart/form-data"
+
+Event = tuple[str, bytes]
+"""What the parser tells: ``begin``, ``field``, ``value``, ``header``, ``open``, ``data``, ``close`` of a part; at last
+``end``."""
+
+
+async def read(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> bytes:
+    """Write the files of the form into ``upload``; returns the part ``job``.
+
+    Raises HTTPException (400: it is no such form), UsageError (a path, too many files, no part ``job``).
+    """
+    form = await _parsed(content_type, body, lambda stack: _Form(upload, stack, only=JOB))
+    if not form.texts:
+        raise UsageError(
+            f"the form has no part {JOB!r}; send the job there, as JSON, and files in parts of their own"
+        )
+    return bytes(form.texts[0][1])
+
+
+async def read_fields(content_type: str, body: AsyncIterator[bytes], upload: Upload) -> list[tuple[str, str]]:
+    """Write the files of a page's form into ``upload``; returns its other fields.
+
+    Raises HTTPException (400: it is no such form), UsageError (a path, too many files or fields).
+    """
+    form = await _parsed(content_type, body, lambda stack: _Form(upload, stack, only=None))
+    try:
+        return [(name, bytes(text).decode()) for name, text in form.texts]
+    except UnicodeDecodeError:
+        raise HTTPException(400, "a field of the form is no UTF-8; send it so") from None
+
+
+async def _parsed(
+    content_type: str, body: AsyncIterator[bytes], make: "Callable[[ExitStack], _Form]"
+) -> "_Form":
+    boundary = boundary_of(content_type)
+    with ExitStack() as stack, readable():
+        form = make(stack)
+        parser = MultipartParser(boundary, callbacks(form.told))
+        async for piece in body:
+            parser.write(piece)
+            await asyncio.to_thread(form.take)
+        parser.finalize()
+    if not form.whole:
+        raise broken_off()
+    return form
+
+
+def boundary_of(content_type: str) -> bytes:
+    """What parts the form. Raises HTTPException."""
+    kind, options = parse_options_header(content_type)
+    boundary = options.get(b"boundary")
+    if kind.decode("latin-1") != MULTIPART or not boundary:
+        raise HTTPException(400, "the form has no boundary; let your HTTP library set its content type")
+    return boundary
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """What the parser cannot read, as HTTPException."""
+    try:
+        yield
+    except FormParserError as error:
+        raise HTTPException(400, f"the form cannot be read: {error}; send {MULTIPART}") from None
+
+
+def broken_off() -> HTTPException:
+    return HTTPException(400, "the form breaks off; send it whole")
+
+
+def callbacks(told: list[Event]) -> Any:
+    """Of a parser that is to tell its events there."""
+
+    def with_data(kind: str) -> object:
+        return lambda data, start, end: told.append((kind, data[start:end]))
+
+    def plain(kind: str) -> object:
+        return lambda: told.append((kind, b""))
+
+    with_data_of = {"on_header_field": "field", "on_header_value": "value", "on_part_data": "data"}
+    without = {
+        "on_part_begin": "begin",
+        "on_header_end": "header",
+        "on_headers_finished": "open",
+        "on_part_end": "close",
+        "on_end": "end",
+    }
+    return {on: with_data(kind) for on, kind in with_data_of.items()} | {
+        on: plain(k) for on, k in without.items()
+    }
+
+
+class PartHeaders:
+    """The headers of a part, as they come."""
+
+    def __init__(self) -> None:
+        self._field, self._value = bytearray(), bytearray()
+        self._found: dict[str, str] = {}
+
+    def take(self, kind: str, data: bytes) -> None:
+        if kind == "begin":
+            self._found = {}
+        elif kind == "field":
+            self._field += data
+        elif kind == "value":
+            self._value += data
+        elif kind == "header":
+            name = self._field.decode("latin-1").lower()
+            self._found[name] = self._value.decode("utf-8", "surrogateescape")
+            self._field.clear()
+            self._value.clear()
+
+    def named(self) -> tuple[str, str | None]:
+        """The part's name, and that of its file. Raises HTTPException."""
+        return _named(self._found.get("content-disposition", ""))
+
+
+class _Form:
+    """Gathers what the parser tells of a piece, and does it in another thread: disks are slow."""
+
+    def __init__(self, upload: Upload, stack: ExitStack, *, only: str | None) -> None:
+        self._upload, self._stack = upload, stack
+        self._only = only  # the one part that may be no file; None: any may
+        self.told: list[Event] = []
+        self._heads = PartHeaders()
+        self._part: ExitStack | None = None
+        self._file: BinaryIO | None = None
+        self._text: bytearray | None = None
+        self._said_bytes = 0
+        self.texts: list[tuple[str, bytearray]] = []
+        self.whole = False
+
+    def take(self) -> None:
+        for kind, data in self.told:
+            if kind == "data":
+                self._data(data)
+            elif kind in ("open", "close", "end"):
+                getattr(self, f"_{kind}")()
+            else:
+                self._heads.take(kind, data)
+        self.told.clear()
+
+    def _open(self) -> None:
+        name, filename = self._heads.named()
+        if filename is None:
+            self._text = self._field_of(name)
+            return
+        if not filename and self._only is None:
+            return  # a browser sends this where no file was chosen
+        if len(self._upload.files) >= FILES_MAX:
+            raise UsageError(
+                f"more than {FILES_MAX:,} files are in the form; pack them, or upload them one by one"
+            )
+        self._part = self._stack.enter_context(ExitStack())
+        self._file = self._part.enter_context(self._upload.writing(filename))
+
+    def _field_of(self, name: str) -> bytearray:
+        if self._only is not None and (name != self._only or self.texts):
+            raise UsageError(
+                f"the part {name[:100]!r} of the form is neither {self._only!r} nor a file; leave it out"
+            )
+        if len(self.texts) >= FIELDS_MAX:
+            raise UsageError(f"more than {FIELDS_MAX:,} fields are in the form; send fewer")
+        text = bytearray()
+        self.texts.append((name, text))
+        return text
+
+    def _data(self, data: bytes) -> None:
+        if self._file is not None:
+            self._file.write(data)
+        elif self._text is not None:
+            self._text += data
+            self._said_bytes += len(data)
+            if self._said_bytes > JOB_MAX_BYTES:
+                what = "what is written into the form" if self._only is None else f"the part {self._only!r}"
+                raise UsageError(f"{what} is longer than {JOB_MAX_BYTES:,} bytes; put more into files")
+
+    def _close(self) -> None:
+        if self._part is not None:
+            self._part.close()
+        self._part = self._file = self._text = None
+
+    def _end(self) -> None:
+        self.whole = True
+
+
+def _named(disposition: str) -> tuple[str, str | None]:
+    """The part's name, and that of its file."""
+    kind, options = parse_options_header(disposition.encode("utf-8", "surrogateescape").decode("latin-1"))
+    if kind != b"form-data" or b"name" not in options:
+        raise HTTPException(400, "a part of the form has no name; send multipart/form-data")
+    try:
+        name, filename = options[b"name"].decode(), options.get(b"filename", b"").decode()
+    except UnicodeDecodeError:
+        raise HTTPException(400, "a name in the form is no UTF-8; send it so") from None
+    return name, filename if b"filename" in options else None

@@ -1,0 +1,89 @@
+"""A form (RFC 7578) of fields and one file behind them: what the fields say is known before the file comes.
+
+So a route can refuse a file before it is read, and put it where it belongs as it comes.
+"""
+
+from collections.abc import AsyncIterator
+
+from python_multipart.multipart import MultipartParser
+
+from spinney.model.errors import UsageError
+from spinney.web.files import multipart
+from spinney.web.files.multipart import Event, PartHeaders
+
+FIELDS_MAX = 1_000
+FIELDS_MAX_BYTES = 2 * 2**20
+
+
+class SingleFileForm:
+    """``fields`` first, then ``pieces``; both raise HTTPException (400: it is no such form) and UsageError."""
+
+    def __init__(self, content_type: str, body: AsyncIterator[bytes], *, name: str) -> None:
+        """``name``: of the part that is the file. Raises HTTPException."""
+        self._boundary, self._body, self._name = multipart.boundary_of(content_type), body, name
+        self._heads = PartHeaders()
+        self._events = self._told()
+        self.file_name = ""
+        """As the form has it, once its fields are known; it may be anything."""
+
+    async def fields(self) -> list[tuple[str, str]]:
+        """Names and values of what comes before the file, in their order."""
+        found: list[tuple[str, bytearray]] = []
+        size = 0
+        async for kind, data in self._events:
+            if kind == "open":
+                name, file_name = self._heads.named()
+                if file_name is not None or name == self._name:
+                    self.file_name = self._chosen(name, file_name)
+                    return [(name, _text(name, value)) for name, value in found]
+                found.append((name, bytearray()))
+            elif kind == "data":
+                size += len(data)
+                found[-1][1].extend(data)
+            if len(found) > FIELDS_MAX or size > FIELDS_MAX_BYTES:
+                raise UsageError("the fields of the form are too long or too many; put more into the file")
+        raise UsageError(f"the form has no file; send it in the last part, named {self._name!r}")
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The file."""
+        async for kind, data in self._events:
+            if kind == "data":
+                yield data
+            elif kind == "open":
+                name, _ = self._heads.named()
+                raise UsageError(
+                    f"the part {name[:100]!r} comes behind the file; send the fields first, and the file as the last "
+                    f"part"
+                )
+
+    def _chosen(self, name: str, file_name: str | None) -> str:
+        if name != self._name:
+            raise UsageError(
+                f"the part {name[:100]!r} of the form is a file; send the file as {self._name!r}"
+            )
+        if file_name is None:
+            raise UsageError(
+                f"the part {name!r} of the form is no file but text; send it as one, with a file name"
+            )
+        return file_name
+
+    async def _told(self) -> AsyncIterator[Event]:
+        told: list[Event] = []
+        with multipart.readable():
+            parser = MultipartParser(self._boundary, multipart.callbacks(told))
+            async for piece in self._body:
+                parser.write(piece)
+                for kind, data in told:
+                    if kind == "end":
+                        return
+                    self._heads.take(kind, data)
+                    yield kind, data
+                told.clear()
+        raise multipart.broken_off()
+
+
+def _text(name: str, value: bytearray) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"the field {name[:100]!r} of the form is no UTF-8; send it so") from None

@@ -1,0 +1,117 @@
+"""Uploads on their way: a directory each, below the folder root, so that a rename brings them into place."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from spinney.folders import folders
+from spinney.model.errors import StoreUnusable, UsageError
+
+SPOOL = ".spool"
+OLD_S = 86_400.0
+"""What nobody has touched for so long is left of something that died."""
+NAME_MAX_BYTES = 255
+PATH_MAX = 1_000
+DEPTH_MAX = 20
+
+
+@dataclass(slots=True)
+class Upload:
+    """Files of one request, on disk but not in place."""
+
+    place: Path
+    files: dict[str, Path] = field(default_factory=dict)
+    """Where it goes in the job's folder, to where it is now."""
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[BinaryIO]:
+        """A new file that is to go there; durable when this is left. Raises UsageError for a path that cannot be."""
+        path = checked(path)
+        if any(
+            path == other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
+            for other in self.files
+        ):
+            raise UsageError(f"{path!r} is there twice, or as a file and a folder; name each file once")
+        at = self.place / str(len(self.files))
+        os.utime(self.place)
+        with open(os.open(at, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        self.files[path] = at
+
+    def digest(self) -> str:
+        """SHA-256 over all paths and what the files hold."""
+        whole = hashlib.sha256()
+        for path, at in sorted(self.files.items()):
+            with at.open("rb") as file:
+                whole.update(f"{path}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        return whole.hexdigest()
+
+
+@contextmanager
+def upload(root: Path) -> Iterator[Upload]:
+    """Room for the files of one request; what was not put in place is gone when this is left.
+
+    Raises StoreUnusable when there is none.
+    """
+    write_problem = folders.write_problem(root)
+    if write_problem is not None:
+        raise StoreUnusable(f"the files cannot be taken: {write_problem}")
+    place = root / SPOOL / secrets.token_hex(8)
+    try:
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        place.mkdir(mode=0o700)
+    except OSError as error:
+        raise StoreUnusable(
+            f"the files cannot be taken: {place.parent}: {error.strerror or error}; see that it is writable"
+        ) from error
+    try:
+        yield Upload(place)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@asynccontextmanager
+async def clearing(root: Path) -> AsyncIterator[None]:
+    """At the start of a server: what others left behind that died."""
+    await asyncio.to_thread(clear, root)
+    yield
+
+
+def clear(root: Path, *, now_s: float | None = None) -> int:
+    """Remove what died before it was put in place; how many such things there were."""
+    before = (time.time() if now_s is None else now_s) - OLD_S
+    try:
+        old = [
+            entry.path
+            for entry in os.scandir(root / SPOOL)
+            if entry.stat(follow_symlinks=False).st_mtime < before
+        ]
+    except OSError:
+        return 0
+    for path in old:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(old)
+
+
+def checked(path: str) -> str:
+    """The path, where it can be one of a file in a job's folder. Raises UsageError."""
+    steps = path.split("/")
+    fits = 0 < len(path) <= PATH_MAX and path.isprintable() and len(steps) <= DEPTH_MAX
+    if not fits or any(step in ("", ".", "..") or len(step.encode()) > NAME_MAX_BYTES for step in steps):
+        raise UsageError(
+            f"{path[:100]!r} is no path for a file in a job's folder; name it as in 'scans/page-1.tif', without '..' "
+            f"and without a '/' at its beginning"
+        )
+    if steps[0] == folders.OWN:
+        raise UsageError(f"{folders.OWN} in a job's folder is Spinney's own; choose another name")
+    return path

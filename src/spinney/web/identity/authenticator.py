@@ -1,0 +1,188 @@
+"""``request_context.Authenticator`` as the store, the configuration and the kernel say it."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import Request
+
+from spinney.model.access import Rights
+from spinney.model.errors import Forbidden
+from spinney.model.rights.accounts import Identity, User, digest, token_id
+from spinney.service.refusal_log import NOBODY
+from spinney.service.sign_in import SessionLimits, SignIn
+from spinney.web.identity import forms, peers, proxies
+from spinney.web.identity.cookies import Cookies
+from spinney.web.identity.timed_cache import KEPT_S, TimedCache
+from spinney.web.problems import Unidentified
+from spinney.web.refusal_log import audit_denied_access
+from spinney.web.request_context import SESSION_COOKIE, AuthMethod, Principal, now_us
+from spinney.web.settings import ServerSettings
+from spinney.web.store_pool import StorePool
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class StoreAuthenticator:
+    """See ``spinney.web.identity``."""
+
+    def __init__(self, stores: StorePool, settings: ServerSettings, *, kept_s: float = KEPT_S) -> None:
+        """``kept_s``: how long an answer of the store is kept, in seconds."""
+        self._stores, self._settings = stores, settings
+        self._known: TimedCache[Identity | None] = TimedCache(kept_s)
+        self._users: TimedCache[User | None] = TimedCache(kept_s)
+        self._cookies: Cookies | None = None
+        self._once = asyncio.Lock()
+        self.terms = SessionLimits()
+        self._warned = False
+        """Once is enough: anybody may send that header."""
+
+    async def authenticate(self, request: Request) -> Principal | None:
+        """Raises Unidentified for a wrong token, Forbidden."""
+        refused: Forbidden | None = getattr(request.state, "refused", None)
+        if refused is not None:
+            raise refused  # who makes a page of it asks again
+        try:
+            principal = await self._principal(request)
+            if principal is not None and principal.csrf is not None and request.method not in forms.SAFE:
+                await forms.require_ours(request, principal.csrf, self._settings)
+        except Forbidden as error:
+            peer = peers.uid(request.client.host if request.client else None)
+            by = NOBODY if peer is None else peers.name(peer)
+            request.state.refused = error
+            await audit_denied_access(request, str(error), by=by, address=self.address(request))
+            raise
+        return principal
+
+    async def reauthenticate(self, request: Request) -> Principal | None:
+        """See ``request_context.Authenticator``. Raises Unidentified, Forbidden."""
+        return await self._principal(request, used=False)
+
+    def forget(self) -> None:
+        """Sessions, tokens or users were changed here: ask the store anew."""
+        self._known.forget()
+        self._users.forget()
+
+    def address(self, request: Request) -> str | None:
+        """Of who asks; None: over the Unix socket."""
+        if not self._warned and proxies.ignored(request, self._settings):
+            self._warned = True
+            assert request.client is not None
+            log.warning(
+                "a request from %s bears X-Forwarded-For, which is ignored because trusted_proxies of [server] does "
+                "not name that address; if your reverse proxy stands there, name it, else all its visitors count as "
+                "one address when they sign in",
+                request.client.host,
+            )
+        return proxies.address(request, self._settings)
+
+    async def cookies(self) -> Cookies:
+        """With the key of this store."""
+        if self._cookies is None:
+            async with self._once:
+                key = await self.sign_in(lambda sign_in: sign_in.secret("session-key"))
+                self._cookies = Cookies(key=key, secure=self._settings.secure)
+        return self._cookies
+
+    async def sign_in(self, call: Callable[[SignIn], T]) -> T:
+        """What ``call`` returns: of what is asked before it is known who asks."""
+        return await self._stores.run(
+            lambda store: call(SignIn(store=store, clock=now_us, wake_nodes=lambda: None, by=NOBODY))
+        )
+
+    # --- the ways, in their order ---------------------------------------------------------
+
+    async def _principal(self, request: Request, *, used: bool = True) -> Principal | None:
+        token = _bearer(request)
+        if token is not None:
+            return await self._by_token(request, token)
+        peer = peers.uid(request.client.host if request.client else None)
+        if peer is not None:
+            return self._by_peer(request, peer)
+        return await self._by_session(request, used=used) or await self._by_proxy(request)
+
+    async def _by_token(self, request: Request, secret: str) -> Principal:
+        known = None
+        if token_id(secret) is not None:
+            known = await self._known.get(
+                digest(secret), lambda: self.sign_in(lambda sign_in: sign_in.known_by_token(secret))
+            )
+        if known is None or known.token is None or not known.token.good(now_us()):
+            await audit_denied_access(
+                request, "wrong token", token=token_id(secret), address=self.address(request)
+            )
+            raise Unidentified(
+                "this token is unknown, expired or revoked; make another with 'spinney token make NAME'"
+            )
+        return Principal(
+            name=known.name, rights=known.rights, how=AuthMethod.TOKEN, ends_us=known.token.expires_us
+        )
+
+    def _by_peer(self, request: Request, number: int) -> Principal:
+        rights = peers.rights(number, self._settings.peers)
+        if proxies.passed_on(request):
+            raise Forbidden(
+                f"a proxy that runs as {peers.name(number).removeprefix(peers.PREFIX)} passes this on over the Unix "
+                f"socket, where all its visitors would be that user; let it come over TCP, and set trusted_proxies"
+            )
+        return Principal(name=peers.name(number), rights=rights, how=AuthMethod.PEER, by_configuration=True)
+
+    async def _by_session(self, request: Request, *, used: bool) -> Principal | None:
+        """``used``: whether this counts as a use of the session, which keeps it from ending."""
+        if not any(name.endswith(SESSION_COOKIE) for name in request.cookies):
+            return None
+        cookies = await self.cookies()
+        secret = cookies.session(request.cookies)
+        if secret is None:
+            return None
+        whose = digest(secret)
+        known = await self._known.get(
+            (whose, used), lambda: self.sign_in(lambda sign_in: sign_in.known_by_session(secret, used=used))
+        )
+        if known is None or known.session is None:
+            return None
+        return Principal(
+            name=known.name,
+            rights=known.rights,
+            how=AuthMethod.SESSION,
+            csrf=cookies.proof("session", whose),
+            session=known.session.id,
+        )
+
+    async def _by_proxy(self, request: Request) -> Principal | None:
+        name = proxies.user(request, self._settings)
+        if name is None:
+            return None
+        user = await self._users.get(name, lambda: self._user(name))
+        rights = self._proxied(name, user)
+        return Principal(
+            name=name,
+            rights=rights,
+            how=AuthMethod.PROXY,
+            csrf=(await self.cookies()).proof("proxy", name),
+            by_configuration=user is None,
+        )
+
+    def _proxied(self, name: str, user: User | None) -> Rights:
+        if user is not None and user.disabled:
+            raise Forbidden(f"{name} is disabled; ask an admin, who can let that user in again")
+        if user is not None:
+            return user.rights
+        if self._settings.trusted_role is None:
+            raise Forbidden(
+                f"{name} is no user here; ask an admin, who can make one with 'spinney user add {name} --no-password'"
+            )
+        return Rights(role=self._settings.trusted_role)
+
+    async def _user(self, name: str) -> User | None:
+        found = await self._stores.run(lambda store: store.accounts.password(name))
+        return None if found is None else found[0]
+
+
+def _bearer(request: Request) -> str | None:
+    """The token that is borne; other schemes are for somebody before us."""
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else None

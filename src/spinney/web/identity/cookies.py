@@ -1,0 +1,132 @@
+"""Cookies: what they are called, how they are signed, and what a form has to bear because of them.
+
+Signed with a key that all servers of a store share, so that a forged one is refused without asking the store, and a
+restart ends no session. ``SameSite=Lax``, not ``Strict``: else a link to a job, followed out of a mail, would lead to
+the sign-in page; that alone lets no foreign page change anything, and forms are proven besides (``forms``). Over HTTPS
+their names begin with ``__Host-``, which no other host of the domain can set.
+"""
+
+import hashlib
+import hmac
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from typing import Any
+
+from itsdangerous import BadSignature, Signer, URLSafeTimedSerializer
+from starlette.responses import Response
+
+from spinney.model.rights.accounts import Device, digest
+from spinney.web.request_context import SESSION_COOKIE
+
+GUEST_COOKIE, LINK_COOKIE, OIDC_COOKIE = "spinney_guest", "spinney_link", "spinney_away"
+"""Of who has not signed in yet: what proves his forms; the secret of his link; what a provider has to give back."""
+SHORT_S = 600
+"""So long the last two are good."""
+DEVICE_S = 400 * 86_400
+"""So long a browser is known; no browser keeps a cookie longer. Each login begins it anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cookies:
+    """Signs and reads them."""
+
+    key: bytes
+    secure: bool
+
+    def name(self, plain: str) -> str:
+        """What a cookie is called here."""
+        return f"__Host-{plain}" if self.secure else plain
+
+    # --- the session ----------------------------------------------------------------------
+
+    def session(self, given: dict[str, str]) -> str | None:
+        """The secret of the session; None: no good one is borne."""
+        return self._signed(given, SESSION_COOKIE)
+
+    def set_session(self, answer: Response, secret: str) -> None:
+        """It ends with the browser, or when the store says so."""
+        self._set(answer, SESSION_COOKIE, self._signer(SESSION_COOKIE).sign(secret).decode())
+
+    # --- before there is one --------------------------------------------------------------
+
+    def guest(self, given: dict[str, str]) -> str | None:
+        """The number by which a browser is known that has not signed in."""
+        return self._signed(given, GUEST_COOKIE)
+
+    def set_guest(self, answer: Response, number: str) -> None:
+        self._set(answer, GUEST_COOKIE, self._signer(GUEST_COOKIE).sign(number).decode())
+
+    def short(self, given: dict[str, str], plain: str) -> Any:
+        """What was put by ``set_short`` less than ten minutes ago; None: nothing."""
+        try:
+            return self._timed(plain).loads(given.get(self.name(plain), ""), max_age=SHORT_S)
+        except BadSignature:
+            return None
+
+    def set_short(self, answer: Response, plain: str, value: Any) -> None:
+        self._set(answer, plain, str(self._timed(plain).dumps(value)), max_age=SHORT_S)
+
+    def clear(self, answer: Response, plain: str) -> None:
+        self._set(answer, plain, "", max_age=0)
+
+    # --- after one --------------------------------------------------------------------------
+
+    def device(self, given: dict[str, str], user: str) -> Device | None:
+        """By what this browser is known to be one in which the user has signed in; None: it is not."""
+        plain = _device_cookie(user)
+        try:
+            name, password_us, number = self._timed(plain).loads(
+                given.get(self.name(plain), ""), max_age=DEVICE_S
+            )
+        except (BadSignature, TypeError, ValueError):
+            return None
+        return Device(user=name, password_us=password_us, number=number)
+
+    def set_device(self, answer: Response, device: Device) -> None:
+        """It opens nothing: by it a browser is only spared the wait that strangers cause who guess."""
+        plain = _device_cookie(device.user)
+        value = str(self._timed(plain).dumps([device.user, device.password_us, device.number]))
+        self._set(answer, plain, value, max_age=DEVICE_S)
+
+    # --- forms ----------------------------------------------------------------------------
+
+    def proof(self, kind: str, whose: str) -> str:
+        """What forms have to bear of who is known by a session, as a guest, …; bound to that very one."""
+        text = f"{kind}\0{whose}".encode("utf-8", "surrogatepass")
+        return urlsafe_b64encode(hmac.digest(self._key("form"), text, hashlib.sha256)).decode().rstrip("=")
+
+    # --- signing --------------------------------------------------------------------------
+
+    def _signed(self, given: dict[str, str], plain: str) -> str | None:
+        try:
+            return self._signer(plain).unsign(given.get(self.name(plain), "")).decode()
+        except (BadSignature, UnicodeError):
+            return None
+
+    def _set(self, answer: Response, plain: str, value: str, *, max_age: int | None = None) -> None:
+        answer.set_cookie(
+            self.name(plain),
+            value,
+            max_age=max_age,
+            path="/",
+            secure=self.secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def _signer(self, plain: str) -> Signer:
+        return Signer(self._key(plain), salt=plain, digest_method=hashlib.sha256)
+
+    def _timed(self, plain: str) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(
+            self._key(plain), salt=plain, signer_kwargs={"digest_method": hashlib.sha256}
+        )
+
+    def _key(self, purpose: str) -> bytes:
+        """One key for each purpose: what is signed for one is good for no other."""
+        return hmac.digest(self.key, purpose.encode(), hashlib.sha256)
+
+
+def _device_cookie(user: str) -> str:
+    """One for each user, so that those who share a browser do not make each other unknown."""
+    return f"spinney_device_{digest(user)[:12]}"

@@ -1,0 +1,288 @@
+"""Sign-in by an OpenID Connect provider: the authorization code flow with PKCE, state and nonce (OpenID Connect Core
+1.0, RFC 7636, RFC 9207).
+
+The browser goes to the provider with what it has to give back (``PendingAuthorization``, in a signed cookie of ten
+minutes), and comes back with a code; the code is changed for an ID token over a connection of our own, and that is
+believed only with the provider's signature, for this client, this nonce, and now. Signatures with a shared secret,
+and none, are not taken.
+authlib, joserfc and httpx are loaded where the first sign-in needs them.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from spinney.model.errors import BadLogin, StoreUnavailable, UsageError
+from spinney.model.rights.accounts import new_secret
+from spinney.web.settings import Oidc
+
+if TYPE_CHECKING:
+    import httpx
+
+ANSWER_S = 10.0
+ANSWER_MAX_BYTES = 1_000_000
+KEYS_S = 3600.0
+"""So long the provider's keys are kept; one that is not among them is asked for at once, but not every time."""
+KEYS_AGAIN_S = 30.0
+LEEWAY_S = 60
+"""Between the provider's clock and ours."""
+SIGNATURES = (
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+    "Ed25519",
+)
+_AGAIN = "sign in again"
+
+
+class ProviderAway(StoreUnavailable):
+    """The identity provider does not answer; try again, or sign in with a password."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingAuthorization:
+    """What has to come back with somebody who was sent to the provider."""
+
+    state: str
+    nonce: str
+    verifier: str
+    redirect_uri: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcUser:
+    """Who has signed in there."""
+
+    name: str
+    groups: tuple[str, ...]
+
+
+class Provider:
+    """One issuer, as the configuration names it."""
+
+    def __init__(
+        self,
+        oidc: Oidc,
+        secret: str,
+        *,
+        transport: "httpx.AsyncBaseTransport | None" = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._oidc, self._secret, self._transport, self._clock = oidc, secret, transport, clock
+        self._described: tuple[float, Mapping[str, Any]] | None = None
+        self._keys: tuple[float, Any] | None = None
+        self._once = asyncio.Lock()
+
+    async def begin_oidc(self, redirect_uri: str) -> tuple[str, PendingAuthorization]:
+        """Where to send the browser, and what to keep meanwhile. Raises ProviderAway."""
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
+        away = PendingAuthorization(
+            state=new_secret(), nonce=new_secret(), verifier=new_secret(), redirect_uri=redirect_uri
+        )
+        challenge = create_s256_code_challenge(away.verifier)  # type: ignore[no-untyped-call]
+        described = await self._description()
+        query = {
+            "response_type": "code",
+            "client_id": self._oidc.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": " ".join(self._oidc.scopes),
+            "state": away.state,
+            "nonce": away.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        address = str(described["authorization_endpoint"])
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}", away
+
+    async def complete_oidc(self, query: Mapping[str, str], away: PendingAuthorization) -> OidcUser:
+        """Who has come back with this query. Raises BadLogin, ProviderAway."""
+        if query.get("state") != away.state:
+            raise BadLogin(f"this sign-in was not begun here, or is long over; {_AGAIN}")
+        if query.get("iss", self._oidc.issuer) != self._oidc.issuer:
+            raise BadLogin(f"another provider than {self._oidc.issuer} has answered; {_AGAIN}")
+        if "error" in query or not query.get("code"):
+            raise BadLogin(
+                f"the provider refused: {_plain(query.get('error', 'no code'))}; {_AGAIN}, or ask its admin"
+            )
+        claims = await self._claims(await self._token(query["code"], away), away)
+        return self._person(claims)
+
+    # --- from a code to claims ------------------------------------------------------------
+
+    async def _token(self, code: str, away: PendingAuthorization) -> Mapping[str, Any]:
+        described = await self._description()
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": away.redirect_uri,
+            "code_verifier": away.verifier,
+            "client_id": self._oidc.client_id,
+        }
+        headers = {"Accept": "application/json"}
+        ways = described.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        if self._secret and "client_secret_basic" not in ways and "client_secret_post" in ways:
+            form["client_secret"] = self._secret
+        elif self._secret:
+            headers["Authorization"] = _basic(self._oidc.client_id, self._secret)
+        status, answer = await self._ask("POST", described["token_endpoint"], data=form, headers=headers)
+        if status != 200 or not isinstance(answer.get("id_token"), str):
+            raise BadLogin(
+                f"the provider did not take the code ({_plain(answer.get('error', status))}); {_AGAIN}"
+            )
+        return answer
+
+    async def _claims(self, token: Mapping[str, Any], away: PendingAuthorization) -> Mapping[str, Any]:
+        from authlib.oidc.core import CodeIDToken
+        from joserfc import jwt
+        from joserfc.errors import InvalidKeyIdError, JoseError
+
+        for fresh in (False, True):
+            keys = await self._keys_(fresh=fresh)
+            try:
+                found = jwt.decode(token["id_token"], keys, algorithms=SIGNATURES)
+                claims = CodeIDToken(
+                    found.claims,
+                    found.header,
+                    options={
+                        "iss": {"essential": True, "value": self._oidc.issuer},
+                        "aud": {"essential": True, "value": self._oidc.client_id},
+                        "sub": {"essential": True},
+                    },
+                    params={
+                        "nonce": away.nonce,
+                        "client_id": self._oidc.client_id,
+                        "access_token": token.get("access_token"),
+                    },
+                )
+                claims.validate(now=int(self._clock()), leeway=LEEWAY_S)
+            except InvalidKeyIdError:
+                continue  # it signs with a new one
+            except (JoseError, ValueError, TypeError, KeyError) as error:
+                raise BadLogin(
+                    f"what the provider says cannot be believed ({_plain(error)}); {_AGAIN}"
+                ) from None
+            return dict(claims)
+        raise BadLogin(f"what the provider says bears the signature of nobody it names; {_AGAIN}")
+
+    def _person(self, claims: Mapping[str, Any]) -> OidcUser:
+        name = claims.get(self._oidc.name_claim)
+        if not isinstance(name, str) or not name:
+            raise BadLogin(
+                f"the provider does not tell {self._oidc.name_claim!r}; have name_claim or scopes of [server.oidc] "
+                f"name what it tells"
+            )
+        if self._oidc.name_claim == "email" and claims.get("email_verified") is False:
+            raise BadLogin("the provider has not verified this address; verify it there, then sign in again")
+        groups = claims.get(self._oidc.groups_claim, [])
+        groups = [groups] if isinstance(groups, str) else groups
+        known = groups if isinstance(groups, list) else []
+        return OidcUser(name=name, groups=tuple(group for group in known if isinstance(group, str)))
+
+    # --- what the provider says of itself -------------------------------------------------
+
+    async def _description(self) -> Mapping[str, Any]:
+        async with self._once:
+            if self._described is None or self._clock() - self._described[0] >= KEYS_S:
+                address = f"{self._oidc.issuer.rstrip('/')}/.well-known/openid-configuration"
+                status, found = await self._ask("GET", address)
+                if status != 200:
+                    raise ProviderAway(
+                        f"{address} answers {status}; check issuer of [server.oidc], or try again"
+                    )
+                self._require_fit(found)
+                self._described = self._clock(), found
+            return self._described[1]
+
+    def _require_fit(self, found: Mapping[str, Any]) -> None:
+        """What it says has to be its own, and as well protected as itself."""
+        if found.get("issuer") != self._oidc.issuer:
+            raise ProviderAway(
+                f"the provider calls itself {_plain(found.get('issuer'))}, not {self._oidc.issuer}; set issuer of "
+                f"[server.oidc] to what it says"
+            )
+        scheme = urlsplit(self._oidc.issuer).scheme
+        for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+            if urlsplit(str(found.get(name, ""))).scheme not in {"https", scheme}:
+                raise ProviderAway(
+                    f"the provider has no safe {name}; ask its admin, or sign in with a password"
+                )
+
+    async def _keys_(self, *, fresh: bool) -> Any:
+        from joserfc.errors import JoseError
+        from joserfc.jwk import KeySet
+
+        described = await self._description()
+        async with self._once:
+            age_s = KEYS_S if self._keys is None else self._clock() - self._keys[0]
+            if self._keys is None or age_s >= (KEYS_AGAIN_S if fresh else KEYS_S):
+                status, found = await self._ask("GET", described["jwks_uri"])
+                if status != 200:
+                    raise ProviderAway(
+                        f"the provider does not give its keys ({status}); try again in a moment"
+                    )
+                try:
+                    self._keys = self._clock(), KeySet.import_key_set(found)  # type: ignore[arg-type]
+                except (JoseError, ValueError, KeyError, TypeError):
+                    raise ProviderAway("the provider's keys cannot be read; ask its admin") from None
+            return self._keys[1]
+
+    async def _ask(self, method: str, address: str, **more: Any) -> tuple[int, Mapping[str, Any]]:
+        import httpx
+        import orjson
+
+        try:
+            async with (
+                httpx.AsyncClient(
+                    transport=self._transport, timeout=ANSWER_S, follow_redirects=False
+                ) as client,
+                client.stream(method, address, **more) as answer,
+            ):
+                content = b""
+                async for piece in answer.aiter_bytes():
+                    content += piece
+                    if len(content) > ANSWER_MAX_BYTES:
+                        raise ProviderAway("the provider's answer is far too long; ask its admin")
+            found = orjson.loads(content) if content else {}
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ProviderAway(
+                f"the identity provider does not answer ({type(error).__name__}); try again, or sign in with a password"
+            ) from None
+        except orjson.JSONDecodeError:
+            found = {}
+        return answer.status_code, found if isinstance(found, dict) else {}
+
+
+def provider(oidc: Oidc, environment: Mapping[str, str]) -> Provider:
+    """The one that is configured. Raises UsageError where what it needs is not installed."""
+    try:
+        import authlib.oidc.core  # noqa: F401
+        import httpx  # noqa: F401
+        import joserfc  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"sign-in by a provider needs {error.name}; install it with: pip install 'spinney[oidc]'"
+        ) from None
+    return Provider(oidc, environment.get(oidc.client_secret_variable, ""))
+
+
+def _basic(client_id: str, secret: str) -> str:
+    """RFC 6749, 2.3.1: both are encoded as forms are, first."""
+    from base64 import b64encode
+
+    return f"Basic {b64encode(f'{quote(client_id)}:{quote(secret)}'.encode()).decode()}"
+
+
+def _plain(found: object) -> str:
+    """Something of the provider's in a sentence of ours."""
+    return "".join(c for c in str(found)[:100] if c.isprintable() and c != ";")

@@ -1,0 +1,225 @@
+"""Coming in and going out, whatever page asks for it."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from fastapi import Request
+
+from spinney.model.access import Rights
+from spinney.model.errors import BadLogin, BadName, Forbidden, TooManyAttempts
+from spinney.model.rights.accounts import Device, Link, Session, user_name
+from spinney.model.rights.operators import Actor
+from spinney.service.refusal_log import RefusalLog
+from spinney.service.sign_in import ClientInfo, SignIn
+from spinney.web.identity import forms
+from spinney.web.identity.authenticator import StoreAuthenticator
+from spinney.web.identity.oidc import OidcUser, PendingAuthorization, Provider, provider
+from spinney.web.problems import TooMany
+from spinney.web.refusal_log import audit_denied_access
+from spinney.web.request_context import RequestContext
+from spinney.web.settings import Oidc, ServerSettings
+
+AT_ONCE = 2
+"""Passwords that are looked at at the same time: each takes 50 ms of a processor and 64 MiB."""
+QUEUED_MAX = 40
+AGENT_MAX = 200
+NAME_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    """Somebody has come in."""
+
+    name: str
+    secret: str
+    """Of the session, for the cookie."""
+    device: Device | None = None
+    """By what this browser is known from now on."""
+
+
+class SignInFlow:
+    """Of one application."""
+
+    def __init__(self, identity: StoreAuthenticator, settings: ServerSettings, refusals: RefusalLog) -> None:
+        self._identity, self._settings, self._refusals = identity, settings, refusals
+        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._queued = 0
+        self._provider: Provider | None = None
+
+    # --- forms of who is not known yet ----------------------------------------------------
+
+    async def require_ours(self, request: Request, proof: str) -> None:
+        """Raise Forbidden (in the audit) unless a page of ours made this request."""
+        try:
+            await forms.require_ours(request, proof, self._settings)
+        except Forbidden as error:
+            await audit_denied_access(request, str(error), address=self._identity.address(request))
+            raise
+
+    # --- passwords ------------------------------------------------------------------------
+
+    async def sign_in(self, request: Request, name: str, password: str) -> SignedIn:
+        """Raises BadLogin, TooManyAttempts, TooMany."""
+        said = name if name.isprintable() and len(name) <= NAME_MAX else ""  # nobody's; it takes as long
+        cookies = await self._identity.cookies()
+        visit = replace(self._visit(request), device=cookies.device(request.cookies, said))
+
+        def done(sign_in: SignIn) -> SignedIn:
+            opened = sign_in.login(said, password, self._refusals, visit=visit, terms=self._identity.terms)
+            return _entered(sign_in, opened)
+
+        async with self._password_slot():
+            return await self._identity.sign_in(done)
+
+    async def sign_out(self, secret: str) -> None:
+        """End this session."""
+        await self._identity.sign_in(lambda sign_in: sign_in.logout(secret))
+        self._identity.forget()
+
+    async def end_other_sessions(self, request: Request, name: str) -> SignedIn:
+        """End all sessions of who asks, and begin a new one for this browser."""
+        visit = self._visit(request)
+
+        def done(sign_in: SignIn) -> SignedIn:
+            sign_in.store.sign_in.end(name, replace(sign_in, by=name).actor(), now_us=sign_in.clock())
+            return self._enter(sign_in, name, visit)
+
+        try:
+            return await self._identity.sign_in(done)
+        finally:
+            self._identity.forget()
+
+    async def change_password(
+        self, request: Request, context: RequestContext, before: str, after: str
+    ) -> SignedIn:
+        """One's own. It ends all sessions; begin a new one for this browser. Raises BadLogin, TooManyAttempts (both
+        in the audit), UsageError, TooMany."""
+        visit, name = self._visit(request), context.principal.name
+        try:
+            async with self._password_slot():
+                await context.run(lambda control: control.accounts.change_password(before, after))
+        except (BadLogin, TooManyAttempts) as error:
+            await audit_denied_access(request, str(error), by=name, address=visit.address)
+            raise
+        self._identity.forget()
+        return await self._identity.sign_in(lambda sign_in: self._enter(sign_in, name, visit))
+
+    # --- links ----------------------------------------------------------------------------
+
+    async def link(self, request: Request, secret: str) -> Link:
+        """What it is good for. Raises BadLogin (in the audit)."""
+        try:
+            return await self._identity.sign_in(lambda sign_in: sign_in.link(secret))
+        except BadLogin as error:
+            await audit_denied_access(request, str(error), address=self._identity.address(request))
+            raise
+
+    async def accept(self, request: Request, secret: str, name: str | None, password: str) -> SignedIn:
+        """Use a link up, and come in by it. Raises BadLogin, BadName, UsageError, TooMany."""
+        visit = self._visit(request)
+
+        def done(sign_in: SignIn) -> SignedIn:
+            return self._enter(sign_in, sign_in.accept(secret, name, password).name, visit)
+
+        await self.link(request, secret)  # nothing is hashed for who has none
+        async with self._password_slot():
+            try:
+                return await self._identity.sign_in(done)
+            finally:
+                self._identity.forget()
+
+    # --- an identity provider -------------------------------------------------------------
+
+    async def begin_oidc(self, redirect_uri: str) -> tuple[str, PendingAuthorization]:
+        """Where to send the browser, and what it has to bring back."""
+        return await self._by_provider().begin_oidc(redirect_uri)
+
+    async def complete_oidc(
+        self, request: Request, query: Mapping[str, str], away: PendingAuthorization
+    ) -> SignedIn:
+        """Come in by the provider's word. Raises BadLogin, Forbidden (both in the audit), ProviderAway."""
+        visit, oidc = self._visit(request), self._oidc()
+
+        def done(sign_in: SignIn) -> SignedIn:
+            _settle(sign_in, oidc, person)
+            return self._enter(sign_in, person.name, visit)
+
+        try:
+            person = await self._by_provider().complete_oidc(query, away)
+            entered = await self._identity.sign_in(done)
+        except (BadLogin, Forbidden) as error:
+            await audit_denied_access(request, str(error), address=visit.address, by_provider=oidc.issuer)
+            raise
+        self._identity.forget()
+        return entered
+
+    def _by_provider(self) -> Provider:
+        if self._provider is None:
+            self._provider = provider(self._oidc(), os.environ)
+        return self._provider
+
+    def _oidc(self) -> Oidc:
+        if self._settings.oidc is None:
+            raise BadLogin("no identity provider is set up here; sign in with a password")
+        return self._settings.oidc
+
+    # --- steps ----------------------------------------------------------------------------
+
+    def _enter(self, sign_in: SignIn, name: str, visit: ClientInfo) -> SignedIn:
+        return _entered(sign_in, sign_in.login_known(name, visit=visit, terms=self._identity.terms))
+
+    def _visit(self, request: Request) -> ClientInfo:
+        agent = request.headers.get("user-agent", "")
+        plain = "".join(c for c in agent if c.isprintable())[:AGENT_MAX]
+        return ClientInfo(address=self._identity.address(request), agent=plain or None)
+
+    @asynccontextmanager
+    async def _password_slot(self) -> AsyncIterator[None]:
+        if self._queued >= QUEUED_MAX:
+            raise TooMany("many sign in at this moment; try again in a few seconds", 5)
+        self._queued += 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._queued -= 1
+
+
+def _entered(sign_in: SignIn, opened: tuple[str, Session]) -> SignedIn:
+    secret, session = opened
+    return SignedIn(name=session.user, secret=secret, device=sign_in.device(session))
+
+
+def _settle(sign_in: SignIn, oidc: Oidc, person: OidcUser) -> None:
+    """The user that goes with a person: one that the store knows keeps the rights that it has there; one that came by
+    the provider has the role that the groups give, each time anew, within limits that an admin may have set."""
+    try:
+        name = user_name(person.name)
+    except BadName:
+        raise Forbidden(
+            f"the provider names {person.name[:60]!r}, which cannot be a user here; have name_claim of [server.oidc] "
+            f"name another claim"
+        ) from None
+    actor = Actor(by=f"oidc:{oidc.issuer}", call=sign_in.actor().call)
+    roles = [oidc.roles[group] for group in person.groups if group in oidc.roles]
+    role = max(roles, key=lambda role: role.rank, default=None)
+    accounts, now_us = sign_in.store.accounts, sign_in.clock()
+    found = accounts.password(name)
+    if found is not None and found[0].disabled:
+        raise Forbidden(f"{name} is disabled; ask an admin, who can let that user in again")
+    if found is not None and found[0].by != actor.by:
+        return
+    if role is None:
+        if found is not None:
+            sign_in.store.sign_in.end(name, actor, now_us=now_us)
+        raise Forbidden(
+            f"{name} is in none of the groups that may come in here; ask an admin, who can make a user of that name "
+            f"or name a group in roles of [server.oidc]"
+        )
+    if found is None:
+        accounts.add(name, Rights(role=role), None, actor, now_us=now_us)
+    elif found[0].rights.role is not role:
+        accounts.change(name, replace(found[0].rights, role=role), actor, now_us=now_us)

@@ -1,0 +1,125 @@
+"""Every request measured: a line in the log, a figure for Prometheus, a span for whoever collects traces.
+
+One layer around everything, so that what is refused before any route counts, too. What is measured bears the route
+(``/api/v1/jobs/{job}``), never the address, of which there are as many as jobs.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from spinney.web.settings import ServerSettings
+
+log = logging.getLogger("spinney.server.requests")
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
+_OTHER = "(none)"
+"""In place of a route where none was found."""
+_STREAMS = ("text/event-stream",)
+
+
+class Spans(Protocol):
+    """Makes a span for each request."""
+
+    def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager["Span"]: ...
+
+
+class Span(Protocol):
+    """One request, for whoever collects traces."""
+
+    def end(self, route: str, status: int, principal: str | None) -> None: ...
+
+
+class _NoSpan:
+    def end(self, route: str, status: int, principal: str | None) -> None:
+        """Nobody collects them."""
+
+
+class _NoSpans:
+    def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:
+        return nullcontext(_NoSpan())
+
+
+class Requests:
+    """The figures of one application."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ("method", "route", "status")
+        self.count = Counter("spinney_http_requests", "Requests answered.", labels, registry=registry)
+        self.seconds = Histogram(
+            "spinney_http_request_seconds",
+            "Time to the end of the answer; event streams left out.",
+            labels[:2],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+
+
+def add_to(app: FastAPI, settings: ServerSettings) -> None:
+    """Around all that is in ``app`` already."""
+    spans: Spans = _NoSpans()
+    if settings.otlp is not None:
+        from spinney.web.tracing import Tracing
+
+        tracing = Tracing(settings.otlp, app.version)
+        app.state.beside.append(tracing)
+        spans = tracing
+    app.add_middleware(RequestMetrics, requests=app.state.requests, spans=spans)
+
+
+class RequestMetrics:
+    """ASGI, so that event streams pass as they are."""
+
+    def __init__(self, app: App, requests: Requests, spans: Spans) -> None:
+        self._app, self._requests, self._spans = app, requests, spans
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, status, streams = time.perf_counter(), 0, False
+
+        async def measured(message: Message) -> None:
+            nonlocal status, streams
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                kind = dict(message["headers"]).get(b"content-type", b"").decode("latin-1")
+                streams = kind.startswith(_STREAMS)
+            await send(message)
+
+        with self._spans.span(scope["method"], scope["headers"]) as span:
+            try:
+                await self._app(scope, receive, measured)
+            finally:
+                self._note(scope, status, streams, time.perf_counter() - begun, span)
+
+    def _note(self, scope: Scope, status: int, streams: bool, took_s: float, span: Span) -> None:
+        route = getattr(scope.get("route"), "path", _OTHER)
+        # Methods are words of the client's: those that no route has are one.
+        method = scope["method"] if route != _OTHER else _OTHER
+        principal = getattr(scope.get("state", {}).get("principal"), "name", None)
+        self._requests.count.labels(method, route, str(status or "cut off")).inc()
+        if not streams:
+            self._requests.seconds.labels(method, route).observe(took_s)
+        span.end(route, status, principal)
+        if log.isEnabledFor(logging.INFO):
+            # The path as it came may hold control characters; a query may hold secrets, and is left out.
+            log.info(
+                "%s %s %s %.1f ms %s",
+                scope["method"],
+                ascii(scope["path"])[1:-1],
+                status,
+                took_s * 1000,
+                ascii(principal)[1:-1] if principal else "-",
+            )

@@ -1,0 +1,101 @@
+"""What was refused, told on a page: the same sentence and status as in the API, for who reads.
+
+The handlers that make ``application/problem+json`` stay the only ones that know which error means what; here their
+answer is put into a page where a reader asked for one.
+"""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from spinney.web.pages.rendering import page, wants_part
+from spinney.web.problems import MEDIA_TYPE
+from spinney.web.request_context import Principal
+
+SIGN_IN = "/sign-in"
+_NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
+_BACK = {
+    404: (
+        "It may have been deleted, or it lies outside of what you may see.",
+        "/jobs",
+        "Look through the jobs",
+    ),
+    403: ("Who runs this server can give you more rights.", "/", "Back to the overview"),
+    503: ("Nothing is lost: nodes go on by themselves once the store answers.", "", "Try again"),
+}
+
+Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
+
+
+def add_to(app: FastAPI) -> None:
+    """To be called when all handlers of errors are there."""
+    for kind, handler in list(app.exception_handlers.items()):
+        app.exception_handlers[kind] = _for_readers(handler)
+
+
+def _for_readers(handler: Handler) -> Handler:
+    async def answer(request: Request, error: Exception) -> Response:
+        found = handler(request, error)
+        plain = await found if isawaitable(found) else found
+        if not _is_page(request) or plain.media_type != MEDIA_TYPE:
+            return plain
+        if plain.status_code == 401:
+            return _to_sign_in(request)
+        if wants_part(request):
+            return plain  # the page's script tells the sentence
+        return await _page(request, plain)
+
+    return answer
+
+
+def _is_page(request: Request) -> bool:
+    path = request.url.path
+    accepts = request.headers.get("accept", "")
+    return not path.startswith(_NO_PAGES) and ("text/html" in accepts or wants_part(request))
+
+
+def _to_sign_in(request: Request) -> Response:
+    """Back to where he wanted to go, once he has signed in; a deed is not done behind his back."""
+    where = request.headers.get("hx-current-url", "/") if wants_part(request) else str(request.url)
+    path = where.partition("://")[2].partition("/")[2] if "://" in where else where.removeprefix("/")
+    back = bool(path) and request.method in ("GET", "HEAD")
+    address = f"{SIGN_IN}?{urlencode({'next': '/' + path})}" if back else SIGN_IN
+    if wants_part(request):
+        return Response(status_code=401, headers={"HX-Redirect": address, "Cache-Control": "no-store"})
+    return RedirectResponse(address, 303)
+
+
+async def _page(request: Request, plain: Response) -> Response:
+    problem: dict[str, Any] = orjson.loads(bytes(plain.body))
+    hint, path, label = _BACK.get(plain.status_code, ("", "/", "Back to the overview"))
+    answer = page(
+        request,
+        await _principal(request),
+        "problem.html",
+        status=plain.status_code,
+        problem=problem,
+        hint=hint,
+        back=path or request.url.path,
+        label=label,
+    )
+    for name in ("retry-after", "allow", "www-authenticate"):
+        if name in plain.headers:
+            answer.headers[name] = plain.headers[name]
+    return answer
+
+
+async def _principal(request: Request) -> Principal | None:
+    """For the frame; where it cannot be told, the frame is that of a stranger."""
+    found: Principal | None = getattr(request.state, "principal", None)
+    if found is not None or request.method not in ("GET", "HEAD"):
+        return found
+    try:
+        return await request.app.state.identity.authenticate(request)  # type: ignore[no-any-return]
+    except (Exception, HTTPException):  # noqa: BLE001 - there is a refusal to tell already
+        return None

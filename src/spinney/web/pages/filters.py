@@ -1,0 +1,176 @@
+"""Which jobs a page lists: its filters live in the address, under the names that the API has for them.
+
+What cannot be meant is told at its field, and then nothing is listed: a typing error must not show everything.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from urllib.parse import urlencode
+
+from spinney.control import Control
+from spinney.model.errors import UsageError
+from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.states import State
+from spinney.model.values import durations
+from spinney.model.values.hints import did_you_mean, listed
+
+TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message")
+NUMBERS = ("root", "parent")
+AGES = ("created_after", "created_before")
+NAMES = ("state", *TEXTS, *NUMBERS, *AGES, "failure", "roots")
+"""All that a filter may say."""
+TEXT_MAX = 2_000
+FINGERPRINT = 16
+"""Digits of a failure's whole fingerprint; fewer are its beginning."""
+_WATCHED = ("state", "type", "queue", "stage", "collection", "submitter", "node", "message", "parent", "root")
+"""What a list that is watched may be filtered by (``spinney.web.events.topics``)."""
+_DEAR = ("message", "node", "stage", "failure", "roots", *AGES)
+"""With one of these, counts by state may take longer than a page has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterQuery:
+    """What an address asks for."""
+
+    given: Mapping[str, tuple[str, ...]]
+    """As it stands there, without what is empty."""
+    which: Filter
+    errors: Mapping[str, str]
+    """What cannot be meant, and why, by field."""
+
+    @property
+    def any(self) -> bool:
+        """Whether something narrows the list."""
+        return bool(self.given)
+
+    @property
+    def countable(self) -> bool:
+        """Whether it costs little to count by state."""
+        return not any(name in self.given for name in _DEAR)
+
+    @property
+    def topic(self) -> str:
+        """What to watch to see changes of the list."""
+        if not self.given or any(name not in _WATCHED for name in self.given):
+            return "jobs"
+        return f"jobs:{self.query()}"
+
+    def value(self, name: str) -> str:
+        """What a field of the form holds."""
+        return next(iter(self.given.get(name, ())), "")
+
+    def pairs(self, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
+        """For hidden fields of a form."""
+        left_out = set(without)
+        return [
+            (name, value) for name, values in self.given.items() for value in values if name not in left_out
+        ]
+
+    def query(self, *, without: Iterable[str] = (), **more: str | Sequence[str] | int) -> str:
+        """For a link: the same, but for what is left out or said anew."""
+        pairs = self.pairs(without=(*without, *more))
+        for name, value in more.items():
+            pairs += (
+                [(name, one) for one in value] if isinstance(value, list | tuple) else [(name, str(value))]
+            )
+        return urlencode(pairs)
+
+    def filter(self, control: Control) -> Filter:
+        """As the store understands it. Raises Refused, UsageError where no failure, or more than one, begins so."""
+        failure = self.value("failure")
+        return (
+            replace(self.which, fingerprint=control.queries.fingerprint(failure)) if failure else self.which
+        )
+
+
+def parse_filters(
+    pairs: Iterable[tuple[str, str]], now_us: int, *, beside: Sequence[str] = ()
+) -> FilterQuery:
+    """What these pairs of a query or form ask for; those named ``beside`` are no filters."""
+    given: dict[str, tuple[str, ...]] = {}
+    errors: dict[str, str] = {}
+    for name, value in pairs:
+        if name in beside or not value.strip():
+            continue
+        if name not in NAMES:
+            errors[name] = (
+                f"there is no filter {name[:60]!r}{did_you_mean(name, NAMES)}; use one of: {listed(NAMES)}"
+            )
+            continue
+        given[name] = (*given.get(name, ()), value.strip()) if name == "state" else (value.strip(),)
+    return FilterQuery(given=given, which=_filter(given, now_us, errors), errors=errors)
+
+
+def _filter(given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]) -> Filter:
+    texts: dict[str, str] = {}
+    for name in TEXTS:
+        for text in given.get(name, ()):
+            if len(text) > TEXT_MAX or not text.isprintable():
+                errors[name] = f"it has characters that cannot be printed, or more than {TEXT_MAX:,}; mend it"
+            else:
+                texts[name] = text
+    numbers = {name: _number(name, given, errors) for name in NUMBERS}
+    moments = {name: _moment(name, given, now_us, errors) for name in AGES}
+    return Filter(
+        states=_states(given.get("state", ()), errors),
+        roots_only="roots" in given,
+        root_id=numbers["root"],
+        parent_id=numbers["parent"],
+        created_after_us=moments["created_after"],
+        created_before_us=moments["created_before"],
+        **texts,  # type: ignore[arg-type]
+    )
+
+
+def _states(names: Sequence[str], errors: dict[str, str]) -> tuple[State, ...] | None:
+    known = [str(state) for state in State]
+    for name in names:
+        if name not in known:
+            errors["state"] = (
+                f"there is no state {name[:40]!r}{did_you_mean(name, known)}; use one of: {listed(known)}"
+            )
+            return None
+    return tuple(State(name) for name in dict.fromkeys(names)) or None
+
+
+def _number(name: str, given: Mapping[str, tuple[str, ...]], errors: dict[str, str]) -> int | None:
+    for text in given.get(name, ()):
+        plain = text.removeprefix("#")
+        if plain.isascii() and plain.isdigit() and len(plain) < 20 and 0 < int(plain) <= JOB_ID_MAX:
+            return int(plain)
+        errors[name] = f"{text[:40]!r} is no job's number; write it as 17"
+    return None
+
+
+def _moment(
+    name: str, given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]
+) -> int | None:
+    for text in given.get(name, ()):
+        try:
+            return moment(text, now_us)
+        except UsageError as error:
+            errors[name] = str(error)
+    return None
+
+
+def moment(text: str, now_us: int, *, ahead: bool = False) -> int:
+    """A time as people write it: so long ago (``ahead``: from now), or of the calendar, in the server's zone unless it
+    has one.
+
+    Raises UsageError.
+    """
+    try:
+        away_us = round(durations.seconds(text) * 1e6)
+        return now_us + away_us if ahead else max(0, now_us - away_us)
+    except UsageError:
+        pass
+    try:
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        at_us = round((found if found.tzinfo else found.astimezone()).timestamp() * 1e6)
+    except (ValueError, OverflowError, OSError):
+        how = "how long from now" if ahead else "how long ago"
+        raise UsageError(
+            f"{text[:60]!r} is no time; write {how}, as in 90m, 2h or 3d, or when, as in 2030-01-31T08:00Z"
+        ) from None
+    return max(0, at_us)

@@ -1,0 +1,42 @@
+"""What may be said of a job beside its parameters, as fields of a form."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spinney.define.job.options import Options
+from spinney.model.errors import UsageError
+from spinney.web.pages.filters import moment
+
+OPTIONS = ("queue", "priority", "share", "collection", "key", "at")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read(given: Mapping[str, str], now_us: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """The options that a form names, as ``Options`` takes them, and what is wrong by their names."""
+    found: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for name in OPTIONS:
+        text = given.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            value = _value(name, text, now_us)
+            Options(**{name: value})
+            found[name] = value
+        except UsageError as error:
+            wrong[name] = str(error)
+    return found, wrong
+
+
+def _value(name: str, text: str, now_us: int) -> Any:
+    if name == "at":
+        try:
+            return _EPOCH + timedelta(microseconds=moment(text, now_us, ahead=True))
+        except OverflowError:
+            raise UsageError(f"{text[:40]!r} lies beyond the year 9999; give a time that will come") from None
+    if name != "priority":
+        return text
+    if text.isascii() and text.isdigit() and len(text) < 3:
+        return int(text)
+    raise UsageError(f"{text[:40]!r} is no priority; use 0 (first) to 99 (last)")

@@ -1,0 +1,203 @@
+"""Parameters of a job type as fields of a form: made from its schema, and read back as it wants them.
+
+A field that is left empty is a parameter that is left out, so that defaults stay those of the type's code; only what
+has to be there and may be null is null then. What no plain field can hold is written as JSON.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+from starlette.exceptions import HTTPException
+
+from spinney.define.params.masking import holds_secret
+from spinney.define.params.schema import faults, from_words
+from spinney.define.params.validation_errors import describe
+from spinney.web.api.json_routes import read as read_json
+
+PREFIX = "p."
+"""Of the names of these fields in the form."""
+MORE = "*"
+"""The field for parameters that the schema does not name, where it allows any."""
+_REFS_MAX = 8
+
+
+class Kind(StrEnum):
+    """How a parameter is written."""
+
+    TEXT = "text"
+    WORD = "word"
+    """Text or something else, as a word of a command line."""
+    NUMBER = "number"
+    CHOICE = "choice"
+    DATE = "date"
+    SECRET = "secret"  # noqa: S105 - no secret
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParamField:
+    """One parameter."""
+
+    name: str
+    kind: Kind
+    required: bool
+    nullable: bool
+    about: str
+    """What the schema says of it."""
+    expects: str
+    """What may be written, in a few words."""
+    default: str | None
+    """What holds where it is left out, as far as the schema tells."""
+    choices: Sequence[str] = ()
+    least: float | None = None
+    most: float | None = None
+    whole: bool = False
+
+
+def fields(schema: Mapping[str, Any]) -> list[ParamField]:
+    """Those of a schema, in its order."""
+    required = schema.get("required", ())
+    found = [
+        _field(schema, name, prop, name in required) for name, prop in schema.get("properties", {}).items()
+    ]
+    # Required ones first: who submits sees at once what has to be said.
+    found.sort(key=lambda field: not field.required)
+    if schema.get("additionalProperties", True) is not False:
+        found.append(
+            ParamField(
+                name=MORE,
+                kind=Kind.JSON,
+                required=False,
+                nullable=False,
+                about="",
+                default=None,
+                expects='an object, as in {"name": "value"}',
+            )
+        )
+    return found
+
+
+def read(schema: Mapping[str, Any], given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The parameters that a form names, and what is wrong by their names."""
+    params: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for field in fields(schema):
+        text = given.get(PREFIX + field.name, "")
+        if not (text if field.kind in (Kind.TEXT, Kind.SECRET) else text.strip()):
+            if field.required and field.nullable:
+                params[field.name] = None
+            continue
+        try:
+            value = _value(schema, field, text)
+        except ValueError as error:
+            wrong[field.name] = f"this is no JSON ({error}); write {field.expects}"
+            continue
+        if field.name != MORE:
+            params[field.name] = value
+        elif isinstance(value, dict):
+            params = value | params
+        else:
+            wrong[MORE] = f"this must be {field.expects}"
+    return params, {**faults(schema, params), **wrong}
+
+
+def texts(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, str]:
+    """What the fields hold for these parameters."""
+    found = {}
+    for field in fields(schema):
+        if field.kind is not Kind.SECRET and params.get(field.name) is not None:
+            found[PREFIX + field.name] = _text(params[field.name])
+    return found
+
+
+def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], required: bool) -> ParamField:
+    core, nullable = _core(schema, prop)
+    kind = _kind(schema, prop, core)
+    default = prop.get("default")
+    return ParamField(
+        name=name,
+        kind=kind,
+        required=required,
+        nullable=nullable,
+        about=str(prop.get("description") or core.get("description") or ""),
+        expects=describe(prop, schema),
+        default=None if default is None or kind is Kind.SECRET else _text(default),
+        choices=_choices(core) if kind is Kind.CHOICE else (),
+        least=core.get("minimum"),
+        most=core.get("maximum"),
+        whole=core.get("type") == "integer",
+    )
+
+
+def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """What a property is apart from null, and whether it may be null; references are followed."""
+    nullable = False
+    for _ in range(_REFS_MAX):
+        if "$ref" in prop:
+            prop = schema.get("$defs", {}).get(str(prop["$ref"]).rsplit("/", 1)[-1], {})
+            continue
+        if len(prop.get("allOf", ())) == 1:
+            prop = prop["allOf"][0]
+            continue
+        others = [one for one in prop.get("anyOf", ()) if one.get("type") != "null"]
+        nullable = nullable or len(others) < len(prop.get("anyOf", ()))
+        if len(others) != 1:
+            break
+        prop = others[0]
+    return prop, nullable
+
+
+def _kind(schema: Mapping[str, Any], prop: Mapping[str, Any], core: Mapping[str, Any]) -> Kind:
+    if holds_secret(schema, prop):
+        return Kind.SECRET
+    if "enum" in core or "const" in core or core.get("type") == "boolean":
+        return Kind.CHOICE
+    if core.get("type") in ("integer", "number"):
+        return Kind.NUMBER
+    if core.get("type") == "string":
+        return Kind.DATE if core.get("format") == "date" else Kind.TEXT
+    plain = {"string", "integer", "number", "boolean"}
+    if core.get("anyOf") and all(one.get("type") in plain for one in core["anyOf"]):
+        return Kind.WORD
+    return Kind.JSON
+
+
+def _choices(core: Mapping[str, Any]) -> Sequence[str]:
+    return [_text(value) for value in _allowed(core)]
+
+
+def _allowed(core: Mapping[str, Any]) -> Sequence[Any]:
+    if "const" in core:
+        return [core["const"]]
+    found: Sequence[Any] = core.get("enum", (True, False))
+    return found
+
+
+def _value(schema: Mapping[str, Any], field: ParamField, text: str) -> Any:
+    """What is meant; a text that cannot be is left as it is, and the schema says what is wrong with it. Raises
+    ValueError where it has to be JSON and is none."""
+    if field.kind in (Kind.TEXT, Kind.DATE):
+        return text
+    core, _ = _core(schema, schema.get("properties", {}).get(field.name, {}))
+    if field.kind is Kind.CHOICE:
+        return next((value for value in _allowed(core) if _text(value) == text), text)
+    if field.kind is Kind.WORD:
+        return from_words(schema, {field.name: text})[field.name]
+    if field.kind is Kind.SECRET and core.get("type") == "string":
+        return text
+    if field.kind is Kind.NUMBER:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return text.strip()
+    try:
+        return read_json(text.encode("utf-8", "surrogatepass"))
+    except HTTPException as error:
+        raise ValueError(error.detail) from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -1,0 +1,199 @@
+"""From what a page has to show to an answer: templates, the frame around them, and short messages after a deed."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from fastapi import FastAPI, Request
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from spinney.model.access import Role
+from spinney.model.states import SETTLED, State
+from spinney.model.values import limits
+from spinney.web.pages import charts, formatting
+from spinney.web.pages.static_files import StaticFiles
+from spinney.web.request_context import Principal, now_us
+
+THEME_COOKIE = "spinney_theme"
+FLASH_COOKIE = "spinney_flash"
+FLASH_MAX = 800
+"""Characters of a message that is told on the next page."""
+_FLASH_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavItem:
+    """Where the navigation leads."""
+
+    path: str
+    label: str
+    icon: str
+    key: str
+    """Pressed behind ``g``, it leads there."""
+    role: Role = Role.VIEWER
+    """Who is less is not shown it."""
+    everywhere: bool = False
+    """Only for who sees all jobs."""
+
+
+NAV_ITEMS = (
+    NavItem(path="/", label="Overview", icon="overview", key="o"),
+    NavItem(path="/batches", label="Batches", icon="batches", key="b"),
+    NavItem(path="/jobs", label="Jobs", icon="jobs", key="j"),
+    NavItem(path="/failures", label="Failures", icon="failures", key="f"),
+    NavItem(path="/submit", label="Submit", icon="submit", key="s", role=Role.SUBMITTER),
+    NavItem(path="/queues", label="Queues", icon="queues", key="q"),
+    NavItem(path="/nodes", label="Nodes", icon="nodes", key="n"),
+    NavItem(path="/holds", label="Holds & locks", icon="holds", key="h"),
+    NavItem(path="/schedules", label="Schedules", icon="schedules", key="c"),
+    NavItem(path="/webhooks", label="Webhooks", icon="webhooks", key="w", role=Role.OPERATOR),
+    NavItem(path="/audit", label="Audit", icon="audit", key="a", role=Role.OPERATOR, everywhere=True),
+    NavItem(path="/users", label="Users", icon="users", key="u", role=Role.ADMIN),
+    NavItem(path="/api", label="API", icon="api", key="p"),
+)
+
+
+def add_to(app: FastAPI) -> None:
+    """What pages are made with."""
+    app.state.static, app.state.templates = _made()
+
+
+@cache
+def _made() -> tuple[StaticFiles, Environment]:
+    """Once a process: nothing of an application is in them, and a template takes long to compile."""
+    static = StaticFiles()
+    return static, _environment(static)
+
+
+def _environment(static: StaticFiles) -> Environment:
+    """The templates, with what they may say. All that is written into them is escaped."""
+    found = Environment(
+        loader=PackageLoader("spinney.web.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    found.globals |= {
+        "static": static.address,
+        "NAV_ITEMS": NAV_ITEMS,
+        "Role": Role,
+        "State": State,
+        "STATES": tuple(State),
+        "SETTLED": SETTLED,
+        "bar": charts.bar,
+        "plural": formatting.plural,
+        "with_query": with_query,
+        "limit_text": limits.as_text,
+    }
+    found.filters |= {
+        "number": formatting.number,
+        "short": formatting.short,
+        "rate": formatting.rate,
+        "lasting": formatting.lasting,
+        "moment": formatting.moment,
+        "iso": formatting.iso,
+        "size": formatting.size,
+        "percent": formatting.percent,
+        "json_text": formatting.json_text,
+        "cut": formatting.cut,
+        "segment": segment,
+        "ago": formatting.ago,
+    }
+    return found
+
+
+def page(
+    request: Request,
+    principal: Principal | None,
+    template: str,
+    *,
+    topics: Sequence[str] = (),
+    status: int = 200,
+    **context: Any,
+) -> Response:
+    """A page in its frame; ``topics``: what it watches (``spinney.web.events``)."""
+    told = _flash_message(request)
+    answer = _answer(request, principal, template, status, topics=topics, told=told, **context)
+    if FLASH_COOKIE in request.cookies:
+        answer.delete_cookie(FLASH_COOKIE, httponly=True, samesite="lax")
+    return answer
+
+
+def part(request: Request, principal: Principal | None, template: str, **context: Any) -> Response:
+    """A part of a page, for a script that puts it in its place."""
+    return _answer(request, principal, template, 200, **context)
+
+
+def redirect(path: str, *, done: str | None = None, refused: str | None = None) -> Response:
+    """To a page of ours after a deed, which tells there what became of it.
+
+    The message is not signed: whoever could forge the cookie would fool nobody but the browser's own user, and it is
+    shown as text.
+    """
+    answer = RedirectResponse(path, 303)
+    told = refused or done
+    if told is not None:
+        kind = "refused" if refused else "done"
+        text = told if len(told) <= FLASH_MAX else told[: FLASH_MAX - 1] + "…"
+        value = urlsafe_b64encode(orjson.dumps([kind, text])).decode()
+        answer.set_cookie(FLASH_COOKIE, value, max_age=_FLASH_S, httponly=True, samesite="lax")
+    return answer
+
+
+def wants_part(request: Request) -> bool:
+    """Whether a script of the page asks, not its reader."""
+    return request.headers.get("hx-request") == "true"
+
+
+def segment(text: str) -> str:
+    """A name as a part of a path."""
+    return quote(text, safe="")
+
+
+def with_query(path: str, /, **query: Any) -> str:
+    """A path with these in its query, as far as they are given; lists are repeated."""
+    given: list[tuple[str, str]] = []
+    for name, value in query.items():
+        if value is None or value == "" or value is False:
+            continue
+        values = value if isinstance(value, list | tuple) else [value]
+        given += [(name, "1" if one is True else str(one)) for one in values]
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _answer(
+    request: Request, principal: Principal | None, template: str, status: int, **context: Any
+) -> Response:
+    theme = request.cookies.get(THEME_COOKIE, "auto")
+    now = now_us()
+    text = request.app.state.templates.get_template(template).render(
+        principal=principal,
+        theme=theme if theme in ("light", "dark") else "auto",
+        now_us=now,
+        here=request.url.path,
+        there=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,
+        secure=request.app.state.settings.secure,
+        **context,
+    )
+    # What pages show is somebody's: no cache keeps it, and one that goes by HX-Request alone would mix parts and pages.
+    return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "HX-Request"})
+
+
+def _flash_message(request: Request) -> tuple[str, str] | None:
+    """What became of the last deed: ``done`` or ``refused``, and a sentence."""
+    value = request.cookies.get(FLASH_COOKIE)
+    if value is None or len(value) > 6 * FLASH_MAX:
+        return None
+    try:
+        kind, text = orjson.loads(urlsafe_b64decode(value))
+    except (NotBase64, ValueError, TypeError):
+        return None
+    return (kind, str(text)) if kind in ("done", "refused") else None

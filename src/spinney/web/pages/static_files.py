@@ -1,0 +1,89 @@
+"""Scripts, styles and icons: served from here alone, for ever under an address that bears their digest.
+
+htmx comes out of a package of the registry, of which nothing but the file is used: ``django-htmx`` ships it pinned, and
+Python finds it by the distribution's name without importing the package.
+"""
+
+import gzip
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spinney.model.errors import UsageError
+
+PREFIX = "/static"
+_FOR_EVER = "public, max-age=31536000, immutable"
+_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_FROM_PACKAGES = {"htmx.js": ("django-htmx", "django_htmx/static/django_htmx/htmx-2.min.js")}
+_LEAST_PACKED = 512
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Static:
+    """One file, as it is sent."""
+
+    address: str
+    media_type: str
+    content: bytes
+    packed: bytes | None
+    """The same in gzip; None: it is hardly shorter."""
+
+
+class StaticFiles:
+    """All of them, read once."""
+
+    def __init__(self) -> None:
+        found = {name: _from_package(name, *where) for name, where in _FROM_PACKAGES.items()}
+        for entry in files("spinney.web.pages").joinpath("static").iterdir():
+            if Path(entry.name).suffix in _KINDS:
+                found[entry.name] = entry.read_bytes()
+        self._by_name = {name: _made(name, content) for name, content in found.items()}
+        self._by_address = {static.address: static for static in self._by_name.values()}
+
+    def address(self, name: str) -> str:
+        """Where a page finds it. Raises KeyError for what there is not."""
+        return self._by_name[name].address
+
+    def at(self, address: str) -> Static | None:
+        """What is there."""
+        return self._by_address.get(address)
+
+
+@router.api_route(PREFIX + "/{digest}/{name}", methods=["GET", "HEAD"])
+async def static_file(request: Request, digest: str, name: str) -> Response:
+    """Open to all: there is nothing of anybody in it."""
+    found = request.app.state.static.at(f"{PREFIX}/{digest}/{name}")
+    if found is None:
+        raise HTTPException(404)
+    headers = {"Cache-Control": _FOR_EVER, "Vary": "Accept-Encoding"}
+    content = found.content
+    if found.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"], content = "gzip", found.packed
+    return Response(content, headers=headers, media_type=found.media_type)
+
+
+def _from_package(name: str, package: str, path: str) -> bytes:
+    try:
+        return Path(str(distribution(package).locate_file(path))).read_bytes()
+    except (PackageNotFoundError, FileNotFoundError):
+        raise UsageError(
+            f"the package {package}, which brings {name}, is missing; install it with: pip install 'spinney[server]'"
+        ) from None
+
+
+def _made(name: str, content: bytes) -> Static:
+    packed = gzip.compress(content, 9, mtime=0)
+    return Static(
+        address=f"{PREFIX}/{sha256(content).hexdigest()[:16]}/{name}",
+        media_type=_KINDS[Path(name).suffix],
+        content=content,
+        packed=packed if len(content) > _LEAST_PACKED and len(packed) < len(content) else None,
+    )

@@ -1,0 +1,118 @@
+"""How much may be open at the same time: in all, by one user, and from one address.
+
+A user is counted with all sessions and tokens, so that nobody gets more by making tokens. An address is one of IPv4, or
+a network of IPv6 with 64 bits. Behind a trusted proxy it is the one that the proxy forwards; what comes over the Unix
+socket, or from a proxy that forwards none, has no address here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from fastapi import Request
+from starlette.requests import HTTPConnection
+
+from spinney.model.values.networks import block
+from spinney.web.identity import proxies
+from spinney.web.problems import TooMany
+from spinney.web.request_context import RequestContext
+from spinney.web.settings import ServerSettings
+
+QUOTA_STACK = "spinney.held"
+"""Where the scope of a request has the ExitStack of what it holds, which ``request_guard`` closes with the request."""
+AGAIN_S = 10.0
+
+
+class Quota:
+    """What is open of one kind."""
+
+    def __init__(self, what: str, *, most: int, per_user: int, per_address: int) -> None:
+        """``what``: as in "100 … are open": ``event streams``."""
+        self._what, self._most, self._per_user, self._per_address = what, most, per_user, per_address
+        self._users: Counter[str] = Counter()
+        self._addresses: Counter[str] = Counter()
+        self.open = 0
+
+    @contextmanager
+    def place(self, user: str | None, address: str | None) -> Iterator[None]:
+        """One more is open until this is left. Raises TooMany. None: nobody who is known; no address that counts."""
+        self._require_room(user, address)
+        self.open += 1
+        counts = [(self._users, user), (self._addresses, address)]
+        for counter, key in counts:
+            if key is not None:
+                counter[key] += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+            for counter, key in counts:
+                if key is not None:
+                    counter[key] -= 1
+                    if not counter[key]:
+                        del counter[key]
+
+    def _require_room(self, user: str | None, address: str | None) -> None:
+        what = self._what
+        if user is not None and self._users[user] >= self._per_user:
+            raise TooMany(
+                f"{user} has {self._per_user:,} {what} open, and may have no more; close some first", AGAIN_S
+            )
+        if address is not None and self._addresses[address] >= self._per_address:
+            raise TooMany(
+                f"{self._per_address:,} {what} are open from {address}, and no more may be; close some first",
+                AGAIN_S,
+            )
+        if self.open >= self._most:
+            raise TooMany(
+                f"{self._most:,} {what} are open, and this server has room for no more; come again later",
+                AGAIN_S,
+            )
+
+
+class Quotas:
+    """Of one server."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self.streams = Quota(
+            "event streams",
+            most=settings.streams_max,
+            per_user=settings.streams_per_user,
+            per_address=settings.streams_per_address,
+        )
+        self.followers = Quota(
+            "followed outputs",
+            most=settings.followers_max,
+            per_user=settings.followers_per_user,
+            per_address=settings.followers_per_address,
+        )
+        self.downloads = Quota(
+            "long downloads",
+            most=settings.downloads_max,
+            per_user=settings.downloads_per_user,
+            per_address=settings.downloads_per_address,
+        )
+        self.uploads = Quota(
+            "long uploads",
+            most=settings.uploads_max,
+            per_user=settings.uploads_per_user,
+            per_address=settings.uploads_per_address,
+        )
+
+    def address(self, request: HTTPConnection) -> str | None:
+        """Where a request comes from, as it counts; None: from nowhere that counts."""
+        found = proxies.address(request, self._settings)
+        return None if found is None or self._settings.trusts(found) else block(found)
+
+
+def quota_stack(request: Request) -> ExitStack:
+    """What is let go when the request has been answered, or was cut off."""
+    stack: ExitStack = request.scope[QUOTA_STACK]
+    return stack
+
+
+def acquire_quota(request: Request, context: RequestContext, quota: Quota) -> None:
+    """Take a place until the request has been answered. Raises TooMany."""
+    address = request.app.state.quotas.address(request)
+    quota_stack(request).enter_context(quota.place(context.principal.name, address))

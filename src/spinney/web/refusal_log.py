@@ -1,0 +1,67 @@
+"""Refusals written down: in the audit at once, and those like it once a minute with their number."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+from fastapi import FastAPI, Request
+
+from spinney.model.errors import SpinneyError
+from spinney.service.refusal_log import NOBODY, RefusalLog
+from spinney.web.request_context import now_us
+from spinney.web.store_pool import StorePool
+
+EVERY_S = 30.0
+REFUSED = "refused"
+"""The verb in the audit: what somebody asked for was not allowed."""
+SHUT_OUT = "access refused"
+"""The verb in the audit: somebody was not let in."""
+
+
+def add_to(app: FastAPI) -> None:
+    """``app.state.refusals``, and what enters their counts."""
+    app.state.refusals = RefusalLog()
+    app.state.beside.append(RefusalWriter(app.state.stores, app.state.refusals))
+
+
+async def audit_denied_access(request: Request, why: str, *, by: str = NOBODY, **what: Any) -> None:
+    """Somebody was not let in: into the audit. ``what``: no secret."""
+    state = request.app.state
+    await audit_refusal(state.stores, state.refusals, by, SHUT_OUT, {"why": why, **what})
+
+
+async def audit_refusal(
+    stores: StorePool, refusals: RefusalLog, by: str, verb: str, what: Mapping[str, Any]
+) -> None:
+    """The same for whoever has no request at hand."""
+    await stores.run(lambda store: refusals.enter(store.audit, by, verb, what, now_us=now_us()))
+
+
+class RefusalWriter:
+    """``async with`` enters what was counted, every half minute and at the end."""
+
+    def __init__(self, stores: StorePool, refusals: RefusalLog, every_s: float = EVERY_S) -> None:
+        self._stores, self._refusals, self._every_s = stores, refusals, every_s
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        with suppress(SpinneyError):  # the store is away: the first of each kind has been entered
+            await self._enter(all_=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            with suppress(SpinneyError):
+                await self._enter(all_=False)
+
+    async def _enter(self, *, all_: bool) -> None:
+        await self._stores.run(lambda store: self._refusals.flush(store.audit, now_us=now_us(), all_=all_))

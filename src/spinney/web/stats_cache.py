@@ -1,0 +1,105 @@
+"""What many look at, and is dear: figures of the whole store, of a large batch.
+
+On a store where much stands aside one look takes a noticeable part of a processor. So a look that was dear is kept for
+some times what it took, and whoever asks meanwhile, and may see the same, gets it; one that was cheap is never kept.
+What is told to watchers as changed is forgotten here: who hears of a change and asks is given nothing from before it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from spinney.control import Control
+from spinney.model.rights.operators import Stats
+from spinney.store.contract import Store
+
+T = TypeVar("T")
+
+WINDOW_S = 60.0
+DEAR_S = 0.06
+"""A look that took so much of a processor is kept."""
+SHARE = 20
+"""For so many times what it took: all looking at it takes a 20th of one processor."""
+KEPT_S = 10.0
+"""And no longer."""
+KEPT_MAX = 50
+OVERVIEW = "overview"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    answer: Any
+    until_s: float
+
+
+Key = tuple[str, Hashable]
+"""The topic (``events.topics``) that tells of a change of it, and what of it was looked at by whom."""
+
+
+class StatsCache:
+    """Any thread may ask."""
+
+    def __init__(
+        self,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """``spent``: how much of a processor this thread has taken, in seconds."""
+        self._monotonic, self._spent = monotonic, spent
+        self._kept: dict[Key, _Kept] = {}
+        self._turns: dict[Key, threading.Lock] = {}
+        self._changes = 0
+        self._lock = threading.Lock()
+
+    def stats(self, control: Control, *, anew: bool = False) -> Stats:
+        """What ``control.queries.stats()`` answers, or answered a moment ago. ``anew``: now."""
+        return self.get(OVERVIEW, control.rights.within, lambda: control.queries.stats(WINDOW_S), anew=anew)
+
+    def of_all(self, store: Store) -> Stats:
+        """The same for who sees everything."""
+        return self.stats(Control(store=store, clock=_now_us, wake_nodes=lambda: None, by=""))
+
+    def get(self, topic: str, what: Hashable, look: Callable[[], T], *, anew: bool = False) -> T:
+        """What ``look`` answers, or answered a moment ago. ``what``: has to say who may see it, too."""
+        key = (topic, what)
+        if not anew and (found := self._found(key)) is not None:
+            return cast(T, found.answer)
+        with self._turn(key):  # others who come meanwhile wait for this look, and take it
+            if not anew and (found := self._found(key)) is not None:
+                return cast(T, found.answer)
+            changes, begun_s = self._changes, self._spent()
+            answer = look()
+            self._keep(key, answer, self._spent() - begun_s, changes)
+            return answer
+
+    def changed(self, topic: str) -> None:
+        """Whoever asks from now on wants to see a change of this topic."""
+        with self._lock:
+            self._changes += 1
+            self._kept = {key: kept for key, kept in self._kept.items() if key[0] != topic}
+
+    def _found(self, key: Key) -> _Kept | None:
+        found = self._kept.get(key)
+        return found if found is not None and self._monotonic() < found.until_s else None
+
+    def _keep(self, key: Key, answer: Any, took_s: float, changes: int) -> None:
+        with self._lock:
+            self._kept.pop(key, None)
+            if took_s < DEAR_S or (changes != self._changes and key[0] != OVERVIEW):
+                return  # what changed while it was looked at may be missing
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.clear()
+            self._kept[key] = _Kept(answer=answer, until_s=self._monotonic() + min(KEPT_S, SHARE * took_s))
+
+    def _turn(self, key: Key) -> threading.Lock:
+        with self._lock:
+            if len(self._turns) >= KEPT_MAX:
+                self._turns = {other: turn for other, turn in self._turns.items() if turn.locked()}
+            return self._turns.setdefault(key, threading.Lock())
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

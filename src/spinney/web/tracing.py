@@ -1,0 +1,65 @@
+"""Traces by OpenTelemetry, sent to an OTLP/HTTP receiver: loaded only when ``otlp`` of ``[server]`` asks for them.
+
+A request that bears a ``traceparent`` (W3C Trace Context) is a part of that trace.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Self
+
+from spinney.model.errors import UsageError
+from spinney.web.instrumentation import Span
+
+try:
+    from opentelemetry import propagate, trace
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+except ImportError as error:
+    raise UsageError(
+        f"otlp of [server] needs more packages ({error}); pip install spinney[tracing]"
+    ) from None
+
+
+class Tracing:
+    """``async with``; leaving sends what has not been sent yet."""
+
+    def __init__(self, receiver: str, version: str) -> None:
+        resource = Resource.create({"service.name": "spinney-server", "service.version": version})
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=receiver)))
+        self._tracer = self._provider.get_tracer("spinney.server")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._provider.shutdown)
+
+    def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:
+        """The span of one request."""
+        return self._span(method, {n.decode("latin-1"): v.decode("latin-1") for n, v in headers})
+
+    @contextmanager
+    def _span(self, method: str, headers: dict[str, str]) -> Iterator[Span]:
+        context = propagate.extract(headers)
+        with self._tracer.start_as_current_span(method, context, kind=trace.SpanKind.SERVER) as span:
+            yield _Request(span, method)
+
+
+class _Request:
+    def __init__(self, span: trace.Span, method: str) -> None:
+        self._span, self._method = span, method
+
+    def end(self, route: str, status: int, principal: str | None) -> None:
+        """Names after the semantic conventions of HTTP spans."""
+        self._span.update_name(f"{self._method} {route}")
+        self._span.set_attribute("http.request.method", self._method)
+        self._span.set_attribute("http.route", route)
+        self._span.set_attribute("http.response.status_code", status)
+        if principal is not None:
+            self._span.set_attribute("enduser.id", principal)
+        if status >= 500:
+            self._span.set_status(trace.StatusCode.ERROR)
