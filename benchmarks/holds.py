@@ -49,7 +49,7 @@ def _measured(here: Site, top: int, case: str) -> dict[str, float]:
     found: dict[str, float] = {}
     run_dir = here.folder / "bench.db.run"
     holds = Control(
-        store=here.store, clock=_now_us, nudge=lambda: wake_local_nodes(run_dir), by="bench"
+        store=here.store, clock=_now_us, wake_nodes=lambda: wake_local_nodes(run_dir), by="bench"
     ).holds
     with here.node(slots=2):
         time.sleep(WARM_UP_S)

@@ -79,7 +79,8 @@ def elsewhere(cluster: Cluster) -> Iterator[tuple[int, threading.Event]]:
 def with_elm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A house whose node takes orders from several tests, in one slot; its log is the file ``log``."""
     with closing(Cluster(tmp_path_factory.mktemp("elm"))) as made:
-        made.node(name="elm", slots=1, log=made.file("log"))
+        # It looks ahead as far as its lists are long, however slow the machine makes its jobs.
+        made.node(name="elm", slots=1, lookahead_s=5.0, log=made.file("log"))
         yield made
         made.nodes[0].stop()
 

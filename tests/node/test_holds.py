@@ -145,13 +145,13 @@ def test_a_hold_ends_by_itself_and_the_node_goes_on(holding: Cluster) -> None:
 SWEEPER = """
 import sys, time
 from spinney.model.settings.holds import Scope
-from spinney.model.rights.operators import Author
+from spinney.model.rights.operators import Actor
 from spinney.store.sql import open_store
 
 def now_us():
     return time.time_ns() // 1000
 
-store, ann = open_store(sys.argv[1]), Author(by="ann", call="c")
+store, ann = open_store(sys.argv[1]), Actor(by="ann", call="c")
 if sys.argv[2] == "hold":
     store.holds.lay(Scope.COLLECTION, "c", "disk swap", ann, now_us=now_us())
 else:

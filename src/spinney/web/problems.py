@@ -122,13 +122,13 @@ _BY_STATUS: Mapping[int, tuple[str, str]] = {
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For ``responses=`` of a route: these problems, beside those that every route has (401, 403, 422, 503)."""
+    """For ``responses=`` of a route: these problems, beside those that every route has."""
     return {
         status: {
             "description": _BY_STATUS[status][1],
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
-        for status in sorted({400, 401, 403, 422, 429, 503, *statuses})
+        for status in sorted({400, 401, 403, 414, 422, 429, 503, *statuses})
     }
 
 

@@ -333,6 +333,8 @@ class Recorder:
             return False
         if placement.bad_child(tx, row.id) is not None and spec.children == "completed":
             return False
+        if placement.needs_left(tx, row.id) != (False, None):
+            return False  # one was opened again since the job was claimed
         if hold_coverage.first(tx, self.registry, row, queue) is not None:
             return False
         lane_id = self.registry.lane(tx, queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
