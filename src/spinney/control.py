@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from spinney.commands import LocalPerformer
 from spinney.define.job.options import Options
 from spinney.define.params.schema import checker
 from spinney.define.params.values import to_text
@@ -13,7 +14,6 @@ from spinney.features.external.service import External
 from spinney.features.holds.service import Holds
 from spinney.features.homes.service import Homes
 from spinney.features.locks.service import Locks
-from spinney.features.nodes.service import Fleet
 from spinney.features.queues.service import Queues
 from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
@@ -26,7 +26,6 @@ from spinney.model.rights.operators import Actor, Order, Verb
 from spinney.model.types import DEFAULT_QUEUE, TypeSpec
 from spinney.service.order_scope import OrderScope
 from spinney.service.queries import Queries
-from spinney.service.service import Service
 from spinney.service.sign_in import SignIn
 from spinney.service.submission_lines import known_type, submissions
 from spinney.service.submit_rights import authorized
@@ -35,7 +34,7 @@ from spinney.store.contract import ChangedJobs, SubmissionKey, SubmitResult
 _NO_OPTIONS = Options()
 
 
-class Control(Service):
+class Control(LocalPerformer):
     """Every verb is durable when it returns, and wakes the nodes. Each raises Forbidden where the rights of who asks do
     not allow it, and NoSuchJob for a job that they keep out of sight."""
 
@@ -63,11 +62,6 @@ class Control(Service):
     def external(self) -> External:
         """Stages that run elsewhere, claimed and settled by external workers that are no nodes."""
         return self.part(External)
-
-    @property
-    def fleet(self) -> Fleet:
-        """Nodes, to be drained, resumed, given more or fewer slots."""
-        return self.part(Fleet)
 
     @property
     def holds(self) -> Holds:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from spinney.model.access import Rights
 from spinney.model.audits import AuditEntry
@@ -12,17 +11,6 @@ from spinney.model.rights.accounts import Token
 from spinney.model.rights.operators import Failure, FailureGroups, Verb
 from spinney.model.states import State
 from spinney.model.status_numbers import Status
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    """A page of a list; ``each`` of a client goes through all of them."""
-
-    items: Sequence[T]
-    next: int | str | None = None
-    """What ``after`` of the next page has to be; None: this is the last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

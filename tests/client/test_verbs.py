@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from spinney.client import Client, calls
-from spinney.client.calls import Call, verb
+from spinney.client.calls import Call, command_call, verb
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.job_actions import Canary
+from spinney.commands import Command
 from spinney.model.access import Rights, Role
 from spinney.server import openapi
+from spinney.server.api import COMMANDS
 from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
@@ -84,7 +86,14 @@ def made() -> Mapping[str, Call[Any]]:
     for name, member in inspect.getmembers_static(Verbs):
         if isinstance(member, verb):
             found[name] = member._make(None, **_arguments(name, member._make))
+    for command in commands():
+        values = {name: _value(field.annotation) for name, field in command.model_fields.items()}
+        found[command.__name__] = command_call(command.model_construct(**values))
     return found
+
+
+def commands() -> list[type[Command]]:
+    return [command for group in COMMANDS.values() for command in group]
 
 
 def _arguments(name: str, function: Any) -> dict[str, Any]:
@@ -101,7 +110,9 @@ def _arguments(name: str, function: Any) -> dict[str, Any]:
 
 
 def _value(hint: Any) -> Any:
+    hint = hint.__origin__ if typing.get_origin(hint) is typing.Annotated else hint
     told = [part for part in (typing.get_args(hint) or (hint,)) if part is not type(None)]
+    told = [part.__origin__ if typing.get_origin(part) is typing.Annotated else part for part in told]
     if typing.get_origin(hint) not in (typing.Union, type(int | None)):
         told = [hint]
     values = {
@@ -186,7 +197,7 @@ def _answers() -> Mapping[str, Any]:
         if isinstance(member, verb):
             (answer,) = typing.get_args(typing.get_type_hints(member._make)["return"])
             found[name] = typing.get_origin(answer) or answer
-    return found
+    return found | {each.__name__: typing.get_origin(each.answer()) or each.answer() for each in commands()}
 
 
 def _answer_schema(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -219,4 +230,4 @@ def test_the_document_names_every_verb() -> None:
     }
 
     # then
-    assert told == set(made()) | {"download", "output", "follow"}
+    assert told == set(made()) | {"do", "download", "output", "follow"}

@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
+
+from spinney.commands.command import Command, Returns
 
 if TYPE_CHECKING:
     from spinney.client.clients import AsyncClient, Client
@@ -42,9 +44,12 @@ Part = tuple[str | None, bytes | IO[bytes], str]
 IDEMPOTENCY = "Idempotency-Key"
 
 
-def path(text: str, *parts: object) -> str:
-    """``/jobs/{}/tree`` with each part in its place, quoted."""
-    return text.format(*(quote(str(part), safe="") for part in parts))
+def path(text: str, *parts: object, **named: object) -> str:
+    """``/jobs/{}/tree`` or ``/jobs/{job}/tree`` with each part in its place, quoted."""
+    return text.format(
+        *(quote(str(part), safe="") for part in parts),
+        **{name: quote(str(part), safe="") for name, part in named.items()},
+    )
 
 
 def json_body(**given: Any) -> dict[str, Any]:
@@ -61,6 +66,17 @@ def request(method: str, where: str, answer: Any = None, json: Any = None, **que
     """A call that does something; ``answer`` None: its answer says nothing."""
     decode = no_content if answer is None else decode_json(answer)
     return Call(method=method, path=where, decode=decode, query=query_params(**query), json=json)
+
+
+def command_call(command: Returns[T]) -> "Call[T]":
+    """The call that has a server do a command."""
+    asked = cast("Command", command)
+    said = asked.model_dump(mode="json", exclude_defaults=True)
+    where = path(asked.route.path, **{name: said.pop(name) for name in asked.route.in_path})
+    answer = asked.answer()
+    if asked.route.has_body:
+        return request(asked.route.method, where, answer, said)
+    return request(asked.route.method, where, answer, **said)
 
 
 def decode_json(type_: Any) -> Callable[[bytes], Any]:

@@ -10,15 +10,16 @@ from typing import Any, Self, TypeVar
 import httpx
 import orjson
 
-from spinney.client.calls import Call, path
+from spinney.client.calls import Call, command_call, path
 from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
 from spinney.client.streaming import Event, EventParser
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.jobs import file_path
+from spinney.commands.command import Returns
 from spinney.model.errors import UsageError
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
-from spinney.schemas import Page
+from spinney.model.values.lists import Page
 
 T = TypeVar("T")
 
@@ -137,6 +138,10 @@ class Client(Verbs):
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
+
+    def do(self, command: Returns[T]) -> T:
+        """Have the server do a command. Raises what the command raises, and ServerUnavailable."""
+        return self.send(command_call(command))
 
     def send(self, call: Call[T]) -> T:
         """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""
@@ -264,6 +269,10 @@ class AsyncClient(Verbs):
     async def close(self) -> None:
         """Let go of the connections."""
         await self._http.aclose()
+
+    async def do(self, command: Returns[T]) -> T:
+        """As ``Client.do``."""
+        return await self.send(command_call(command))
 
     async def send(self, call: Call[T]) -> T:
         """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""

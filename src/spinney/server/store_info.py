@@ -12,10 +12,11 @@ from spinney.features.retention.service import RetentionChange
 from spinney.model.access import Rights
 from spinney.model.rights.operators import RetentionRule, Stats
 from spinney.model.types import KEEP_MAX_S, TypeSpec
+from spinney.model.values.lists import All
 from spinney.schemas import UnsetResult
 from spinney.web.api.json_routes import routes
 from spinney.web.api.not_found import missing_is_404
-from spinney.web.api.request_types import All, NamePath, ReasonRequest, Word
+from spinney.web.api.request_types import NamePath, ReasonRequest, Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, AuthMethod
 from spinney.web.stats_cache import WINDOW_S

@@ -16,6 +16,7 @@ from spinney.terminal import endpoint
 
 if TYPE_CHECKING:
     from spinney.cli.remote import RemoteControl, RetryingClient
+    from spinney.commands import Performs
     from spinney.control import Control
     from spinney.service.queries import Queries
     from spinney.store.contract import Store
@@ -74,22 +75,48 @@ def open_control(
     """The operator's verbs on that store, in somebody's name; through a server, in the name that it knows
     one by. ``wait_for_server``: wait for a server that goes away meanwhile."""
     if (server := endpoint.server(store)) is not None:
-        if by is not None:
-            raise UsageError("--by is not for a server, which knows the user by the token; leave it out")
+        _require_unnamed(by)
         with _connected(server, wait_for_server=wait_for_server) as client:
             yield cast("Control", _remote_control(client))
         return
     from spinney.control import Control
-    from spinney.wakeup import wake_all
 
     run_dir = resolve_settings(store).run_dir
     with open_local_store(store) as found:
         yield Control(
             store=found,
             clock=now_us,
-            wake_nodes=lambda: wake_all(found, run_dir),
+            wake_nodes=lambda: _wake(found, run_dir),
             by=actor_name(by),
         )
+
+
+@contextmanager
+def open_commands(store: str | None, by: str | None = None) -> Iterator["Performs"]:
+    """What does commands on that store, in somebody's name; through a server, in the name that it knows one by."""
+    if (server := endpoint.server(store)) is not None:
+        _require_unnamed(by)
+        with _connected(server) as client:
+            yield client
+        return
+    from spinney.commands import LocalPerformer
+
+    run_dir = resolve_settings(store).run_dir
+    with open_local_store(store) as found:
+        yield LocalPerformer(
+            store=found, clock=now_us, wake_nodes=lambda: _wake(found, run_dir), by=actor_name(by)
+        )
+
+
+def _wake(store: "Store", run_dir: Path | None) -> None:
+    from spinney.wakeup import wake_all  # loads asyncio, which what only reads does not need
+
+    wake_all(store, run_dir)
+
+
+def _require_unnamed(by: str | None) -> None:
+    if by is not None:
+        raise UsageError("--by is not for a server, which knows the user by the token; leave it out")
 
 
 def client_of(control: "Control") -> "RetryingClient":

@@ -17,7 +17,6 @@ from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.service import Holds
 from spinney.features.locks.service import Locks
-from spinney.features.nodes.service import Fleet
 from spinney.features.queues.service import Queues
 from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
@@ -27,7 +26,6 @@ from spinney.service.queries import Queries
 PAIRS = (
     (Accounts, services.Accounts),
     (Bulk, RemoteBulk),
-    (Fleet, services.Fleet),
     (Holds, services.Holds),
     (Locks, services.Locks),
     (Queries, RemoteQueries),
@@ -60,7 +58,6 @@ def test_a_twin_has_all_that_commands_use() -> None:
         "queries": RemoteQueries,
         "accounts": services.Accounts,
         "bulk": RemoteBulk,
-        "fleet": services.Fleet,
         "holds": services.Holds,
         "locks": services.Locks,
         "queues": services.Queues,

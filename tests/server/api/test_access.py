@@ -13,6 +13,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from spinney.control import Control
+from spinney.features.nodes.commands import DrainNode
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
@@ -119,7 +120,7 @@ def node(**sent: Any) -> Callable[[World, str], Made]:
     def make(world: World, who: str) -> Made:
         name = f"node-{next(_numbers)}"
         world.site.node(name)
-        return {"name": name, **sent}
+        return {"node": name, **sent}
 
     return make
 
@@ -132,7 +133,7 @@ def new_queue(world: World, who: str) -> Made:
 
 def drained(world: World, who: str) -> Made:
     made = node(json={})(world, who)
-    context(world, who).fleet.drain(made["name"])
+    context(world, who).do(DrainNode(node=made["node"]))
     return made
 
 
@@ -285,10 +286,10 @@ ROWS = (
         make=nothing(name="slow", json={"limit": 3}),
     ),
     Row(method="GET", path="/nodes", least="viewer"),
-    Row(method="POST", path="/nodes/{name}/drain", least="operator", limited=403, make=node(json={})),
-    Row(method="POST", path="/nodes/{name}/resume", least="operator", limited=403, make=drained),
+    Row(method="POST", path="/nodes/{node}/drain", least="operator", limited=403, make=node(json={})),
+    Row(method="POST", path="/nodes/{node}/resume", least="operator", limited=403, make=drained),
     Row(
-        method="PUT", path="/nodes/{name}/slots", least="operator", limited=403, make=node(json={"slots": 2})
+        method="PUT", path="/nodes/{node}/slots", least="operator", limited=403, make=node(json={"slots": 2})
     ),
     Row(method="GET", path="/holds", least="viewer"),
     Row(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import orjson
@@ -12,7 +12,6 @@ from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.queries import RemoteQueries
 from spinney.cli.remote.services import (
     Accounts,
-    Fleet,
     Holds,
     Locks,
     Queues,
@@ -23,9 +22,12 @@ from spinney.cli.remote.services import (
 )
 from spinney.cli.remote.store_reads import RemoteStore
 from spinney.client.verbs.submissions import lines_call
+from spinney.commands.command import Returns
 from spinney.define.job.options import Options
 from spinney.store.contract import SubmitResult
 from spinney.terminal.connection import now_us
+
+T = TypeVar("T")
 
 _NO_OPTIONS = Options()
 
@@ -37,9 +39,8 @@ class RemoteControl:
         self.client = client
         self.queries = RemoteQueries(client)
         self.bulk = RemoteBulk(client)
-        self.accounts, self.fleet, self.holds, self.locks = (
+        self.accounts, self.holds, self.locks = (
             Accounts(client),
-            Fleet(client),
             Holds(client),
             Locks(client),
         )
@@ -49,6 +50,10 @@ class RemoteControl:
             Schedules(client),
             Webhooks(client),
         )
+
+    def do(self, command: Returns[T]) -> T:
+        """The same command, done by the server."""
+        return self.client.do(command)
 
     @property
     def store(self) -> RemoteStore:

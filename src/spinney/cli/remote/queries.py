@@ -9,6 +9,7 @@ from typing import Any
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import top, which
 from spinney.cli.remote.store_reads import RemoteStore, queue
+from spinney.features.nodes.commands import ListNodes
 from spinney.model.audits import AuditCall, AuditEntry
 from spinney.model.fleet import NodeStatus
 from spinney.model.homes import DirectoryEntry as FileEntry
@@ -134,7 +135,7 @@ class RemoteQueries:
         return queue(self._client, name)
 
     def nodes(self) -> Sequence[NodeStatus]:
-        return self._client.nodes().items
+        return self._client.do(ListNodes()).items
 
     def schedules(self) -> Sequence[Schedule]:
         return self._client.schedules().items

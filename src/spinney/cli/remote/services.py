@@ -10,7 +10,6 @@ from spinney.features.retention.service import OnSweep, RetentionChange
 from spinney.features.webhooks.service import WebhookWithSecret
 from spinney.model.access import Rights
 from spinney.model.errors import NoSuch, UsageError
-from spinney.model.fleet import NodeOrders
 from spinney.model.rights.accounts import Link, NewToken, Session, Token, User
 from spinney.model.rights.operators import HoldPreview, QueueChange, QueueInfo
 from spinney.model.settings.holds import Hold, Scope
@@ -114,17 +113,6 @@ class Queues(_Service):
     def unknown_nodes(self, nodes: tuple[str, ...]) -> list[str]:
         """None: a server does not list the nodes that have ever joined."""
         return []
-
-
-class Fleet(_Service):
-    def drain(self, name: str, *, reason: str | None = None) -> NodeOrders:
-        return self._client.drain_node(name, reason=reason)
-
-    def resume(self, name: str, *, reason: str | None = None) -> NodeOrders:
-        return self._client.resume_node(name, reason=reason)
-
-    def set_slots(self, name: str, slots: int | None, *, reason: str | None = None) -> NodeOrders:
-        return self._client.set_slots(name, slots, reason=reason)
 
 
 class Retention(_Service):

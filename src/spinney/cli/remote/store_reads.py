@@ -10,6 +10,7 @@ from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import which
+from spinney.features.nodes.commands import ListNodes
 from spinney.model.access import Role
 from spinney.model.audits import AuditCall, AuditEntry
 from spinney.model.errors import AuditBroken, NoSuch, UsageError
@@ -56,7 +57,7 @@ class RemoteStore:
 
     def nodes(self) -> Sequence[NodeInfo]:
         """Nodes and external workers that have not left."""
-        return [*map(_node, self._client.nodes().items), *self._external_workers()]
+        return [*map(_node, self._client.do(ListNodes()).items), *self._external_workers()]
 
     def _external_workers(self) -> list[NodeInfo]:
         lanes = [

@@ -5,7 +5,8 @@ from typing import Any
 from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.model.access import Rights
 from spinney.model.rights.accounts import Session, Token, User
-from spinney.schemas import CreatedToken, EndedSessions, Me, Page, PasswordLink
+from spinney.model.values.lists import Page
+from spinney.schemas import CreatedToken, EndedSessions, Me, PasswordLink
 
 
 class AccountVerbs:

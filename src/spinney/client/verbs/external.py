@@ -7,12 +7,12 @@ from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.model.external import ClaimedWork, HeartbeatReply
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration, optional
+from spinney.model.values.lists import Page
 from spinney.schemas import (
     ExternalWorkerDetails,
     KeptOutput,
     ListLength,
     LockResult,
-    Page,
     ReturnedJobs,
     SpawnedJobs,
 )

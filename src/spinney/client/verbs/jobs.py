@@ -11,6 +11,7 @@ from spinney.model.settings.holds import Hold
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
+from spinney.model.values.lists import Page
 from spinney.schemas import (
     BatchDetails,
     BatchProgress,
@@ -18,7 +19,6 @@ from spinney.schemas import (
     Files,
     JobDetails,
     JobSummary,
-    Page,
     UploadedFile,
 )
 

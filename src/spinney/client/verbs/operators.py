@@ -6,19 +6,11 @@ from typing import TypedDict, Unpack
 from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.features.retention.service import RetentionChange
 from spinney.model.audits import AuditCall
-from spinney.model.fleet import NodeOrders, NodeStatus
 from spinney.model.rights.operators import CapacityInfo, HoldPreview, LockInfo, QueueInfo, RetentionRule
 from spinney.model.settings.holds import Hold
 from spinney.model.values.durations import Duration, optional
-from spinney.schemas import (
-    Capacity,
-    ChainedEntry,
-    ChainHead,
-    ChainVerification,
-    Page,
-    ReleasedLock,
-    UnsetResult,
-)
+from spinney.model.values.lists import Page
+from spinney.schemas import Capacity, ChainedEntry, ChainHead, ChainVerification, ReleasedLock, UnsetResult
 
 
 class QueueSettings(TypedDict, total=False):
@@ -88,28 +80,6 @@ class OperatorVerbs:
     def delete_queue(self: None, name: str, *, reason: str | None = None) -> Call[None]:
         """Take back all that is said of a queue in which nothing is left to do."""
         return request("DELETE", path("/queues/{}", name), reason=reason)
-
-    @verb
-    def nodes(self: None) -> Call[Page[NodeStatus]]:
-        """Nodes that have not left, and what they do."""
-        return get("/nodes", Page[NodeStatus])
-
-    @verb
-    def drain_node(self: None, name: str, *, reason: str | None = None) -> Call[NodeOrders]:
-        """Let a node take nothing new, until it is resumed."""
-        return request("POST", path("/nodes/{}/drain", name), NodeOrders, json_body(reason=reason))
-
-    @verb
-    def resume_node(self: None, name: str, *, reason: str | None = None) -> Call[NodeOrders]:
-        """Let a drained node go on."""
-        return request("POST", path("/nodes/{}/resume", name), NodeOrders, json_body(reason=reason))
-
-    @verb
-    def set_slots(self: None, name: str, slots: int | None, *, reason: str | None = None) -> Call[NodeOrders]:
-        """Say how many slots a node has; None: as it was started."""
-        return request(
-            "PUT", path("/nodes/{}/slots", name), NodeOrders, {"slots": slots, **json_body(reason=reason)}
-        )
 
     # --- holds and locks ----------------------------------------------------------------------
 

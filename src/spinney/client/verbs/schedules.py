@@ -6,7 +6,8 @@ from typing import Any
 from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.model.settings.schedules import Schedule, ScheduleRun
 from spinney.model.values.durations import Duration, optional
-from spinney.schemas import CreatedJob, Page
+from spinney.model.values.lists import Page
+from spinney.schemas import CreatedJob
 
 
 class ScheduleVerbs:

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.features.webhooks.service import WebhookWithSecret
 from spinney.model.settings.webhooks import Delivery, Webhook
-from spinney.schemas import Page
+from spinney.model.values.lists import Page
 
 
 class WebhookSettings(TypedDict, total=False):

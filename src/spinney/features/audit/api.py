@@ -9,9 +9,10 @@ from spinney.control import Control
 from spinney.model.access import Role
 from spinney.model.audits import AuditCall
 from spinney.model.errors import AuditBroken
+from spinney.model.values.lists import Page
 from spinney.schemas import ChainedEntry, ChainHead, ChainVerification
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import PAGE, After, Limit, Page, Word, page
+from spinney.web.api.request_types import PAGE, After, Limit, Word, page
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

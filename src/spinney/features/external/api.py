@@ -13,6 +13,7 @@ from spinney.features.external.service import SPAWN_MAX, External
 from spinney.model.external import CLAIM_MAX, LEASE_S, ClaimedWork, ExternalWorker, HeartbeatReply, Settlement
 from spinney.model.fleet import SLOTS_MAX
 from spinney.model.outcomes import Outcome
+from spinney.model.values.lists import All
 from spinney.schemas import (
     ExternalWorkerDetails,
     KeptOutput,
@@ -22,7 +23,7 @@ from spinney.schemas import (
     SpawnedJobs,
 )
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import All, Fence, JobId, RequestModel, Text, Word
+from spinney.web.api.request_types import Fence, JobId, RequestModel, Text, Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 

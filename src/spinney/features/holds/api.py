@@ -8,8 +8,9 @@ from starlette.background import BackgroundTask
 
 from spinney.model.rights.operators import HoldPreview
 from spinney.model.settings.holds import Hold, Scope
+from spinney.model.values.lists import All
 from spinney.web.api.json_routes import routes, told
-from spinney.web.api.request_types import All, Moment, RequestModel, Word
+from spinney.web.api.request_types import Moment, RequestModel, Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 

@@ -9,11 +9,12 @@ from spinney.control import Control
 from spinney.model.jobs import Attempt
 from spinney.model.rights.operators import Explanation
 from spinney.model.settings.holds import Hold
+from spinney.model.values.lists import All, Page
 from spinney.schemas import JobDetails
 from spinney.web.api.job_filter import JobFilter, JobListRequest
 from spinney.web.api.job_views import one, shown
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import PAGE, PAGE_MAX, After, All, JobId, Limit, Page, page
+from spinney.web.api.request_types import PAGE, PAGE_MAX, After, JobId, Limit, page
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

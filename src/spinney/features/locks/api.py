@@ -8,9 +8,10 @@ from pydantic import Field
 from spinney.control import Control
 from spinney.model.rights.operators import CapacityInfo, LockInfo
 from spinney.model.settings.capacities import AMOUNT_MAX
+from spinney.model.values.lists import All, Page
 from spinney.schemas import Capacity, ReleasedLock
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import PAGE, All, JobNumber, Limit, NamePath, Page, ReasonRequest, Word
+from spinney.web.api.request_types import PAGE, JobNumber, Limit, NamePath, ReasonRequest, Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

@@ -9,10 +9,10 @@ from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-from spinney.terminal.connection import open_control, open_queries
+from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.commands import Performs
     from spinney.model.fleet import NodeStatus
 
 DEFAULT = "default"
@@ -35,8 +35,10 @@ def add_to(app: typer.Typer) -> None:
 
 def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the nodes that are there: what each does, how it fares, and which of them is the leader."""
-    with open_queries(store) as look:
-        found = look.nodes()
+    from spinney.features.nodes.commands import ListNodes
+
+    with open_commands(store) as performer:
+        found = performer.do(ListNodes()).items
     if json:
         display.print_json_lines(found)
     elif not found:
@@ -69,9 +71,11 @@ def drain(
     store: StoreOption = None,
 ) -> None:
     """Let a node take nothing new. What it runs finishes, what it has not begun goes back; it stays, until 'resume'."""
-    with open_control(store, by) as control:
-        control.fleet.drain(node, reason=reason)
-        there = _named(control, node)
+    from spinney.features.nodes.commands import DrainNode
+
+    with open_commands(store, by) as performer:
+        performer.do(DrainNode(node=node, reason=reason))
+        there = _named(performer, node)
     if json:
         display.print_json_lines(there)
         return
@@ -93,9 +97,11 @@ def resume(
     store: StoreOption = None,
 ) -> None:
     """Let a drained node go on."""
-    with open_control(store, by) as control:
-        control.fleet.resume(node, reason=reason)
-        there = _named(control, node)
+    from spinney.features.nodes.commands import ResumeNode
+
+    with open_commands(store, by) as performer:
+        performer.do(ResumeNode(node=node, reason=reason))
+        there = _named(performer, node)
     if json:
         display.print_json_lines(there)
     else:
@@ -120,9 +126,11 @@ def slots(
     store: StoreOption = None,
 ) -> None:
     """Set how many slots a node has, while it works and whenever it comes again."""
-    with open_control(store, by) as control:
-        done = control.fleet.set_slots(node, _number(number), reason=reason)
-        there = _named(control, node)
+    from spinney.features.nodes.commands import SetSlots
+
+    with open_commands(store, by) as performer:
+        done = performer.do(SetSlots(node=node, slots=_number(number), reason=reason))
+        there = _named(performer, node)
     if json:
         display.print_json_lines(there)
         return
@@ -142,8 +150,10 @@ def _number(text: str) -> int | None:
     return int(text)
 
 
-def _named(control: "Control", name: str) -> "Sequence[NodeStatus]":
-    return [n for n in control.queries.nodes() if n.node == name]
+def _named(performer: "Performs", name: str) -> "Sequence[NodeStatus]":
+    from spinney.features.nodes.commands import ListNodes
+
+    return [n for n in performer.do(ListNodes()).items if n.node == name]
 
 
 def _state(node: "NodeStatus") -> str:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.nodes.commands import DrainNode, ResumeNode, SetSlots
 from spinney.model.external import ExternalWorker
 from spinney.model.fleet import NodeOrders, NodeStatus
 from spinney.model.values.names import EXTERNAL_PREFIX
@@ -55,7 +56,7 @@ async def drain(context: Authenticated, name: str, form: Form) -> Response:
     return await run_and_redirect(
         context,
         NODES,
-        lambda control: control.fleet.drain(name, reason=form.maybe("reason")),
+        lambda control: control.do(DrainNode(node=name, reason=form.maybe("reason"))),
         f"Node {name} takes nothing new; what it runs finishes",
     )
 
@@ -66,7 +67,7 @@ async def resume(context: Authenticated, name: str, form: Form) -> Response:
     return await run_and_redirect(
         context,
         NODES,
-        lambda control: control.fleet.resume(name, reason=form.maybe("reason")),
+        lambda control: control.do(ResumeNode(node=name, reason=form.maybe("reason"))),
         f"Node {name} takes work again",
     )
 
@@ -76,9 +77,8 @@ async def set_slots(context: Authenticated, name: str, form: Form) -> Response:
     """How many; empty: as it was started."""
 
     def call(control: Control) -> NodeOrders:
-        return control.fleet.set_slots(
-            name, form.whole("slots", "number of slots"), reason=form.maybe("reason")
-        )
+        slots = form.whole("slots", "number of slots")
+        return control.do(SetSlots(node=name, slots=slots, reason=form.maybe("reason")))
 
     def said(orders: NodeOrders) -> str:
         what = "as many slots as it was started with" if orders.slots is None else f"{orders.slots:,} slots"

@@ -9,9 +9,10 @@ from spinney.control import Control
 from spinney.model.rights.operators import QueueChange, QueueInfo
 from spinney.model.types import QueueSpec
 from spinney.model.values.limits import LIMIT_MAX, PART
+from spinney.model.values.lists import All
 from spinney.web.api.json_routes import routes
 from spinney.web.api.not_found import missing_is_404
-from spinney.web.api.request_types import All, NamePath, ReasonRequest, Word
+from spinney.web.api.request_types import NamePath, ReasonRequest, Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

@@ -9,10 +9,11 @@ from pydantic import Field
 from spinney.control import Control
 from spinney.define.params.duration_field import DurationField
 from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.values.lists import All
 from spinney.schemas import CreatedJob
 from spinney.web.api.json_routes import routes
 from spinney.web.api.not_found import missing_is_404
-from spinney.web.api.request_types import All, NamePath, ReasonRequest, RequestModel, Word
+from spinney.web.api.request_types import NamePath, ReasonRequest, RequestModel, Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

@@ -10,10 +10,11 @@ from spinney.control import Control
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import State
+from spinney.model.values.lists import Page
 from spinney.schemas import BatchDetails, BatchProgress, JobSummary
 from spinney.web.api.job_views import shown
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import PAGE_MAX, After, JobId, Page, Text, Word
+from spinney.web.api.request_types import PAGE_MAX, After, JobId, Text, Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

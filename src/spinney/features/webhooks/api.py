@@ -8,14 +8,13 @@ from pydantic import Field
 from spinney.control import Control
 from spinney.features.webhooks.service import WebhookWithSecret
 from spinney.model.settings.webhooks import EVENTS, EVERY, URL_MAX, Delivery, DeliveryOutcome, Webhook
+from spinney.model.values.lists import All, Page
 from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import (
     PAGE,
     After,
-    All,
     Limit,
     NamePath,
-    Page,
     ReasonRequest,
     RequestModel,
     Word,

@@ -4,8 +4,11 @@ Lists are pages: ``{"items": […], "next": …}``, where ``next`` is what ``aft
 Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--json`` of the command line.
 """
 
+from collections.abc import Mapping, Sequence
+
 from fastapi import FastAPI
 
+from spinney.commands import Command
 from spinney.features.accounts import api as accounts
 from spinney.features.audit import api as audit
 from spinney.features.bulk import api as bulk
@@ -16,14 +19,18 @@ from spinney.features.holds import api as holds
 from spinney.features.jobs import actions_api as verbs
 from spinney.features.jobs import api as jobs
 from spinney.features.locks import api as locks
-from spinney.features.nodes import api as nodes
+from spinney.features.nodes import commands as nodes
 from spinney.features.queues import api as queues
 from spinney.features.schedules import api as schedules
 from spinney.features.submission import api as submissions
 from spinney.features.submission import batches_api as batches
 from spinney.features.webhooks import api as webhooks
 from spinney.server import openapi, store_info
+from spinney.web.api.command_routes import command_routes
 from spinney.web.files import spool
+
+COMMANDS: Mapping[str, Sequence[type[Command]]] = {"nodes": nodes.COMMANDS}
+"""By the group under which the OpenAPI document has them."""
 
 PARTS = (
     submissions.router,
@@ -34,7 +41,7 @@ PARTS = (
     batches.router,
     failures.router,
     queues.router,
-    nodes.router,
+    *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     holds.router,
     locks.router,
     schedules.router,

@@ -5,9 +5,8 @@ dataclasses, written as they are; their fields are those of ``--json`` on the co
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
@@ -15,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from spinney.folders import folders
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.types import PRIORITIES
+from spinney.model.values.lists import Page
 
 T = TypeVar("T")
 
@@ -88,23 +88,6 @@ class ReasonRequest(RequestModel):
 
 
 # --- answers ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    """A page of a list."""
-
-    items: Sequence[T]
-    next: int | str | None
-    """What ``after`` of the next page has to be; null: this is the last."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class All(Generic[T]):
-    """A list that has one page only."""
-
-    items: Sequence[T]
-    next: None = None
 
 
 def page(items: Sequence[T], limit: int, next_: int | str | None) -> Page[T]:

@@ -19,6 +19,7 @@ from spinney.apps.ingest.access import (
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.control import Control
+from spinney.features.nodes.commands import DrainNode
 from spinney.model.errors import Refused
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.queue_selection import QueueSelection
@@ -202,7 +203,7 @@ def test_nothing_is_foretold_while_nobody_serves_the_queue(archive: Service) -> 
             assert not foretold()
             control.queues.change(SMALL, QueueChange(set={"limit": 1}))
             assert foretold()
-            control.fleet.drain("n1")
+            control.do(DrainNode(node="n1"))
             assert not foretold()
 
 

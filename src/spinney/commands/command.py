@@ -1,0 +1,123 @@
+"""What a command is."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from spinney.model.access import Role
+from spinney.model.errors import UsageError
+from spinney.service.service import Service
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where the API has a command."""
+
+    method: str
+    path: str
+    """Below ``/api/v1``, with the names of fields in braces: ``/nodes/{node}/drain``."""
+    long: bool
+    """Whether it may take longer than a moment: it is stopped between two steps when its caller loses the rights."""
+
+    @property
+    def in_path(self) -> tuple[str, ...]:
+        """The fields that are part of the path, in their order; the others are the body, or the query of a GET."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def has_body(self) -> bool:
+        """Whether fields travel in a body."""
+        return self.method not in ("GET", "DELETE")
+
+
+class Returns(Protocol[T_co]):
+    """A command with an answer of this type."""
+
+    def run(self, service: Service) -> T_co:
+        """Do it, in somebody's name."""
+
+
+class Performs(Protocol):
+    """A store, or a server in front of one, that does commands in somebody's name."""
+
+    def do(self, command: Returns[T]) -> T:
+        """Return the command's answer. Raises Forbidden, and what the command's ``run`` raises."""
+
+
+class Command(BaseModel):
+    """A thing that somebody asks for. A subclass says where the API has it, and whom it is for::
+
+        class DrainNode(Command, route="POST /nodes/{node}/drain", role=Role.OPERATOR, to="drain nodes"):
+
+    ``role``: the least that its caller needs. ``everywhere``: that the caller may not be limited to collections or
+    queues. ``to``: what a refusal says that the caller may not. ``long``: see ``Route``.
+
+    Raises UsageError when it is made with values that its fields do not take.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    route: ClassVar[Route]
+    role: ClassVar[Role]
+    everywhere: ClassVar[bool]
+    to: ClassVar[str]
+
+    def __init_subclass__(
+        cls,
+        *,
+        route: str,
+        role: Role = Role.VIEWER,
+        everywhere: bool = False,
+        to: str = "look",
+        long: bool = False,
+        **config: Any,
+    ) -> None:
+        method, _, path = route.partition(" ")
+        cls.route = Route(method=method, path=path, long=long)
+        cls.role, cls.everywhere, cls.to = role, everywhere, to
+        super().__init_subclass__(**config)
+
+    if not TYPE_CHECKING:  # type checkers make a better one of the fields
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise UsageError(_sentence(error)) from None
+
+    def run(self, service: Service) -> Any:
+        """Do it. The rights that the class asks for are checked, and nothing else is."""
+        raise NotImplementedError
+
+    def perform(self, service: Service) -> Any:
+        """Do it if its caller may. Raises Forbidden, and what ``run`` raises."""
+        require = service.require_everywhere if self.everywhere else service.require
+        require(self.role, self.to)
+        return self.run(service)
+
+    @classmethod
+    def answer(cls) -> Any:
+        """The type of its answer; None for a command that says nothing."""
+        found = get_type_hints(cls.run)["return"]
+        return None if found is type(None) else found
+
+
+class LocalPerformer(Service):
+    """A store that does commands in somebody's name."""
+
+    def do(self, command: Returns[T]) -> T:
+        """Return the command's answer. Raises Forbidden, and what the command raises."""
+        answer: T = cast("Command", command).perform(self)
+        return answer
+
+
+def _sentence(error: ValidationError) -> str:
+    """What is wrong with the first of the values that are."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}, not {first['input']!r:.60}"

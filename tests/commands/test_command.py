@@ -1,0 +1,140 @@
+"""What a command is: a value that checks itself, a client's call and a route, from one definition."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from new_store import new_store
+from spinney.client.calls import command_call
+from spinney.commands import Command
+from spinney.commands.fields import NodeName, Reason
+from spinney.control import Control
+from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.errors import BadName, Forbidden, UsageError
+from spinney.server.api import COMMANDS
+from spinney.service.service import Service
+from spinney.store.sql import open_store
+from spinney.web.api.command_routes import command_routes
+
+
+class Rename(
+    Command, route="PUT /nodes/{node}/name", role=Role.OPERATOR, everywhere=True, to="rename nodes", long=True
+):
+    """Give a node another name.
+
+    It keeps its orders."""
+
+    node: NodeName
+    name: str
+    times: Annotated[int, Field(ge=1)] = 1
+    reason: Reason = None
+
+    def run(self, service: Service) -> list[str]:
+        return [self.node, self.name, service.by]
+
+
+class Look(Command, route="GET /nodes/{node}/name"):
+    """Show a node's name."""
+
+    node: NodeName
+    after: str = ""
+
+    def run(self, service: Service) -> None:
+        assert service.by
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Any]:
+    opened = open_store(new_store(tmp_path / "s.db"))
+    yield opened
+    opened.close()
+
+
+def control(store: Any, rights: Rights) -> Control:
+    return Control(store=store, clock=lambda: 1, wake_nodes=lambda: None, by="ann", rights=rights)
+
+
+@pytest.mark.parametrize(
+    ("rights", "sentence"),
+    [
+        (Rights(role=Role.SUBMITTER), "ann is a submitter and may not rename nodes"),
+        (
+            Rights(role=Role.OPERATOR, within=AccessScope(collections=("maps",))),
+            "ann is limited to collection maps and may not rename nodes",
+        ),
+    ],
+)
+def test_who_may_not_is_told_what(store: Any, rights: Rights, sentence: str) -> None:
+    with pytest.raises(Forbidden, match=sentence):
+        control(store, rights).do(Rename(node="oak", name="elm"))
+
+
+def test_who_may_gets_the_answer_of_the_handler(store: Any) -> None:
+    assert control(store, Rights(role=Role.OPERATOR)).do(Rename(node="oak", name="elm")) == [
+        "oak",
+        "elm",
+        "ann",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "sentence"),
+    [
+        ({"node": "../etc", "name": "x"}, BadName, "cannot name a node"),
+        ({"node": "oak", "name": "x", "reason": "a\nb"}, UsageError, "cannot be a reason"),
+        ({"node": "oak", "name": "x", "times": 0}, UsageError, "times: .* greater than or equal to 1, not 0"),
+        ({"node": "oak", "name": 7}, UsageError, "name: .* valid string, not 7"),
+        ({"node": "oak"}, UsageError, "name: Field required"),
+        ({"node": "oak", "name": "x", "nmae": "y"}, UsageError, "nmae: Extra inputs are not permitted"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused_when_it_is_made(
+    values: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        Rename(**values)
+
+
+def test_a_client_sends_what_is_said_and_quotes_what_is_in_the_path() -> None:
+    call = command_call(Rename(node="oak", name="elm", times=2))
+
+    assert (call.method, call.path, call.json, call.query) == (
+        "PUT",
+        "/nodes/oak/name",
+        {"name": "elm", "times": 2},
+        (),
+    )
+    assert call.decode(b'["a"]') == ["a"]
+
+
+def test_fields_of_a_command_that_reads_are_a_query() -> None:
+    call = command_call(Look(node="oak", after="x"))
+
+    assert (call.method, call.path, call.json, call.query) == (
+        "GET",
+        "/nodes/oak/name",
+        None,
+        (("after", "x"),),
+    )
+    assert call.decode(b"") is None
+
+
+def test_a_route_says_what_the_command_says() -> None:
+    router = command_routes("nodes", (Rename, Look))
+
+    (rename, look) = router.routes
+    assert (rename.summary, rename.description) == ("Give a node another name", "It keeps its orders.")  # type: ignore[attr-defined]
+    assert (rename.path, rename.methods) == ("/api/v1/nodes/{node}/name", {"PUT"})  # type: ignore[attr-defined]
+    assert (rename.status_code, look.status_code) == (200, 204)  # type: ignore[attr-defined]
+
+
+def test_every_command_has_words_an_answer_and_fields_for_its_path() -> None:
+    for command in (command for group in COMMANDS.values() for command in group):
+        assert command.__doc__, command
+        assert command.answer() is None or command.answer(), command
+        assert set(command.route.in_path) <= set(command.model_fields), command
+        unsaid = [name for name, field in command.model_fields.items() if not field.description]
+        assert not unsaid, f"{command.__name__}: {unsaid}"
