@@ -77,10 +77,11 @@ def test_a_request_ends_with_a_package_that_has_a_path_and_a_url(served: House, 
     ticket = served.document("fetch", ark, "--wait")
 
     assert ticket["status"] == "ready"
-    assert ticket["url"] == f"https://archive.example.org/access/{ticket['token']}/ark_99999_fk4n1_v1.zip"
+    package = ark.replace(":/", "_").replace("/", "_") + "_v1.zip"
+    assert ticket["url"] == f"https://archive.example.org/access/{ticket['token']}/{package}"
     with zipfile.ZipFile(ticket["path"]) as zipped:
         zipped.extractall(tmp_path)
-    bagit.Bag(str(tmp_path / "ark_99999_fk4n1_v1")).validate()
+    bagit.Bag(str(tmp_path / package.removesuffix(".zip"))).validate()
     assert served.document("token", ticket["token"]) == ticket
     assert served.document("fetch", ark) == ticket
     assert served.document("fetch", ark, "--format", "tar")["token"] != ticket["token"]

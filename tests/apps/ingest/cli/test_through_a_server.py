@@ -183,13 +183,15 @@ def test_what_was_cut_off_after_it_was_accepted_is_handed_in_again_and_makes_no_
 def test_under_a_key_the_same_makes_one_batch_at_hand(deposited: Deposited) -> None:
     house = deposited.house
     words = (house.file("once.txt"), "--kind", "file", "--key", "once")
-    assert house.submit(*words) == house.submit(*words)
+    bid = house.submit(*words)
+    assert house.submit(*words) == bid
     assert "was used for another request" in house.refused(
         2, "submit", *words, "--profile", "maps", "--title", "x"
     )
     assert "a key is 1 to 200" in house.refused(
         2, "submit", *words[:3], "--profile", "maps", "--key", "zwei Worte"
     )
+    house.until(bid, "completed")
 
 
 def test_staff_stop_mend_and_delete_through_a_server(deposited: Deposited) -> None:
