@@ -1,6 +1,7 @@
 """One person's hand on a store: to submit, and the verbs for single jobs."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from spinney.commands import LocalPerformer
@@ -14,7 +15,6 @@ from spinney.features.external.service import External
 from spinney.features.holds.service import Holds
 from spinney.features.homes.service import Homes
 from spinney.features.locks.service import Locks
-from spinney.features.queues.service import Queues
 from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
@@ -28,7 +28,7 @@ from spinney.service.order_scope import OrderScope
 from spinney.service.queries import Queries
 from spinney.service.sign_in import SignIn
 from spinney.service.submission_lines import known_type, submissions
-from spinney.service.submit_rights import authorized
+from spinney.service.submit_rights import authorized, default_type
 from spinney.store.contract import ChangedJobs, SubmissionKey, SubmitResult
 
 _NO_OPTIONS = Options()
@@ -84,11 +84,6 @@ class Control(LocalPerformer):
         return self.part(Queries)
 
     @property
-    def queues(self) -> Queues:
-        """Limits, default types, pins and bars, set at run time."""
-        return self.part(Queues)
-
-    @property
     def retention(self) -> Retention:
         """How long settled jobs are kept."""
         return self.part(Retention)
@@ -127,7 +122,7 @@ class Control(LocalPerformer):
         """
         self.require(Role.SUBMITTER, "submit jobs")
         if type_ is None:
-            type_ = self.queues.default_type(options.queue or DEFAULT_QUEUE)
+            type_ = default_type(self, options.queue or DEFAULT_QUEUE)
         types = self.store.types()
         check = checker(known_type(types, type_))
         texts = []
@@ -157,7 +152,7 @@ class Control(LocalPerformer):
         """
         self.require(Role.SUBMITTER, "submit jobs")
         types = self.store.types()
-        made = submissions(lines, types, type_, options, self.queues.default_type)
+        made = submissions(lines, types, type_, options, partial(default_type, self))
         return self._submit(made, types, once, internal=internal)
 
     def _submit(

@@ -129,7 +129,9 @@ def _value(hint: Any) -> Any:
     origin = typing.get_origin(first) or first
     if typing.is_typeddict(first):
         return {"type": "x"}
-    return {"a": 1} if isinstance(origin, type) and issubclass(origin, Mapping) else [1]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {"a": 1}
+    return [_value(part) for part in typing.get_args(first)[:1]] or [1]
 
 
 def _fits(call: Call[Any], method: str, path: str) -> bool:

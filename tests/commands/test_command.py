@@ -36,6 +36,16 @@ class Rename(
         return [self.node, self.name, service.by]
 
 
+class Make(Command, route="POST /nodes", status=201):
+    """Make a node."""
+
+    node: NodeName
+    reason: Reason = None
+
+    def run(self, service: Service) -> str:
+        return self.node
+
+
 class Look(Command, route="GET /nodes/{node}/name"):
     """Show a node's name."""
 
@@ -122,13 +132,18 @@ def test_fields_of_a_command_that_reads_are_a_query() -> None:
     assert call.decode(b"") is None
 
 
-def test_a_route_says_what_the_command_says() -> None:
-    router = command_routes("nodes", (Rename, Look))
+def test_a_field_that_is_said_to_be_none_is_sent_since_it_may_mean_more_than_silence() -> None:
+    assert command_call(Make(node="oak", reason=None)).json == {"node": "oak", "reason": None}
+    assert command_call(Make(node="oak")).json == {"node": "oak"}
 
-    (rename, look) = router.routes
+
+def test_a_route_says_what_the_command_says() -> None:
+    router = command_routes("nodes", (Rename, Look, Make))
+
+    (rename, look, make) = router.routes
     assert (rename.summary, rename.description) == ("Give a node another name", "It keeps its orders.")  # type: ignore[attr-defined]
     assert (rename.path, rename.methods) == ("/api/v1/nodes/{node}/name", {"PUT"})  # type: ignore[attr-defined]
-    assert (rename.status_code, look.status_code) == (200, 204)  # type: ignore[attr-defined]
+    assert [each.status_code for each in (rename, look, make)] == [200, 204, 201]  # type: ignore[attr-defined]
 
 
 def test_every_command_has_words_an_answer_and_fields_for_its_path() -> None:

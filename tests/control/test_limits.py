@@ -12,11 +12,12 @@ from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked,
 from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.bulk_runs import Plan
 from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter, Job
-from spinney.model.rights.operators import Order, QueueChange, Verb
+from spinney.model.rights.operators import Order, Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
@@ -369,11 +370,11 @@ def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
 def test_a_queue_is_changed_and_held_by_who_is_limited_to_it(site: Site) -> None:
     control = ask(site, within=AccessScope(queues=("urgent",)))
 
-    assert control.queues.change("urgent", QueueChange(set={"limit": 2})).in_force.limit == 2
+    assert control.do(ChangeQueue(name="urgent", limit=2)).in_force.limit == 2
     assert control.holds.lay(Scope.QUEUE, "urgent", reason="x").name == "urgent"
     for both in (control, ask(site, within=AccessScope(queues=("urgent", "slow"), collections=("alpha",)))):
         with pytest.raises(Forbidden, match="may not set queue 'slow'"):
-            both.queues.change("slow", QueueChange(set={"limit": 2}))
+            both.do(ChangeQueue(name="slow", limit=2))
         with pytest.raises(Forbidden, match="may not hold the queue 'slow'"):
             both.holds.lay(Scope.QUEUE, "slow", reason="x")
 
@@ -457,7 +458,7 @@ def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None
         (["retry"], lambda: control.retry(one)),
         (["holds"], lambda: control.holds.lay(Scope.JOB, str(other), reason="x")),
         (["holds"], lambda: control.holds.lift(1)),
-        (["queue_admin"], lambda: control.queues.change("urgent", QueueChange(set={"limit": 2}))),
+        (["queue_admin"], lambda: control.do(ChangeQueue(name="urgent", limit=2))),
     ):
         asked.clear()
         verb()

@@ -17,11 +17,12 @@ from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
+from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.homes import Home
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Actor, Order, QueueChange, Verb
+from spinney.model.rights.operators import Actor, Order, Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import QueueSpec
@@ -127,9 +128,6 @@ CASES: dict[str, Case] = {
         least=Role.SUBMITTER,
         outside=Forbidden,
     ),
-    "queues.default_type": Case(
-        call=lambda c, t: c.queues.default_type("typed"), least=Role.VIEWER, outside=None
-    ),
     # --- single jobs ----------------------------------------------------------------------
     **of_job("cancel", "pending"),
     **of_job("retry", "failed"),
@@ -227,8 +225,8 @@ CASES: dict[str, Case] = {
     **{
         name: Case(call=call, least=Role.OPERATOR, limited=Forbidden, outside=Forbidden, stops=stops)
         for name, call, stops in (
-            ("queues.change", lambda c, t: c.queues.change("typed", QueueChange(set={"limit": 3})), None),
-            ("queues.create", lambda c, t: c.queues.create(QueueSpec(name="new")), None),
+            ("ChangeQueue", lambda c, t: c.do(ChangeQueue(name="typed", limit=3)), None),
+            ("CreateQueue", lambda c, t: c.do(CreateQueue(name="new")), None),
             ("DrainNode", lambda c, t: c.do(DrainNode(node="here")), None),
             ("ResumeNode", lambda c, t: c.do(ResumeNode(node="here")), Refused),
             ("SetSlots", lambda c, t: c.do(SetSlots(node="here", slots=2)), None),
@@ -241,16 +239,15 @@ CASES: dict[str, Case] = {
     },
     "ListNodes": Case(call=lambda c, t: c.do(ListNodes()), least=Role.VIEWER, outside=None),
     "doctor.checks": Case(call=lambda c, t: c.doctor.checks(), least=Role.VIEWER, outside=None),
-    "queues.unknown_nodes": Case(
-        call=lambda c, t: c.queues.unknown_nodes(("here",)), least=Role.VIEWER, outside=None
-    ),
+    "ListQueues": Case(call=lambda c, t: c.do(ListQueues()), least=Role.VIEWER, outside=None),
+    "ShowQueue": Case(call=lambda c, t: c.do(ShowQueue(name="typed")), least=Role.VIEWER, outside=None),
     "homes.let_go_of_job": Case(
         call=lambda c, t: c.homes.let_go_of_job(t.jobs["ben failed"]), least=Role.OPERATOR, stops=Refused
     ),
     **{
         name: Case(call=call, least=Role.ADMIN, limited=Forbidden, outside=Forbidden)
         for name, call in (
-            ("queues.delete", lambda c, t: c.queues.delete("typed")),
+            ("DeleteQueue", lambda c, t: c.do(DeleteQueue(name="typed"))),
             ("retention.keep", lambda c, t: c.retention.keep("one", "failed", 60.0)),
             ("retention.as_declared", lambda c, t: c.retention.as_declared("one", "failed")),
             ("retention.sweep", lambda c, t: c.retention.sweep(lambda job_id: None)),

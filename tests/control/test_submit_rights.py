@@ -10,10 +10,10 @@ from contract.words import Clock, Site, kind, stage
 from new_store import new_store
 from spinney import Spinney
 from spinney.control import Control
+from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, Refused, UsageError
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import QueueChange
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import Isolation, TypeSpec
 from spinney.store.sql import open_store
@@ -75,7 +75,7 @@ def test_an_internal_type_is_submitted_by_who_answers_for_it(site: Site, way: st
 
 
 def test_a_queue_and_a_line_among_others_lead_to_no_internal_type(site: Site) -> None:
-    is_local(site).queues.change("default", QueueChange(set={"type": "inner"}))
+    is_local(site).do(ChangeQueue(name="default", type="inner"))
     for lines in (b'{"queue": "default"}', b'{"type": "talk"}\n{"type": "inner"}'):
         with pytest.raises(Forbidden, match="'inner'"):
             ask(site).submit_lines(lines.split(b"\n"))

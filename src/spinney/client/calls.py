@@ -71,7 +71,7 @@ def request(method: str, where: str, answer: Any = None, json: Any = None, **que
 def command_call(command: Returns[T]) -> "Call[T]":
     """The call that has a server do a command."""
     asked = cast("Command", command)
-    said = asked.model_dump(mode="json", exclude_defaults=True)
+    said = asked.model_dump(mode="json", exclude_unset=True)
     where = path(asked.route.path, **{name: said.pop(name) for name in asked.route.in_path})
     answer = asked.answer()
     if asked.route.has_body:

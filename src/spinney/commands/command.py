@@ -23,6 +23,8 @@ class Route:
     """Below ``/api/v1``, with the names of fields in braces: ``/nodes/{node}/drain``."""
     long: bool
     """Whether it may take longer than a moment: it is stopped between two steps when its caller loses the rights."""
+    status: int
+    """Of its answer, where it has one: 200, or 201 where it makes something."""
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -55,7 +57,7 @@ class Command(BaseModel):
         class DrainNode(Command, route="POST /nodes/{node}/drain", role=Role.OPERATOR, to="drain nodes"):
 
     ``role``: the least that its caller needs. ``everywhere``: that the caller may not be limited to collections or
-    queues. ``to``: what a refusal says that the caller may not. ``long``: see ``Route``.
+    queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``: see ``Route``.
 
     Raises UsageError when it is made with values that its fields do not take.
     """
@@ -75,10 +77,11 @@ class Command(BaseModel):
         everywhere: bool = False,
         to: str = "look",
         long: bool = False,
+        status: int = 200,
         **config: Any,
     ) -> None:
         method, _, path = route.partition(" ")
-        cls.route = Route(method=method, path=path, long=long)
+        cls.route = Route(method=method, path=path, long=long, status=status)
         cls.role, cls.everywhere, cls.to = role, everywhere, to
         super().__init_subclass__(**config)
 

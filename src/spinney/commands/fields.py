@@ -13,6 +13,8 @@ PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 
 _TEXT = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 500, "pattern": PRINTABLE})
 
+Name = Annotated[str, _TEXT]
+"""A name that the model or the store checks, since its sentence says of what."""
 _Reason = Annotated[str, AfterValidator(partial(names.label, "reason")), _TEXT]
 _WHY = Field(description="Why; kept in the audit.", examples=["the receiver is back"])
 Reason = Annotated[_Reason | None, _WHY]

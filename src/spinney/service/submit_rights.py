@@ -14,6 +14,7 @@ from spinney.model.errors import Forbidden, NoSuchJob, Refused
 from spinney.model.jobs import Filter, Submission
 from spinney.model.rights.submit_rights import BeyondLimit, beyond_limit
 from spinney.model.types import INTERNAL, TypeSpec, passed_queues
+from spinney.service.filter_checks import require_queue
 from spinney.service.order_scope import require_priority, require_queue_within
 from spinney.service.service import ASK, Service, limits
 
@@ -43,6 +44,17 @@ def authorized(
     if not service.rights.everywhere:
         _require_needs(service, {need for submission in submissions for need in submission.needs if need > 0})
     return found
+
+
+def default_type(service: Service, queue: str) -> str:
+    """Return the job type of what is submitted by this queue's name alone.
+
+    Raises UsageError when it has none, and for a queue that nobody has named; Forbidden for one out of sight."""
+    require_queue_within(service, queue, "submit into")
+    spec = service.store.queue_admin.in_force(queue)
+    if spec.type is None:
+        require_queue(service.store, queue, within=service.rights.within)
+    return spec.default_type()
 
 
 def require_type(service: Service, spec: TypeSpec, params: Sequence[str], *, internal: bool = False) -> None:

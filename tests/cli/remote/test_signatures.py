@@ -17,7 +17,6 @@ from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.service import Holds
 from spinney.features.locks.service import Locks
-from spinney.features.queues.service import Queues
 from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
@@ -29,7 +28,6 @@ PAIRS = (
     (Holds, services.Holds),
     (Locks, services.Locks),
     (Queries, RemoteQueries),
-    (Queues, services.Queues),
     (Retention, services.Retention),
     (Schedules, services.Schedules),
     (Webhooks, services.Webhooks),
@@ -60,7 +58,6 @@ def test_a_twin_has_all_that_commands_use() -> None:
         "bulk": RemoteBulk,
         "holds": services.Holds,
         "locks": services.Locks,
-        "queues": services.Queues,
         "retention": services.Retention,
         "webhooks": services.Webhooks,
         "schedules": services.Schedules,

@@ -14,10 +14,10 @@ from fastapi.routing import APIRoute
 
 from spinney.control import Control
 from spinney.features.nodes.commands import DrainNode
+from spinney.features.queues.commands import CreateQueue
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
 from spinney.model.settings.schedules import Schedule
-from spinney.model.types import QueueSpec
 from spinney.server.api import PARTS
 
 from ..conftest import World, world_at
@@ -127,7 +127,7 @@ def node(**sent: Any) -> Callable[[World, str], Made]:
 
 def new_queue(world: World, who: str) -> Made:
     name = f"q{next(_numbers)}"
-    context(world, who).queues.create(QueueSpec(name=name))
+    context(world, who).do(CreateQueue(name=name))
     return {"name": name}
 
 

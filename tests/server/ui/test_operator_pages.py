@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 
 from server.conftest import World
 from spinney.features.audit.page import in_words
+from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.rights.operators import QueueChange
 from spinney.model.settings.holds import Scope
 
 HTML = {"Accept": "text/html"}
@@ -133,7 +133,7 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
 def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others_stay(world: World) -> None:
     client = world.client("operator")
     post(client, "/queues/slow/pinned", was="", nodes="oak, ash")
-    world.control().queues.change("slow", QueueChange(pin=("elm",)))
+    world.control().do(ChangeQueue(name="slow", pin=["elm"]))
 
     told = post(client, "/queues/slow/pinned", was="oak, ash", nodes="oak yew")
 
@@ -306,7 +306,7 @@ def test_given_an_operator_of_some_locks_when_he_names_another_then_he_is_refuse
 def test_given_what_was_done_when_the_audit_is_read_then_it_tells_it_and_filters(world: World) -> None:
     client = world.client("operator")
     post(client, "/queues/slow/limit", limit="4", reason="a <faster> store")
-    world.control("admin").queues.change("slow", QueueChange(set={"limit": 5}), reason="other")
+    world.control("admin").do(ChangeQueue(name="slow", limit=5, reason="other"))
 
     assert "a &lt;faster&gt; store" in get(client, "/audit")
     mine = get(client, "/audit?by=operator&verb=queue")
@@ -318,7 +318,7 @@ def test_given_what_was_done_when_the_audit_is_read_then_it_tells_it_and_filters
 def test_given_many_entries_when_paged_then_each_is_shown_once(world: World) -> None:
     control = world.control()
     for n in range(60):
-        control.queues.change("slow", QueueChange(set={"limit": n}))
+        control.do(ChangeQueue(name="slow", limit=n))
     client = world.client("operator")
 
     first = get(client, "/audit?verb=queue")
@@ -333,7 +333,7 @@ def test_given_many_entries_when_paged_then_each_is_shown_once(world: World) -> 
 def test_given_a_head_when_the_audit_is_proven_then_the_page_says_so_and_a_wrong_one_does_not(
     world: World,
 ) -> None:
-    world.control().queues.change("slow", QueueChange(set={"limit": 3}))
+    world.control().do(ChangeQueue(name="slow", limit=3))
     admin = world.client("admin")
     head = world.store.audit.head()
     number = head.partition(":")[0]

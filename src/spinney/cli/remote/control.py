@@ -14,7 +14,6 @@ from spinney.cli.remote.services import (
     Accounts,
     Holds,
     Locks,
-    Queues,
     Retention,
     Schedules,
     Webhooks,
@@ -44,8 +43,7 @@ class RemoteControl:
             Holds(client),
             Locks(client),
         )
-        self.queues, self.retention, self.schedules, self.webhooks = (
-            Queues(client),
+        self.retention, self.schedules, self.webhooks = (
             Retention(client),
             Schedules(client),
             Webhooks(client),

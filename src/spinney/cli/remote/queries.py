@@ -10,6 +10,7 @@ from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import top, which
 from spinney.cli.remote.store_reads import RemoteStore, queue
 from spinney.features.nodes.commands import ListNodes
+from spinney.features.queues.commands import ListQueues
 from spinney.model.audits import AuditCall, AuditEntry
 from spinney.model.fleet import NodeStatus
 from spinney.model.homes import DirectoryEntry as FileEntry
@@ -129,7 +130,7 @@ class RemoteQueries:
         return self._client.capacities().items
 
     def queues(self) -> Sequence[QueueInfo]:
-        return self._client.queues().items
+        return self._client.do(ListQueues()).items
 
     def queue(self, name: str) -> QueueInfo:
         return queue(self._client, name)

@@ -5,17 +5,15 @@ from itertools import islice
 from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
-from spinney.cli.remote.store_reads import queue
 from spinney.features.retention.service import OnSweep, RetentionChange
 from spinney.features.webhooks.service import WebhookWithSecret
 from spinney.model.access import Rights
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.rights.accounts import Link, NewToken, Session, Token, User
-from spinney.model.rights.operators import HoldPreview, QueueChange, QueueInfo
+from spinney.model.rights.operators import HoldPreview
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.settings.schedules import Schedule
 from spinney.model.settings.webhooks import EVERY, Delivery, DeliveryOutcome, Webhook
-from spinney.model.types import QueueSpec
 from spinney.model.values.hints import did_you_mean
 
 _PAGE = 1_000
@@ -68,51 +66,6 @@ class Locks(_Service):
 
     def set_capacity(self, name: str, capacity: int | None, *, reason: str | None = None) -> int:
         return self._client.set_capacity(name, capacity, reason=reason).capacity
-
-
-class Queues(_Service):
-    def change(self, name: str, change: QueueChange, *, reason: str | None = None) -> QueueInfo:
-        said: dict[str, Any] = {
-            field: change.set[field] for field in ("limit", "type") if field in change.set
-        }
-        unpin, unbar = list(change.unpin), list(change.unbar)
-        if "pinned" in change.set or "barred" in change.set:  # all away, before those that are named
-            spec = queue(self._client, name).in_force
-            unpin += [node for node in spec.pinned if node not in (*change.pin, *unpin)]
-            unbar += [node for node in spec.barred if node not in (*change.bar, *unbar)]
-        lists = {
-            "declared": change.declared,
-            "pin": change.pin,
-            "bar": change.bar,
-            "unpin": unpin,
-            "unbar": unbar,
-        }
-        said |= {field: list(value) for field, value in lists.items() if value}
-        queue(self._client, name)
-        return self._client.change_queue(name, reason=reason, **said)
-
-    def create(self, spec: QueueSpec, *, reason: str | None = None) -> QueueInfo:
-        return self._client.create_queue(
-            spec.name,
-            limit=spec.limit,
-            order=spec.order,
-            sharing=spec.sharing,
-            type_=spec.type,
-            pinned=spec.pinned,
-            barred=spec.barred,
-            reason=reason,
-        )
-
-    def delete(self, name: str, *, reason: str | None = None) -> None:
-        queue(self._client, name)
-        self._client.delete_queue(name, reason=reason)
-
-    def default_type(self, name: str) -> str:
-        return queue(self._client, name).in_force.default_type()
-
-    def unknown_nodes(self, nodes: tuple[str, ...]) -> list[str]:
-        """None: a server does not list the nodes that have ever joined."""
-        return []
 
 
 class Retention(_Service):

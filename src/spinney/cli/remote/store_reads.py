@@ -11,6 +11,7 @@ from typing import Any
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import which
 from spinney.features.nodes.commands import ListNodes
+from spinney.features.queues.commands import ListQueues, ShowQueue
 from spinney.model.access import Role
 from spinney.model.audits import AuditCall, AuditEntry
 from spinney.model.errors import AuditBroken, NoSuch, UsageError
@@ -32,7 +33,7 @@ _FINGERPRINT = re.compile(r"[0-9a-fA-F]{1,16}")
 def queue(client: RetryingClient, name: str) -> QueueInfo:
     """Raises UsageError for one that is not there, as every surface but the API's does."""
     try:
-        return client.queue(name)
+        return client.do(ShowQueue(name=name))
     except NoSuch as error:
         raise UsageError(str(error)) from None
 
@@ -131,7 +132,7 @@ class _Names:
 
     def names(self, kind: str, *, within: object = None) -> Collection[str] | None:
         """Those of queues; None: a server does not list them."""
-        return [info.queue for info in self._client.queues().items] if kind == "queue" else None
+        return [info.queue for info in self._client.do(ListQueues()).items] if kind == "queue" else None
 
     def count(self, filter_: Filter, *, most: int) -> int:
         return min(most, sum(self._client.count(**which(filter_)).values()))

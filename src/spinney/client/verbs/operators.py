@@ -1,85 +1,19 @@
-"""Queues, nodes, holds, locks, retention, the audit."""
+"""Holds, locks, retention, the audit."""
 
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.features.retention.service import RetentionChange
 from spinney.model.audits import AuditCall
-from spinney.model.rights.operators import CapacityInfo, HoldPreview, LockInfo, QueueInfo, RetentionRule
+from spinney.model.rights.operators import CapacityInfo, HoldPreview, LockInfo, RetentionRule
 from spinney.model.settings.holds import Hold
 from spinney.model.values.durations import Duration, optional
 from spinney.model.values.lists import Page
 from spinney.schemas import Capacity, ChainedEntry, ChainHead, ChainVerification, ReleasedLock, UnsetResult
 
 
-class QueueSettings(TypedDict, total=False):
-    """What is wanted otherwise; what is left out stays as it is."""
-
-    limit: int | str | None
-    """Occupied slots over the whole cluster, or a part as ``"50%"``; None: no limit."""
-    type: str | None
-    """The default job type; None: none."""
-    pin: Sequence[str]
-    unpin: Sequence[str]
-    bar: Sequence[str]
-    unbar: Sequence[str]
-    declared: Sequence[str]
-    """These fields go back to what applications declare."""
-
-
 class OperatorVerbs:
     """What operators set, and what they did."""
-
-    # --- queues and nodes -------------------------------------------------------------------
-
-    @verb
-    def queues(self: None) -> Call[Page[QueueInfo]]:
-        """Queues, by name: how each is set, what stands in it, who serves it."""
-        return get("/queues", Page[QueueInfo])
-
-    @verb
-    def queue(self: None, name: str) -> Call[QueueInfo]:
-        """How a queue is set."""
-        return get(path("/queues/{}", name), QueueInfo)
-
-    @verb
-    def change_queue(
-        self: None, name: str, *, reason: str | None = None, **settings: Unpack[QueueSettings]
-    ) -> Call[QueueInfo]:
-        """Set a queue otherwise, at once, for all nodes."""
-        return request("PATCH", path("/queues/{}", name), QueueInfo, {**settings, **json_body(reason=reason)})
-
-    @verb
-    def create_queue(
-        self: None,
-        name: str,
-        *,
-        limit: int | str | None = None,
-        order: str = "default",
-        sharing: str | None = None,
-        type_: str | None = None,
-        pinned: Sequence[str] = (),
-        barred: Sequence[str] = (),
-        reason: str | None = None,
-    ) -> Call[QueueInfo]:
-        """Make a queue that no application declares."""
-        body = json_body(
-            name=name,
-            limit=limit,
-            order=order,
-            sharing=sharing,
-            type_=type_,
-            pinned=list(pinned),
-            barred=list(barred),
-            reason=reason,
-        )
-        return request("POST", "/queues", QueueInfo, body)
-
-    @verb
-    def delete_queue(self: None, name: str, *, reason: str | None = None) -> Call[None]:
-        """Take back all that is said of a queue in which nothing is left to do."""
-        return request("DELETE", path("/queues/{}", name), reason=reason)
 
     # --- holds and locks ----------------------------------------------------------------------
 

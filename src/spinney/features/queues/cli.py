@@ -1,21 +1,22 @@
 """``queues`` and ``queue``: how queues are set and who serves them, and setting one otherwise while nodes work."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.model.errors import UsageError
-from spinney.model.rights.operators import QueueChange
+from spinney.model.errors import NoSuch, UsageError
 from spinney.model.values import limits
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
-from spinney.terminal import completion, display
+from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-from spinney.terminal.connection import open_control, open_queries
+from spinney.terminal.connection import open_commands, open_queries
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.commands import Performs
+    from spinney.commands.command import Returns
     from spinney.model.rights.operators import QueueInfo
     from spinney.model.types import QueueSpec
 
@@ -30,8 +31,10 @@ def add_to(app: typer.Typer) -> None:
 
 def queues(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the queues: limits, default types, who serves them, and what stands in them."""
-    with open_queries(store) as look:
-        found = look.queues()
+    from spinney.features.queues.commands import ListQueues
+
+    with open_commands(store) as performer:
+        found = performer.do(ListQueues()).items
     if json:
         display.print_json_lines(found)
         return
@@ -134,31 +137,32 @@ def queue(
     store: StoreOption = None,
 ) -> None:
     """Show a queue, or set it otherwise: every node obeys at once, and what runs goes on to its stage's end."""
+    from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue
+
     change = _change(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
     if not create and (order is not None or sharing is not None):
         raise UsageError(
             "the order and the sharing of a queue are fixed when it is made; give them with --create"
         )
     if delete:
-        if create or change != QueueChange():
+        if create or change:
             raise UsageError("--delete takes back all that is said of the queue; give it alone")
-        with open_control(store, by) as control:
-            control.queues.delete(name, reason=reason)
+        with _performer(store, by) as performer:
+            performer.do(DeleteQueue(name=name, reason=reason))
         typer.echo(f"queue {name} is deleted; an application that declares it brings it back when it starts")
         return
+    if not (create or change) and reason is not None:
+        raise UsageError("--reason is kept with a change; say what is to change, as with --limit N")
+    asked: Returns[QueueInfo]
     if create:
-        with open_control(store, by) as control:
-            found = control.queues.create(_made(name, change, order, sharing), reason=reason)
-            _warn(control, change)
-    elif change == QueueChange():
-        if reason is not None:
-            raise UsageError("--reason is kept with a change; say what is to change, as with --limit N")
-        with open_queries(store) as look:
-            found = look.queue(name)
+        asked = CreateQueue(
+            name=name, order=order or "default", sharing=sharing, reason=reason, **_made(change)
+        )
     else:
-        with open_control(store, by) as control:
-            found = control.queues.change(name, change, reason=reason)
-            _warn(control, change)
+        asked = ChangeQueue(name=name, reason=reason, **change) if change else ShowQueue(name=name)
+    with _performer(store, by if create or change else None) as performer:
+        found = performer.do(asked)
+    _warn(store, [*(pin or ()), *(bar or ())])
     if json:
         display.print_json(found)
     else:
@@ -186,39 +190,47 @@ def _nobody(spec: "QueueSpec") -> str:
     return "no active node may serve it" if spec.barred else "no active node serves it"
 
 
-def _change(limit: str | None, type_: str | None, nodes: str | None, **lists: Nodes) -> QueueChange:
+@contextmanager
+def _performer(store: str | None, by: str | None = None) -> "Iterator[Performs]":
+    """What does commands. Here a queue that is not there is a word that cannot be meant, as that of an option."""
+    with open_commands(store, by) as performer:
+        try:
+            yield performer
+        except NoSuch as error:
+            raise UsageError(str(error)) from None
+
+
+def _change(limit: str | None, type_: str | None, nodes: str | None, **lists: Nodes) -> dict[str, Any]:
+    """What is said, by the fields of ``ChangeQueue``."""
     declared: list[str] = []
-    set_: dict[str, Any] = {}
+    said: dict[str, Any] = {}
     if limit == DECLARED:
         declared.append("limit")
     elif limit is not None:
-        set_["limit"] = _slots(limit)
+        said["limit"] = _slots(limit)
     if type_ == DECLARED:
         declared.append("type")
     elif type_ is not None:
-        set_["type"] = None if type_ == NONE else type_
+        said["type"] = None if type_ == NONE else type_
     if nodes == DECLARED:
         declared += ["pinned", "barred"]
     elif nodes == ANY:
-        set_ |= {"pinned": (), "barred": ()}
+        said |= {"pinned": [], "barred": []}
     elif nodes is not None:
         raise UsageError(
             f"--nodes is 'any' or 'declared', not {nodes!r:.80}; name nodes with --pin and --bar"
         )
-    return QueueChange(
-        declared=tuple(declared), set=set_, **{name: tuple(found or ()) for name, found in lists.items()}
-    )
+    return said | {name: value for name, value in {"declared": declared, **lists}.items() if value}
 
 
-def _made(name: str, change: QueueChange, order: str | None, sharing: str | None) -> "QueueSpec":
-    from spinney.model.types import QueueSpec
-
-    if change.declared or change.unpin or change.unbar:
+def _made(change: dict[str, Any]) -> dict[str, Any]:
+    """The same by the fields of ``CreateQueue``."""
+    if not change.keys().isdisjoint(("declared", "unpin", "unbar")):
         raise UsageError(
             "of a queue that is made here nothing is declared, and it has no pins and bars to take back"
         )
-    said = {**change.set, "pinned": change.pin, "barred": change.bar}
-    return QueueSpec(name=name, order=order or "default", sharing=sharing, **said)
+    fields = {"limit": "limit", "type": "type", "pin": "pinned", "bar": "barred"}
+    return {fields[name]: value for name, value in change.items() if name in fields}
 
 
 def _slots(text: str) -> Limit | None:
@@ -234,10 +246,14 @@ def _slots(text: str) -> Limit | None:
     return int(text)
 
 
-def _warn(control: "Control", change: QueueChange) -> None:
-    """Nodes that are to come may be named; a name that was mistyped looks the same."""
-    known = control.store.bulk.names("node")
-    for node in control.queues.unknown_nodes((*change.pin, *change.bar)):
+def _warn(store: str | None, nodes: Sequence[str]) -> None:
+    """Nodes that are to come may be named; a name that was mistyped looks the same. A server does not list those that
+    have ever joined."""
+    if not nodes or endpoint.server(store):
+        return
+    with open_queries(store) as look:
+        known = look.names("node")
+    for node in (node for node in nodes if node not in known):
         typer.echo(
             f"spinney: no node {node!r} has ever joined this store{did_you_mean(node, known)}", err=True
         )

@@ -1,20 +1,19 @@
 """Queues: what stands in each, how it is set, who serves it; and to set it otherwise."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue, may_set
 from spinney.features.stats.page import CHARTED_US
-from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
-from spinney.model.rights.operators import QueueChange, QueueInfo, QueueStats, ShareStats, Stats
-from spinney.model.types import QueueSpec
+from spinney.model.rights.operators import QueueInfo, QueueStats, ShareStats, Stats
 from spinney.model.values import limits
 from spinney.model.values.limits import Limit, as_text
-from spinney.web.api.not_found import missing_is_404
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
 from spinney.web.pages.forms import (
@@ -70,26 +69,26 @@ async def queues(request: Request, context: Authenticated) -> Response:
 async def create(request: Request, context: Authenticated, form: Form) -> Response:
     """One that no application declares."""
     try:
-        spec = QueueSpec(
+        asked = CreateQueue(
             name=form.text("name"),
             limit=_limit(form),
             order=form.text("order") or "default",
             sharing=form.maybe("sharing"),
             type=form.maybe("type"),
-            pinned=form.words("pinned"),
-            barred=form.words("barred"),
+            pinned=[*form.words("pinned")],
+            barred=[*form.words("barred")],
+            reason=form.maybe("reason"),
         )
-        await context.run(lambda control: control.queues.create(spec, reason=form.maybe("reason")))
+        await context.run(lambda control: control.do(asked))
     except FORM_ERRORS as error:
         return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
-    return redirect(_path(spec.name), done=f"Queue {spec.name} is created")
+    return redirect(_path(asked.name), done=f"Queue {asked.name} is created")
 
 
 @router.get(f"{QUEUES}/{{name}}", summary="One queue")
 async def queue(request: Request, context: Authenticated, name: str) -> Response:
     """Settings, who serves it, what stands in it."""
-    with missing_is_404():
-        info = await context.run(lambda control: control.queries.queue(name))
+    info = await context.run(lambda control: control.do(ShowQueue(name=name)))
     found = await _found(request, context)
     shares: Sequence[ShareStats] = [
         share for share in found.stats.shares if share.queue == name and share.share
@@ -115,7 +114,7 @@ async def set_limit(context: Authenticated, name: str, form: Form) -> Response:
         limit = info.in_force.limit
         return f"Queue {name} has {'no limit' if limit is None else f'the limit {as_text(limit, info.limit)}'} now"
 
-    return await _set(context, name, form, lambda: QueueChange(set={"limit": _limit(form)}), said)
+    return await _set(context, name, form, lambda: {"limit": _limit(form)}, said)
 
 
 @router.post(f"{QUEUES}/{{name}}/type", summary="Set the default type of a queue")
@@ -126,33 +125,19 @@ async def set_type(context: Authenticated, name: str, form: Form) -> Response:
         type_ = info.in_force.type
         return f"Queue {name} has {'no default type' if type_ is None else f'the default type {type_}'} now"
 
-    return await _set(context, name, form, lambda: QueueChange(set={"type": form.maybe("type")}), said)
+    return await _set(context, name, form, lambda: {"type": form.maybe("type")}, said)
 
 
 @router.post(f"{QUEUES}/{{name}}/pinned", summary="Set the nodes that alone serve a queue")
 async def set_pinned(context: Authenticated, name: str, form: Form) -> Response:
     """Those that were taken out of the list, or put into it."""
-
-    def change() -> QueueChange:
-        before, after = form.words("was"), form.words("nodes")
-        return QueueChange(
-            pin=tuple(n for n in after if n not in before), unpin=tuple(n for n in before if n not in after)
-        )
-
-    return await _set_nodes(context, name, form, change)
+    return await _set_nodes(context, name, form, "pin", "unpin")
 
 
 @router.post(f"{QUEUES}/{{name}}/barred", summary="Set the nodes that do not serve a queue")
 async def set_barred(context: Authenticated, name: str, form: Form) -> Response:
     """Those that were taken out of the list, or put into it."""
-
-    def change() -> QueueChange:
-        before, after = form.words("was"), form.words("nodes")
-        return QueueChange(
-            bar=tuple(n for n in after if n not in before), unbar=tuple(n for n in before if n not in after)
-        )
-
-    return await _set_nodes(context, name, form, change)
+    return await _set_nodes(context, name, form, "bar", "unbar")
 
 
 @router.post(f"{QUEUES}/{{name}}/declared", summary="Set a queue as it is declared")
@@ -162,7 +147,7 @@ async def as_declared(context: Authenticated, name: str, form: Form) -> Response
         context,
         name,
         form,
-        lambda: QueueChange(declared=form.all("field")),
+        lambda: {"declared": [*form.all("field")]},
         lambda info: f"Queue {name} is as declared again",
     )
 
@@ -171,17 +156,10 @@ async def as_declared(context: Authenticated, name: str, form: Form) -> Response
 async def delete(context: Authenticated, name: str, form: Form) -> Response:
     """All that is said of it."""
     try:
-        await context.run(lambda control: control.queues.delete(name, reason=form.maybe("reason")))
+        await context.run(lambda control: control.do(DeleteQueue(name=name, reason=form.maybe("reason"))))
     except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
     return redirect(QUEUES, done=f"Queue {name} is deleted; an application that declares it brings it back")
-
-
-def may_set(rights: Rights, name: str) -> bool:
-    """Whether all of the queue lies within an operator's limits (``control.queues`` asks the same)."""
-    within = rights.within
-    wholly = within.everywhere or (within.collections is None and name in (within.queues or ()))
-    return rights.permits(Role.OPERATOR) and wholly
 
 
 def notes(info: QueueInfo) -> Iterator[str]:
@@ -259,24 +237,26 @@ async def _set(
     context: RequestContext,
     name: str,
     form: FormFields,
-    change: Callable[[], QueueChange],
+    change: Callable[[], Mapping[str, Any]],
     said: Callable[[QueueInfo], str],
 ) -> Response:
     def call(control: Control) -> QueueInfo:
-        return control.queues.change(name, change(), reason=form.maybe("reason"))
+        return control.do(ChangeQueue(name=name, reason=form.maybe("reason"), **change()))
 
     return await run_and_redirect(context, _path(name), call, said)
 
 
-async def _set_nodes(
-    context: RequestContext, name: str, form: FormFields, change: Callable[[], QueueChange]
-) -> Response:
+async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:
+    before, after = form.words("was"), form.words("nodes")
+    more, less = [n for n in after if n not in before], [n for n in before if n not in after]
+
     def call(control: Control) -> tuple[QueueInfo, list[str]]:
-        found = change()
-        if found == QueueChange():
+        if not more and not less:
             raise UsageError("the list is as it was; put a node's name into it, or take one out")
-        info = control.queues.change(name, found, reason=form.maybe("reason"))
-        return info, control.queues.unknown_nodes((*found.pin, *found.bar))
+        lists: Any = {on: more, off: less}
+        info = control.do(ChangeQueue(name=name, reason=form.maybe("reason"), **lists))
+        joined = control.store.bulk.names("node")
+        return info, [node for node in more if node not in joined]
 
     def said(done: tuple[QueueInfo, list[str]]) -> str:
         info, unknown_nodes = done

@@ -119,7 +119,7 @@ def _submit(
         with _read(jobs) as lines:
             return control.submit_lines(lines, type_=type_, options=options, internal=internal)
     if type_ is None and options.queue is not None:
-        type_ = control.queues.default_type(options.queue)
+        type_ = control.queries.queue(options.queue).in_force.default_type()
     if type_ is None:
         raise UsageError(
             "name a job type, as in 'spinney submit TYPE', or a queue that has a default type, as in 'spinney submit "

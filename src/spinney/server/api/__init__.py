@@ -20,7 +20,7 @@ from spinney.features.jobs import actions_api as verbs
 from spinney.features.jobs import api as jobs
 from spinney.features.locks import api as locks
 from spinney.features.nodes import commands as nodes
-from spinney.features.queues import api as queues
+from spinney.features.queues import commands as queues
 from spinney.features.schedules import api as schedules
 from spinney.features.submission import api as submissions
 from spinney.features.submission import batches_api as batches
@@ -29,7 +29,10 @@ from spinney.server import openapi, store_info
 from spinney.web.api.command_routes import command_routes
 from spinney.web.files import spool
 
-COMMANDS: Mapping[str, Sequence[type[Command]]] = {"nodes": nodes.COMMANDS}
+COMMANDS: Mapping[str, Sequence[type[Command]]] = {
+    "queues": queues.COMMANDS,
+    "nodes": nodes.COMMANDS,
+}
 """By the group under which the OpenAPI document has them."""
 
 PARTS = (
@@ -40,7 +43,6 @@ PARTS = (
     files.router,
     batches.router,
     failures.router,
-    queues.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     holds.router,
     locks.router,

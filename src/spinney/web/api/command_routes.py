@@ -29,7 +29,7 @@ def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
             name=command.__name__,
             summary=" ".join(summary.split()).rstrip("."),
             description=description or None,
-            status_code=204 if answer is None else 200,
+            status_code=204 if answer is None else command.route.status,
             responses=documented(*((404, 409, 415) if command.route.has_body else (404, 409))),
         )
     return router

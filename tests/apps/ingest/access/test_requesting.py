@@ -20,10 +20,10 @@ from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.control import Control
 from spinney.features.nodes.commands import DrainNode
+from spinney.features.queues.commands import ChangeQueue
 from spinney.model.errors import Refused
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.queue_selection import QueueSelection
-from spinney.model.rights.operators import QueueChange
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
@@ -199,9 +199,9 @@ def test_nothing_is_foretold_while_nobody_serves_the_queue(archive: Service) -> 
             assert not foretold()
         with archive.node(control.store, serves=QueueSelection(active=(SMALL,))):
             assert foretold()
-            control.queues.change(SMALL, QueueChange(set={"limit": 0}))
+            control.do(ChangeQueue(name=SMALL, limit=0))
             assert not foretold()
-            control.queues.change(SMALL, QueueChange(set={"limit": 1}))
+            control.do(ChangeQueue(name=SMALL, limit=1))
             assert foretold()
             control.do(DrainNode(node="n1"))
             assert not foretold()
