@@ -14,7 +14,6 @@ from spinney.features.doctor.service import Doctor
 from spinney.features.external.service import External
 from spinney.features.holds.service import Holds
 from spinney.features.homes.service import Homes
-from spinney.features.locks.service import Locks
 from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
@@ -72,11 +71,6 @@ class Control(LocalPerformer):
     def homes(self) -> Homes:
         """Job folders on hosts that are gone, let go of."""
         return self.part(Homes)
-
-    @property
-    def locks(self) -> Locks:
-        """Locks, taken away from who is gone."""
-        return self.part(Locks)
 
     @property
     def queries(self) -> Queries:

@@ -172,24 +172,7 @@ class UploadedFile:
     size: int
 
 
-# --- locks, retention ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasedLock:
-    """A lock that was taken away."""
-
-    lost: int
-    """How many had it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
-    """How much there is of a lock."""
-
-    name: str
-    capacity: int
-    """In force now."""
+# --- retention ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

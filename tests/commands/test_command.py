@@ -9,11 +9,12 @@ from pydantic import Field
 
 from new_store import new_store
 from spinney.client.calls import command_call
-from spinney.commands import Command
+from spinney.commands import Command, each
 from spinney.commands.fields import NodeName, Reason
 from spinney.control import Control
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, Forbidden, UsageError
+from spinney.model.values.lists import Page
 from spinney.server.api import COMMANDS
 from spinney.service.service import Service
 from spinney.store.sql import open_store
@@ -135,6 +136,23 @@ def test_fields_of_a_command_that_reads_are_a_query() -> None:
 def test_a_field_that_is_said_to_be_none_is_sent_since_it_may_mean_more_than_silence() -> None:
     assert command_call(Make(node="oak", reason=None)).json == {"node": "oak", "reason": None}
     assert command_call(Make(node="oak")).json == {"node": "oak"}
+
+
+class Numbers(Command, route="GET /numbers"):
+    """List numbers."""
+
+    after: int = 0
+    least: int = 0
+
+    def run(self, service: Service) -> Page[int]:
+        first = max(self.after, self.least)
+        return Page(items=[first, first + 1], next=first + 2 if first < 14 else None)
+
+
+def test_each_goes_through_all_pages(store: Any) -> None:
+    viewer = control(store, Rights(role=Role.VIEWER))
+
+    assert list(each(viewer, Numbers(least=11))) == [11, 12, 13, 14, 15, 16]
 
 
 def test_a_route_says_what_the_command_says() -> None:

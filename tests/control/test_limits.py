@@ -12,6 +12,7 @@ from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked,
 from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.bulk_runs import Plan
@@ -146,7 +147,7 @@ NOT_THERE = 999
         lambda c, n: c.holds.lay(Scope.TREE, str(n), reason="x"),
         lambda c, n: c.holds.lift(n),
         lambda c, n: c.homes.let_go_of_job(n),
-        lambda c, n: c.locks.free("x", reason="x", job_id=n),
+        lambda c, n: c.do(FreeLock(name="x", reason="x", job=n)),
         lambda c, n: c.submit("one", [{}], Options(needs=[n])),
         lambda c, n: c.bulk.plan(Order(verb=Verb.CANCEL), Filter(root_id=n)),
         lambda c, n: c.bulk.plan(Order(verb=Verb.CANCEL), Filter(parent_id=n)),
@@ -382,27 +383,27 @@ def test_a_queue_is_changed_and_held_by_who_is_limited_to_it(site: Site) -> None
 def test_locks_are_those_that_may_be_named(site: Site) -> None:
     control = ask(site, within=AccessScope(), locks=("receiver:*",))
 
-    assert control.locks.set_capacity("receiver:*", 2) == 2
+    assert control.do(SetCapacity(name="receiver:*", capacity=2)).capacity == 2
     for name in ("download:1", "*", "rec*"):
         with pytest.raises(Forbidden, match=r"may set the capacity of receiver:\*, not"):
-            control.locks.set_capacity(name, 2)
+            control.do(SetCapacity(name=name, capacity=2))
 
 
 def test_who_has_no_locks_of_his_own_frees_what_is_in_sight_and_hears_of_no_others(site: Site) -> None:
     site.knows(kind("locked", stage("work", locks=locked("r:{n}"))))
-    ask(site, within=AccessScope()).locks.set_capacity("r:both", 2)
+    ask(site, within=AccessScope()).do(SetCapacity(name="r:both", capacity=2))
     for n, collection in (("mine", "alpha"), ("theirs", "beta"), ("both", "alpha"), ("both", "beta")):
         site.run(site.submit_one("locked", {"n": n}, collection=collection))
     control = ask(site)
 
     with pytest.raises(Forbidden, match="which others have, too"):
-        control.locks.free("r:both", reason="x")
+        control.do(FreeLock(name="r:both", reason="x"))
     for hidden in ("r:theirs", "r:their", "r:0"):
         with pytest.raises(Refused, match="nobody within your limits has the lock") as refused:
-            control.locks.free(hidden, reason="x")
+            control.do(FreeLock(name=hidden, reason="x"))
         assert hidden == "r:theirs" or "r:theirs" not in str(refused.value)
-    assert control.locks.free("r:mine", reason="x") == 1
-    assert ask(site, locks=("r:*",)).locks.free("r:theirs", reason="x") == 1
+    assert control.do(FreeLock(name="r:mine", reason="x")).lost == 1
+    assert ask(site, locks=("r:*",)).do(FreeLock(name="r:theirs", reason="x")).lost == 1
 
 
 def test_priorities_and_queues_of_verbs_are_those_that_may_be_given(site: Site) -> None:

@@ -8,6 +8,7 @@ import pytest
 from contract.words import USUAL, Clock, Site
 from new_store import new_store
 from spinney.control import Control
+from spinney.features.locks.commands import FreeLock
 from spinney.model.errors import BadName, Refused
 from spinney.store.sql import open_store
 
@@ -39,14 +40,14 @@ def control(site: Site, wakeups: list[str]) -> Control:
 
 
 def test_who_waits_goes_on_and_nodes_are_woken(control: Control, site: Site, wakeups: list[str]) -> None:
-    assert control.locks.free(LOCK, reason="it was rebooted") == 1
+    assert control.do(FreeLock(name=LOCK, reason="it was rebooted")).lost == 1
 
     assert [lease.job_id for lease in site.claim()] == [2]
     assert wakeups == ["now"]
 
 
 def test_it_is_audited_in_somebodys_name_with_the_reason(control: Control, site: Site) -> None:
-    control.locks.free(LOCK, reason="it was rebooted", job_id=1)
+    control.do(FreeLock(name=LOCK, reason="it was rebooted", job=1))
 
     ((entry, _),) = site.store.audit.entries()
     assert (entry.by, entry.verb, entry.reason, entry.at_us) == ("ann", "unlock", "it was rebooted", site.now)
@@ -56,13 +57,13 @@ def test_it_is_audited_in_somebodys_name_with_the_reason(control: Control, site:
 @pytest.mark.parametrize("reason", ["", "two\nlines", "x" * 501])
 def test_a_reason_is_asked_for(control: Control, wakeups: list[str], reason: str) -> None:
     with pytest.raises(BadName, match="cannot be a reason"):
-        control.locks.free(LOCK, reason=reason)
+        control.do(FreeLock(name=LOCK, reason=reason))
 
     assert wakeups == []
 
 
 def test_what_is_refused_wakes_nobody(control: Control, wakeups: list[str]) -> None:
     with pytest.raises(Refused, match="nobody has the lock"):
-        control.locks.free("receiver:SG-2", reason="gone")
+        control.do(FreeLock(name="receiver:SG-2", reason="gone"))
 
     assert wakeups == []

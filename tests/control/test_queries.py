@@ -14,6 +14,7 @@ from spinney.control import Control
 from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
 from spinney.define.params.masking import MASK
+from spinney.features.locks.commands import ListCapacities, ListLocks, ShowLock
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Filter
@@ -147,9 +148,9 @@ def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:
 
     assert "another job has the lock 'receiver:A'" in told(site, mine)
     assert f"job {other} has" in told(site, mine, AccessScope())
-    (line,) = of(site).queries.locks()
+    (line,) = of(site).do(ListLocks()).items
     assert (line.owner_id, line.node, line.until, line.waiting) == (None, None, "attempt", 1)
-    assert [info.owner_id for info in of(site, BETA).queries.lock("receiver:A")] == [other]
+    assert [info.owner_id for info in of(site, BETA).do(ShowLock(name="receiver:A")).items] == [other]
 
 
 def test_what_others_have_pending_is_not_counted(site: Site) -> None:
@@ -308,9 +309,9 @@ def test_capacities_are_those_declared_and_those_that_may_be_named(site: Site) -
     for name in ("receiver:A", "private:B"):
         site.store.locks.set_capacity(name, 3, CHIEF, now_us=site.now)
 
-    assert [c.name for c in of(site).queries.capacities()] == []
-    assert [c.name for c in of(site, locks=("receiver:*",)).queries.capacities()] == ["receiver:A"]
-    assert len(full(site).queries.capacities()) == 2
+    assert [c.name for c in of(site).do(ListCapacities()).items] == []
+    assert [c.name for c in of(site, locks=("receiver:*",)).do(ListCapacities()).items] == ["receiver:A"]
+    assert len(full(site).do(ListCapacities()).items) == 2
 
 
 # --- what is allowed --------------------------------------------------------------------------

@@ -14,8 +14,10 @@ import pytest
 
 from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
 from new_store import new_store
+from spinney.commands import Command
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
 from spinney.model.access import AccessScope, Rights, Role
@@ -106,6 +108,10 @@ HOME = Home(id=1, mark="m", host="host", path="/x")
 
 def laying(scope: Scope, name: str) -> Call:
     return lambda control, there: control.holds.lay(scope, name, reason="x")
+
+
+def doing(command: Command) -> Call:
+    return lambda control, there: control.do(command)
 
 
 def of_schedule(verb: str) -> Call:
@@ -237,7 +243,6 @@ CASES: dict[str, Case] = {
             ("doctor.recover_dead_node", lambda c, t: c.doctor.recover_dead_node("nobody"), Refused),
         )
     },
-    "ListNodes": Case(call=lambda c, t: c.do(ListNodes()), least=Role.VIEWER, outside=None),
     "doctor.checks": Case(call=lambda c, t: c.doctor.checks(), least=Role.VIEWER, outside=None),
     "ListQueues": Case(call=lambda c, t: c.do(ListQueues()), least=Role.VIEWER, outside=None),
     "ShowQueue": Case(call=lambda c, t: c.do(ShowQueue(name="typed")), least=Role.VIEWER, outside=None),
@@ -254,21 +259,25 @@ CASES: dict[str, Case] = {
         )
     },
     # --- locks ----------------------------------------------------------------------------
-    "locks.free": Case(
-        call=lambda c, t: c.locks.free(f"receiver:{t.place}", reason="x"),
+    "FreeLock": Case(
+        call=lambda c, t: c.do(FreeLock(name=f"receiver:{t.place}", reason="x")),
         least=Role.OPERATOR,
         outside=Refused,
     ),
-    "locks.free from a job": Case(
-        call=lambda c, t: c.locks.free(f"receiver:{t.place}", reason="x", job_id=t.jobs["ben running"]),
+    "FreeLock from a job": Case(
+        call=lambda c, t: c.do(FreeLock(name=f"receiver:{t.place}", reason="x", job=t.jobs["ben running"])),
         least=Role.OPERATOR,
     ),
-    "locks.set_capacity": Case(
-        call=lambda c, t: c.locks.set_capacity("x", 2),
+    "SetCapacity": Case(
+        call=lambda c, t: c.do(SetCapacity(name="x", capacity=2)),
         least=Role.OPERATOR,
         limited=Forbidden,
         outside=Forbidden,
     ),
+    **{
+        type(command).__name__: Case(call=doing(command), least=Role.VIEWER, outside=None)
+        for command in (ListNodes(), ListLocks(), ShowLock(name="x"), ListCapacities())
+    },
     # --- schedules ------------------------------------------------------------------------
     "schedules.put": Case(
         call=lambda c, t: c.schedules.put(schedule(t, "new")), least=Role.OPERATOR, outside=Forbidden

@@ -1,6 +1,7 @@
 """What a command is."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, get_type_hints
 
@@ -8,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
+from spinney.model.values.lists import Page
 from spinney.service.service import Service
 
 T = TypeVar("T")
@@ -117,6 +119,16 @@ class LocalPerformer(Service):
         """Return the command's answer. Raises Forbidden, and what the command raises."""
         answer: T = cast("Command", command).perform(self)
         return answer
+
+
+def each(performer: Performs, command: Returns[Page[T]]) -> Iterator[T]:
+    """Go through all of a list, page by page. The command has a field ``after``."""
+    while True:
+        page = performer.do(command)
+        yield from page.items
+        if page.next is None:
+            return
+        command = cast("Any", command).model_copy(update={"after": page.next})
 
 
 def _sentence(error: ValidationError) -> str:

@@ -26,4 +26,7 @@ NodeName = Annotated[
     Field(description="The node's name.", examples=["node-1"]),
 ]
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
+PAGE = 100
+PAGE_MAX = 1_000
+Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description="How many at most.")]
 Priority = Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="0 (first) to 99 (last).")]

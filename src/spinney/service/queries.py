@@ -20,7 +20,6 @@ from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
 from spinney.model.rights import allowed_verbs
 from spinney.model.rights.operators import (
-    CapacityInfo,
     Explanation,
     FailureGroups,
     LockInfo,
@@ -166,14 +165,6 @@ class Queries(Service):
         """The lines of one lock; none when nobody in sight has it or waits for it."""
         found = self.store.locks.of(name, within=self._within)
         return found if self._within is None else self._visibility.locks(found)
-
-    def capacities(self) -> Sequence[CapacityInfo]:
-        """How much there is of locks. Limited: as declared, and of the locks that who asks may name."""
-        found = self.store.locks.capacities()
-        if self._within is None:
-            return found
-        own = self.rights.locks is not None
-        return [c for c in found if c.declared is not None or (own and self.rights.names_lock(c.name))]
 
     # --- queues, nodes, schedules ---------------------------------------------------------
 

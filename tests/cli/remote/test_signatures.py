@@ -16,7 +16,6 @@ from spinney.control import Control
 from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.service import Holds
-from spinney.features.locks.service import Locks
 from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
@@ -26,7 +25,6 @@ PAIRS = (
     (Accounts, services.Accounts),
     (Bulk, RemoteBulk),
     (Holds, services.Holds),
-    (Locks, services.Locks),
     (Queries, RemoteQueries),
     (Retention, services.Retention),
     (Schedules, services.Schedules),
@@ -57,7 +55,6 @@ def test_a_twin_has_all_that_commands_use() -> None:
         "accounts": services.Accounts,
         "bulk": RemoteBulk,
         "holds": services.Holds,
-        "locks": services.Locks,
         "retention": services.Retention,
         "webhooks": services.Webhooks,
         "schedules": services.Schedules,

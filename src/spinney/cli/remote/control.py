@@ -13,7 +13,6 @@ from spinney.cli.remote.queries import RemoteQueries
 from spinney.cli.remote.services import (
     Accounts,
     Holds,
-    Locks,
     Retention,
     Schedules,
     Webhooks,
@@ -38,11 +37,7 @@ class RemoteControl:
         self.client = client
         self.queries = RemoteQueries(client)
         self.bulk = RemoteBulk(client)
-        self.accounts, self.holds, self.locks = (
-            Accounts(client),
-            Holds(client),
-            Locks(client),
-        )
+        self.accounts, self.holds = Accounts(client), Holds(client)
         self.retention, self.schedules, self.webhooks = (
             Retention(client),
             Schedules(client),

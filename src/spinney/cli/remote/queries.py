@@ -16,10 +16,8 @@ from spinney.model.fleet import NodeStatus
 from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.rights.operators import (
-    CapacityInfo,
     Explanation,
     FailureGroups,
-    LockInfo,
     QueueInfo,
     RetentionRule,
     Stats,
@@ -119,15 +117,6 @@ class RemoteQueries:
 
     def holds_on(self, job_id: int) -> Sequence[Hold]:
         return self._client.holds_on(job_id).items
-
-    def locks(self, after: str = "", limit: int = 1000) -> Sequence[LockInfo]:
-        return self._client.locks(after=after, limit=limit).items
-
-    def lock(self, name: str) -> Sequence[LockInfo]:
-        return self._client.lock(name).items
-
-    def capacities(self) -> Sequence[CapacityInfo]:
-        return self._client.capacities().items
 
     def queues(self) -> Sequence[QueueInfo]:
         return self._client.do(ListQueues()).items

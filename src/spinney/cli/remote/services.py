@@ -60,14 +60,6 @@ class Holds(_Service):
         """The server does that by itself."""
 
 
-class Locks(_Service):
-    def free(self, name: str, *, reason: str, job_id: int | None = None) -> int:
-        return self._client.free_lock(name, reason=reason, job=job_id).lost
-
-    def set_capacity(self, name: str, capacity: int | None, *, reason: str | None = None) -> int:
-        return self._client.set_capacity(name, capacity, reason=reason).capacity
-
-
 class Retention(_Service):
     def keep(
         self, type_: str, state: str, keep_s: float | None, *, reason: str | None = None

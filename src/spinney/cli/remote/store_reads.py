@@ -18,7 +18,6 @@ from spinney.model.errors import AuditBroken, NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Filter, Job, NodeInfo
 from spinney.model.rights.operators import QueueInfo
-from spinney.model.settings.capacities import Capacities, CapacityRules
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec, TypeSpec
@@ -44,7 +43,7 @@ class RemoteStore:
     def __init__(self, client: RetryingClient) -> None:
         self._client = client
         self.audit, self.bulk, self.failures = _Audit(client), _Names(client), _Failures()
-        self.holds, self.locks, self.queue_admin = _Holds(client), _Locks(client), _Queues(client)
+        self.holds, self.queue_admin = _Holds(client), _Queues(client)
 
     @cached_property
     def _types(self) -> Mapping[str, TypeSpec]:
@@ -155,22 +154,6 @@ class _Queues:
 
     def in_force(self, name: str) -> QueueSpec:
         return queue(self._client, name).in_force
-
-
-class _Locks:
-    def __init__(self, client: RetryingClient) -> None:
-        self._client = client
-
-    def capacity(self, name: str) -> int:
-        """How much there is of it, whoever takes it."""
-        lines = self._client.lock(name).items if name else ()
-        if lines:
-            return lines[0].capacity
-        found = self._client.capacities().items
-        return Capacities(
-            CapacityRules.of((info.name, info.capacity) for info in found if info.by is not None),
-            CapacityRules.of((info.name, info.declared) for info in found if info.declared is not None),
-        ).in_force(name)
 
 
 class _Holds:

@@ -1,21 +1,21 @@
-"""Holds, locks, retention, the audit."""
+"""Holds, retention, the audit."""
 
 from collections.abc import Sequence
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
 from spinney.features.retention.service import RetentionChange
 from spinney.model.audits import AuditCall
-from spinney.model.rights.operators import CapacityInfo, HoldPreview, LockInfo, RetentionRule
+from spinney.model.rights.operators import HoldPreview, RetentionRule
 from spinney.model.settings.holds import Hold
 from spinney.model.values.durations import Duration, optional
 from spinney.model.values.lists import Page
-from spinney.schemas import Capacity, ChainedEntry, ChainHead, ChainVerification, ReleasedLock, UnsetResult
+from spinney.schemas import ChainedEntry, ChainHead, ChainVerification, UnsetResult
 
 
 class OperatorVerbs:
     """What operators set, and what they did."""
 
-    # --- holds and locks ----------------------------------------------------------------------
+    # --- holds --------------------------------------------------------------------------------
 
     @verb
     def holds(self: None, *, released: bool | None = None) -> Call[Page[Hold]]:
@@ -48,35 +48,6 @@ class OperatorVerbs:
     def lift_hold(self: None, hold: int, *, reason: str | None = None) -> Call[Hold]:
         """Let what no other hold covers go on."""
         return request("DELETE", path("/holds/{}", hold), Hold, reason=reason)
-
-    @verb
-    def locks(self: None, *, after: str = "", limit: int = 100) -> Call[Page[LockInfo]]:
-        """A page of locks that are held or waited for, by name."""
-        return get("/locks", Page[LockInfo], after=after, limit=limit)
-
-    @verb
-    def lock(self: None, name: str) -> Call[Page[LockInfo]]:
-        """Who has a lock and how many wait for it."""
-        return get(path("/locks/{}", name), Page[LockInfo])
-
-    @verb
-    def free_lock(self: None, name: str, *, reason: str, job: int | None = None) -> Call[ReleasedLock]:
-        """Take a lock away from who has it, or from this job alone; make sure that the old owner is gone."""
-        return request("DELETE", path("/locks/{}", name), ReleasedLock, reason=reason, job=job)
-
-    @verb
-    def capacities(self: None) -> Call[Page[CapacityInfo]]:
-        """How much there is of locks: what operators set and applications declare."""
-        return get("/capacities", Page[CapacityInfo])
-
-    @verb
-    def set_capacity(
-        self: None, name: str, capacity: int | None, *, reason: str | None = None
-    ) -> Call[Capacity]:
-        """Say how much there is of a lock, or of each of a family (``download:*``); None: take that back."""
-        return request(
-            "PUT", path("/capacities/{}", name), Capacity, {"capacity": capacity, **json_body(reason=reason)}
-        )
 
     # --- retention ------------------------------------------------------------------------------
 

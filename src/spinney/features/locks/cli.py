@@ -1,7 +1,7 @@
 """``locks``, ``lock`` and ``unlock``: who has how much of which lock, how much there is, and taking one away from an
 owner that is gone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +9,15 @@ import typer
 
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.settings.capacities import AMOUNT_MAX
+from spinney.model.settings.capacities import AMOUNT_MAX, Capacities, CapacityRules
 from spinney.model.values import names
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import open_control, open_queries
+from spinney.terminal.connection import open_commands, open_control
 
 if TYPE_CHECKING:
+    from spinney.commands import Performs
     from spinney.model.rights.operators import CapacityInfo, LockInfo
     from spinney.service.queries import Queries
 
@@ -38,11 +39,14 @@ def locks(
     store: StoreOption = None,
 ) -> None:
     """List the locks that jobs have or wait for."""
-    with open_queries(store) as look:
+    from spinney.commands import each
+    from spinney.features.locks.commands import ListCapacities, ListLocks
+
+    with open_commands(store) as performer:
         if capacities:
-            _list_capacities(look.capacities(), json=json)
+            _list_capacities(performer.do(ListCapacities()).items, json=json)
             return
-        found = list(_all(look))
+        found = list(each(performer, ListLocks(limit=_PAGE)))
     if json:
         display.print_json_lines(found)
     elif not found:
@@ -94,15 +98,15 @@ def lock(
     names.lock_or_family(name)
     if capacity is not None and default:
         raise UsageError("--capacity sets it, --default takes that back; give one of the two")
-    if capacity is None and not default:
-        if reason is not None:
-            raise UsageError("--reason is kept with a change; say what is to change, as with --capacity N")
-        with open_queries(store) as look:
-            told = _LockDetails.of(look, name)
-    else:
-        with open_control(store, by) as control:
-            control.locks.set_capacity(name, capacity, reason=reason)
-            told = _LockDetails.of(control.queries, name)
+    changes = capacity is not None or default
+    if reason is not None and not changes:
+        raise UsageError("--reason is kept with a change; say what is to change, as with --capacity N")
+    from spinney.features.locks.commands import SetCapacity
+
+    with open_commands(store, by if changes else None) as performer:
+        if changes:
+            performer.do(SetCapacity(name=name, capacity=capacity, reason=reason))
+        told = _LockDetails.of(performer, name)
     if json:
         display.print_json(told)
     else:
@@ -140,14 +144,17 @@ def unlock(
     store: StoreOption = None,
 ) -> None:
     """Take a lock away from the job that has it, so that the next goes on."""
+    names.lock_name(name)
     names.label("reason", reason)
+    from spinney.features.locks.commands import FreeLock, ShowLock
+
     with open_control(store, by) as control:
-        infos = control.queries.lock(name)
+        infos = control.do(ShowLock(name=name)).items
         losers = [i.owner_id for i in infos if i.owner_id is not None and job in (None, i.owner_id)]
         if losers:  # else it is refused, and nobody need be asked
             require_yes(_question(control.queries, name, losers, infos[0].waiting), yes=yes)
-        control.locks.free(name, reason=reason, job_id=job)
-        left = control.queries.lock(name)
+        control.do(FreeLock(name=name, reason=reason, job=job))
+        left = control.do(ShowLock(name=name)).items
     if json:
         now = [i.owner_id for i in left if i.owner_id is not None]
         waiting = left[0].waiting if left else 0
@@ -171,18 +178,28 @@ class _LockDetails:
     waiting: int
 
     @classmethod
-    def of(cls, look: "Queries", name: str) -> "_LockDetails":
-        said = next((info for info in look.capacities() if info.name == name), None)
-        found = [] if name.endswith("*") else look.lock(name)
+    def of(cls, performer: "Performs", name: str) -> "_LockDetails":
+        from spinney.features.locks.commands import ListCapacities, ShowLock
+
+        capacities = performer.do(ListCapacities()).items
+        said = next((info for info in capacities if info.name == name), None)
+        found = () if name.endswith("*") else performer.do(ShowLock(name=name)).items
         owners = [info for info in found if info.owner_id is not None]
         return cls(
             lock=name,
-            capacity=look.store.locks.capacity(name.removesuffix("*")),
+            capacity=found[0].capacity if found else _in_force(capacities, name.removesuffix("*")),
             set=said,
             used=sum(info.amount for info in owners),
             owners=owners,
             waiting=found[0].waiting if found else 0,
         )
+
+
+def _in_force(said: "Sequence[CapacityInfo]", name: str) -> int:
+    return Capacities(
+        CapacityRules.of((info.name, info.capacity) for info in said if info.by is not None),
+        CapacityRules.of((info.name, info.declared) for info in said if info.declared is not None),
+    ).in_force(name)
 
 
 def _show(told: _LockDetails) -> None:
@@ -228,13 +245,6 @@ def _list_capacities(found: "Sequence[CapacityInfo]", *, json: bool) -> None:
             for i in found
         ]
         display.print_table(("LOCK", "CAPACITY", "DECLARED", "SET BY", "SINCE"), rows)
-
-
-def _all(look: "Queries") -> "Iterator[LockInfo]":
-    after = ""
-    while found := look.locks(after=after, limit=_PAGE):
-        yield from found
-        after = found[-1].name
 
 
 def _owner(info: "LockInfo") -> str:

@@ -8,6 +8,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.locks.commands import (
+    Capacity,
+    FreeLock,
+    ListCapacities,
+    ListLocks,
+    ReleasedLock,
+    SetCapacity,
+)
 from spinney.model.access import Role
 from spinney.model.errors import UsageError
 from spinney.model.rights.operators import CapacityInfo, LockInfo
@@ -41,7 +49,7 @@ class LockPage:
 
     locks: Sequence[Lock]
     capacities: Sequence[CapacityInfo]
-    next: str | None
+    next: int | str | None
 
 
 @router.get(LOCKS, summary="Locks")
@@ -49,10 +57,9 @@ async def locks(request: Request, context: Authenticated, after: str = "") -> Re
     """Those that are held or waited for, and what is set of how much there is."""
 
     def read(control: Control) -> LockPage:
-        lines = control.queries.locks(after=after[:200], limit=PAGE)
-        made = [_lock(name, list(of)) for name, of in groupby(lines, key=lambda line: line.name)]
-        more = made[-1].name if len(made) >= PAGE else None
-        return LockPage(locks=made, capacities=control.queries.capacities(), next=more)
+        page = control.do(ListLocks(after=after[:200], limit=PAGE))
+        made = [_lock(name, list(of)) for name, of in groupby(page.items, key=lambda line: line.name)]
+        return LockPage(locks=made, capacities=control.do(ListCapacities()).items, next=page.next)
 
     found = await context.run(read)
     rights = context.principal.rights
@@ -75,12 +82,12 @@ async def free(context: Authenticated, form: Form) -> Response:
     """From all that have it, or from one job. Who waits goes on at once."""
     name = form.text("name")
 
-    def call(control: Control) -> int:
+    def call(control: Control) -> ReleasedLock:
         job = form.whole("job", "job's number")
-        return control.locks.free(name, reason=form.text("reason"), job_id=job)
+        return control.do(FreeLock(name=name, reason=form.text("reason"), job=job))
 
     return await run_and_redirect(
-        context, LOCKS, call, lambda lost: f"{plural(lost, 'job')} lost the lock {name}"
+        context, LOCKS, call, lambda done: f"{plural(done.lost, 'job')} lost the lock {name}"
     )
 
 
@@ -89,13 +96,15 @@ async def set_capacity(context: Authenticated, form: Form) -> Response:
     """Of one, or of each of a family."""
     name = form.text("name")
 
-    def call(control: Control) -> int:
+    def call(control: Control) -> Capacity:
         capacity = form.whole("capacity", "capacity")
         if capacity is None:
             raise UsageError(f"give the capacity of {name or 'the lock'}: 1 to {AMOUNT_MAX:,}")
-        return control.locks.set_capacity(name, capacity, reason=form.maybe("reason"))
+        return control.do(SetCapacity(name=name, capacity=capacity, reason=form.maybe("reason")))
 
-    return await run_and_redirect(context, LOCKS, call, lambda now: f"The capacity of {name} is {now:,} now")
+    return await run_and_redirect(
+        context, LOCKS, call, lambda now: f"The capacity of {name} is {now.capacity:,} now"
+    )
 
 
 @router.post(f"{LOCKS}/declared", summary="Reset the capacity of a lock to what is declared")
@@ -105,8 +114,8 @@ async def as_declared(context: Authenticated, form: Form) -> Response:
     return await run_and_redirect(
         context,
         LOCKS,
-        lambda control: control.locks.set_capacity(name, None, reason=form.maybe("reason")),
-        lambda now: f"The capacity of {name} is {now:,} again, as declared",
+        lambda control: control.do(SetCapacity(name=name, capacity=None, reason=form.maybe("reason"))),
+        lambda now: f"The capacity of {name} is {now.capacity:,} again, as declared",
     )
 
 

@@ -18,7 +18,7 @@ from spinney.features.files import api as files
 from spinney.features.holds import api as holds
 from spinney.features.jobs import actions_api as verbs
 from spinney.features.jobs import api as jobs
-from spinney.features.locks import api as locks
+from spinney.features.locks import commands as locks
 from spinney.features.nodes import commands as nodes
 from spinney.features.queues import commands as queues
 from spinney.features.schedules import api as schedules
@@ -32,6 +32,7 @@ from spinney.web.files import spool
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
+    "locks": locks.COMMANDS,
 }
 """By the group under which the OpenAPI document has them."""
 
@@ -45,7 +46,6 @@ PARTS = (
     failures.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     holds.router,
-    locks.router,
     schedules.router,
     store_info.stats,
     store_info.types,
