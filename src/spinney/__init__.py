@@ -1,8 +1,9 @@
 """Durable batch processing for people who run long pipelines on machines of their own.
 
 ``Spinney`` makes an application, ``Job`` is the handle that a stage gets, and the others say what
-became of a stage: ``raise Defer(60)``. What is not here is in ``spinney.testing``, ``spinney.control``
-and ``spinney.model``.
+became of a stage: ``raise Defer(60)``. Applications find the rest of the public face in ``spinney.jobs``,
+``spinney.errors``, ``spinney.operations``, ``spinney.command_line``, ``spinney.routes``, ``spinney.reports``,
+``spinney.safe_http``, ``spinney.client``, ``spinney.config`` and ``spinney.testing``.
 """
 
 TYPE_CHECKING = (

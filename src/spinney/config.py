@@ -14,6 +14,8 @@ from spinney.model.errors import UsageError
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.paths import database_file, is_postgres, run_dir, without_password
 
+__all__ = ["ENVIRONMENT", "Settings", "database_file", "is_postgres", "settings", "without_password"]
+
 FILE = "spinney.toml"
 ENVIRONMENT = "SPINNEY_STORE"
 DEFAULT_STORE = "sqlite:///spinney.db"

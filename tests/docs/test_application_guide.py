@@ -17,6 +17,7 @@ import spinney
 from cli.shell import Shell
 from new_store import new_store
 from snippets import require_readable, run_console, run_python, run_session, snippets, texts
+from spinney import routes as plugins
 from spinney.define.job import Job
 from spinney.define.job.options import Options
 from spinney.define.jobtype import job_types
@@ -27,7 +28,6 @@ from spinney.node.worker.program import ProgramRunner
 from spinney.store.sql import open_store
 from spinney.terminal.applications import GROUP, Application
 from spinney.testing import StageHarness
-from spinney.web import plugins
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "applications.md", *sorted((DOCS / "applications").glob("*.md"))]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import Cluster, cluster, lines, now_us, until
 
+from spinney.host import boot_id
 from spinney.model.errors import StoreLocked
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
@@ -59,7 +60,7 @@ async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_
     cluster: Cluster, tmp_path: Path
 ) -> None:
     # Given a node that was silent for a lease, a process of it, and a foreign program that has the file locked
-    here = LocalHost(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=cluster.run_dir)
+    here = LocalHost(host=socket.gethostname(), boot_id=boot_id(), run_dir=cluster.run_dir)
     node = NodeInfo(
         id=0,
         name="oak",

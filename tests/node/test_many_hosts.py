@@ -17,10 +17,11 @@ from node_fixtures import Cluster, lines, now_us, until
 
 from long_tests import long_alone
 from servers import postgres_schema
+from spinney.host import boot_id
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node.lifecycle import instance as instances
-from spinney.node.lifecycle.instance import Instance, boot_id
+from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.store.sql import open_store
 

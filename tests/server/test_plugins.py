@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fastapi import APIRouter, FastAPI
 
+from spinney import routes as plugins
 from spinney.model.jobs import Filter
-from spinney.web import plugins
-from spinney.web.plugins import Authenticated, routes
+from spinney.routes import Authenticated, routes
 
 from .conftest import world_at
 

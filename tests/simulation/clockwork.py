@@ -26,9 +26,11 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+import spinney.features
 import spinney.node
 import spinney.store.sql
 import spinney.wakeup
+from spinney import host
 from spinney.node.lifecycle.deadline import boot_ns
 
 from .faults import LEASE_MAX_S
@@ -111,7 +113,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         put(supervisor, "boot_ns", boot)
         put(sys.modules["spinney.node.lifecycle.heartbeat"], "boot_ns", boot)
         instance = sys.modules["spinney.node.lifecycle.instance"]
-        put(instance, "boot_id", lambda: PROCESS.get().machine.host.name)
+        put(host, "boot_id", lambda: PROCESS.get().machine.host.name)
         # Numbers of simulated processes are those of real ones, too, perhaps of this very process.
         put(
             instance, "guarded", lambda run_dir, instance: world.guarded(PROCESS.get().machine.host, instance)
@@ -181,9 +183,11 @@ async def _received_wakeups(run_dir: Path, name: str, on_wakeup: Callable[[], No
 @cache
 def _modules() -> tuple[ModuleType, ...]:
     found = []
-    for package in (spinney.node, spinney.store.sql):
+    for package in (spinney.node, spinney.store.sql, spinney.features):
         for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-            if not {"supervisor_main", "migrations", "worker", "postgres"} & set(info.name.split(".")):
+            names = set(info.name.split("."))
+            of_the_store = "features" not in names or names & {"sql", "sweep", "preview"}
+            if of_the_store and not {"supervisor_main", "migrations", "worker", "postgres"} & names:
                 __import__(info.name)
                 found.append(sys.modules[info.name])
     return tuple(found)

@@ -24,7 +24,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from spinney import wakeup, wakeup_socket
+from spinney import host, wakeup, wakeup_socket
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.homes import FolderRoot
@@ -102,7 +102,7 @@ class Supervisor:
         self._on_dead, self._ending = on_dead, ending
         self._make_child, self._now_us = make_child, now_us
         self._run_dir, self._root = settings.run_path(), Path(settings.folders)
-        self._here = LocalHost(host=socket.gethostname(), boot_id=instance.boot_id(), run_dir=self._run_dir)
+        self._here = LocalHost(host=socket.gethostname(), boot_id=host.boot_id(), run_dir=self._run_dir)
         self._socket_name = wakeup_socket.socket_name(settings.name, own.pid)
         self._known: set[int] = set()
         self._root_fingerprint: str | None = None

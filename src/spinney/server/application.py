@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
+from spinney import routes as plugins
 from spinney.features.stats import metrics
 from spinney.features.webhooks.sender import WebhookSender
 from spinney.server import api, head_requests, health, request_guard
@@ -16,7 +17,7 @@ from spinney.server import pages as ui
 from spinney.server.maintenance import ServerMaintenance
 from spinney.store.contract import Store
 from spinney.wakeup import wake_all
-from spinney.web import instrumentation, plugins, problems, refusal_log
+from spinney.web import instrumentation, problems, refusal_log
 from spinney.web.events import routes as events
 from spinney.web.quotas import Quotas
 from spinney.web.request_context import LOOKS, REFRESH_S, Authenticator, now_us

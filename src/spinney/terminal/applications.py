@@ -24,7 +24,7 @@ from spinney.terminal.command_index import COMMAND_MODULES
 
 GROUP = "spinney.commands"
 ROUTES = "spinney.routes"
-"""What servers load (``spinney.web.plugins``): a command of the same name works through a server, too."""
+"""What servers load (``spinney.routes``): a command of the same name works through a server, too."""
 HEADING = "Applications"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUMMARY_CHARS = 200

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from spinney import Defer, Fail
 from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.paths import NotAdmitted
-from spinney.model.errors import BadName, BadParameters, UsageError
+from spinney.errors import BadName, BadParameters, UsageError
 
 AWAY_S = 15.0
 """How long a stage rests while the inventory does not answer."""

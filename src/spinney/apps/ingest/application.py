@@ -5,8 +5,8 @@ from typing import get_args
 from spinney import Spinney
 from spinney.apps.ingest import callbacks, priorities, settings
 from spinney.apps.ingest.orders import Stage
-from spinney.model.errors import UsageError
-from spinney.model.types import INTERNAL
+from spinney.errors import UsageError
+from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox
 
 app = Spinney(submit=INTERNAL)

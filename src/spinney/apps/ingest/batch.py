@@ -46,8 +46,8 @@ from spinney.apps.ingest.paths import SYSTEM, NotAdmitted, component, shown
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.resting import awaited
 from spinney.apps.ingest.settings import Settings
-from spinney.define.job.handle import Child
-from spinney.model.errors import BadParameters
+from spinney.errors import BadParameters
+from spinney.jobs import Child
 from spinney.reports.addresses import mailbox
 
 PAYLOAD = "payload"

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest import profiles, settings
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 if TYPE_CHECKING:
     import httpx
@@ -13,7 +13,7 @@ _ADVICE = "have it added, with its port, to the hosts of the profile if it may b
 
 def transport() -> "httpx.BaseTransport":
     """What carries one callback: to public addresses, and to the hosts that profiles allow."""
-    from spinney.reports.safe_transport import SafeTransport  # with httpx, which only a call needs
+    from spinney.safe_http import SafeTransport  # with httpx, which only a call needs
 
     try:
         found = settings.load()

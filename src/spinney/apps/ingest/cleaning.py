@@ -30,14 +30,12 @@ from spinney.apps.ingest.application import app
 from spinney.apps.ingest.batch import PAYLOAD
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.apps.ingest.orders import BatchOrder, Bid, Jid
-from spinney.model.errors import NoSuchJob, SpinneyError
-from spinney.model.jobs import Filter
-from spinney.model.jobs import Job as Found
-from spinney.model.states import SETTLED, State
-from spinney.model.values.paths import job_folder
+from spinney.errors import NoSuchJob, SpinneyError
+from spinney.jobs import SETTLED, Filter, State, job_folder
+from spinney.jobs import Job as Found
 
 if TYPE_CHECKING:
-    from spinney.store.contract import Store
+    from spinney.operations import Store
 
 LEFTOVER = timedelta(days=7)
 GONE = ".gone-"
@@ -145,7 +143,7 @@ def _owner(path: Path) -> int | None:
 @contextmanager
 def looking(job: Job) -> Iterator["Store"]:
     """The store that this attempt is of. Raises Hold for another."""
-    from spinney.store.sql import open_store  # a worker that cleans nothing needs none
+    from spinney.operations import open_store  # a worker that cleans nothing needs none
 
     with closing(open_store(app.settings.store)) as store:
         try:

@@ -8,12 +8,9 @@ from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.fetching.urls import shown_text
 from spinney.apps.ingest.orders import ObjectOrder, Payload
 from spinney.apps.ingest.settings import Settings
-from spinney.model.errors import UsageError
-from spinney.model.jobs import Attempt, Job
-from spinney.model.outcomes import Outcome
-from spinney.model.states import State
-from spinney.model.values.paths import job_folder
-from spinney.store.contract import Store
+from spinney.errors import UsageError
+from spinney.jobs import Attempt, Job, Outcome, State, job_folder
+from spinney.operations import Store
 
 _AGAIN = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
 """Ends of an attempt after which the stage, if it runs once more, is tried again."""

@@ -30,8 +30,8 @@ from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Storage, Verified
-from spinney.model.errors import UsageError
-from spinney.model.types import PRIORITIES
+from spinney.errors import UsageError
+from spinney.jobs import PRIORITIES
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory

@@ -15,7 +15,7 @@ from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import admitting
 from spinney.apps.ingest.manifests import PayloadKind, Row, fields
 from spinney.apps.ingest.paths import PRODUCER, NotAdmitted, relative, shown
-from spinney.model.jobs import PARAMS_MAX_BYTES
+from spinney.jobs import PARAMS_MAX_BYTES
 
 PATH_MAX_BYTES = 2048
 """Of a file's path, so that it can be opened below the folder of a job (Linux: 4096 in all); as of a container's."""

@@ -13,7 +13,7 @@ from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.provenance import Provenance
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import NoSuchObject, Storage
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory

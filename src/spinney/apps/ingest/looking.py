@@ -19,12 +19,8 @@ from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Storage
-from spinney.model.audits import AuditCall
-from spinney.model.jobs import Attempt, Job
-from spinney.model.outcomes import PASSED, Outcome
-from spinney.model.states import State
-from spinney.model.values import paths
-from spinney.store.contract import Store
+from spinney.jobs import PASSED, Attempt, Job, Outcome, State, job_folder
+from spinney.operations import AuditCall, Store
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory
@@ -74,7 +70,7 @@ def look(store: Store, batch: int, settings: Settings, folders: Path) -> Looked:
     with open_inventory(settings.inventory) as inventory:
         inventory.init()  # where every object failed early there is none
         recorded = list(inventory.batch_entries(order.bid))
-        unchanged = standing.read(folders / paths.job_folder(batch))
+        unchanged = standing.read(folders / job_folder(batch))
         faults += _counted(objects, recorded, unchanged)
         storages = {
             name: targets.standing(settings, name) for name in {entry.version.storage for entry in recorded}
@@ -174,7 +170,7 @@ def _left_over(
     for jid, job in objects.items():
         if job.state is not State.COMPLETED:
             continue
-        places_of = [folders / paths.job_folder(job.id) / name for name in _CLEARED]
+        places_of = [folders / job_folder(job.id) / name for name in _CLEARED]
         places_of += [area / jid for area in settings.areas.values()]
         for place in places_of:
             if place.exists():

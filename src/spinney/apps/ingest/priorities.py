@@ -2,7 +2,7 @@
 
 import math
 
-from spinney.model.types import PRIORITIES
+from spinney.jobs import PRIORITIES
 
 FIRST = 1
 """Of what is short and waited for: reading a batch and reporting on it, messages, packages for readers. All work on

@@ -28,11 +28,9 @@ from spinney.apps.ingest.inventory import admitting
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.apps.ingest.report import Kind
 from spinney.apps.ingest.settings import Mailboxes, Name, Settings, Table, checked, explained, read
-from spinney.model.errors import UsageError
-from spinney.model.settings.webhooks import require_url
-from spinney.model.types import PRIORITIES
-from spinney.model.values import names
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.errors import UsageError, did_you_mean, listed
+from spinney.jobs import PRIORITIES, names
+from spinney.safe_http import require_url
 
 
 def _text(text: str) -> str:

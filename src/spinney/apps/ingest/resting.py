@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from spinney import Defer, Job
 from spinney.apps.ingest import settings, space
 from spinney.apps.ingest.space import NoRoom
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 FULL_S = 30.0
 """How long a stage rests before it looks again whether there is room."""

@@ -23,9 +23,9 @@ from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Said, Submit, of_fields, told
-from spinney.control import Control
-from spinney.model.errors import Refused, StoreUnavailable, UsageError
-from spinney.web.plugins import (
+from spinney.errors import Refused, StoreUnavailable, UsageError
+from spinney.operations import Control
+from spinney.routes import (
     BINARY,
     FORM,
     REPLAYED,

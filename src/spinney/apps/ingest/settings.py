@@ -41,8 +41,8 @@ from pydantic import (
 
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, noid
 from spinney.apps.ingest.paths import NotAdmitted, shown
-from spinney.model.errors import UsageError
-from spinney.model.values.paths import database_file
+from spinney.config import database_file
+from spinney.errors import UsageError
 from spinney.reports import MailSettings, Security
 from spinney.reports.addresses import mailbox
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from spinney.model.states import State
+from spinney.jobs import State
 
 
 class BatchState(StrEnum):

@@ -4,7 +4,7 @@ from spinney.apps.ingest import opened
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import NotThere, Storage
 from spinney.apps.ingest.storage.layout import ROOT_DECLARATION
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 
 def standing(settings: Settings, name: str) -> Storage:

@@ -5,9 +5,9 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from spinney import host
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
-from spinney.node.lifecycle import instance as instances
 from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
@@ -38,4 +38,4 @@ def recover_dead_node(
 
 def local_host(run_dir: Path) -> LocalHost:
     """Where this process stands."""
-    return LocalHost(host=socket.gethostname(), boot_id=instances.boot_id(), run_dir=run_dir)
+    return LocalHost(host=socket.gethostname(), boot_id=host.boot_id(), run_dir=run_dir)

@@ -37,11 +37,6 @@ class Instance:
         return run_dir / f"node-{self}.lock"
 
 
-def boot_id() -> str:
-    """The kernel's boot: processes of another boot of this machine cannot be alive."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
 def prepare_run_dir(path: Path) -> None:
     """Make the run-time directory, for its owner alone; refuse one that others could write to."""
     try:

@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from http_listener import Listening
 from long_tests import LONG
+from spinney import routes as plugins
 from spinney.server.openapi import document
-from spinney.web import plugins
 from spinney.web.api.json_routes import PREFIX
 from spinney.web.settings import ServerSettings
 

@@ -19,11 +19,11 @@ from spinney.apps.ingest.inventory import Object, Version, open_inventory
 from spinney.apps.ingest.paths import NotAdmitted, shown
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
-from spinney.model.access import Role
-from spinney.model.errors import Refused, StoreUnavailable
+from spinney.errors import Refused, StoreUnavailable
+from spinney.operations import Role
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.operations import Control
 
 PIECE_BYTES = 1 << 20
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.tickets import TYPE, order_of
-from spinney.model.jobs import Filter, Job
-from spinney.model.states import LEASED, State
+from spinney.jobs import LEASED, Filter, Job, State
 
 if TYPE_CHECKING:
-    from spinney.store.contract import Store
+    from spinney.operations import Store
 
 LOOKED_AT = 1000
 """Requests of a queue that are looked at; what stands behind them counts as much as they do on average."""

@@ -21,7 +21,7 @@ from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Storage, StoredFile
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.operations import Control
 
 PREFERRED = "sha256"
 """The digest that is told where it is on record; else the one by which the archive goes."""

@@ -16,14 +16,11 @@ from spinney.apps.ingest.access.tickets import TYPE, AccessOrder, Ticket
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import Object, Version, open_inventory
 from spinney.apps.ingest.settings import Settings
-from spinney.define.job.options import Options
-from spinney.model.errors import DuplicateKey, NoSuchJob, Refused, UnlawfulTransition
-from spinney.model.jobs import Job
-from spinney.model.states import SETTLED, State
+from spinney.errors import DuplicateKey, NoSuchJob, Refused, UnlawfulTransition
+from spinney.jobs import SETTLED, Job, Options, State
 
 if TYPE_CHECKING:  # a worker that packs needs neither
-    from spinney.control import Control
-    from spinney.store.contract import Store
+    from spinney.operations import Control, Store
 
 SMALL, LARGE = "access-small", "access-large"
 _TRIES = 5

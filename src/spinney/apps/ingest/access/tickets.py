@@ -18,8 +18,7 @@ from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.orders import Noun
 from spinney.apps.ingest.settings import Settings
-from spinney.model.jobs import Job
-from spinney.model.states import LEASED, State
+from spinney.jobs import LEASED, Job, State
 
 TYPE = "ingest.access"
 SECRET_BYTES = 16

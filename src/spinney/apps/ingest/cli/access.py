@@ -15,10 +15,8 @@ import typer
 from spinney.apps.ingest.access import Format, Status
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Manifest, Token
-from spinney.model.errors import Refused, UsageError
-from spinney.terminal import display, endpoint
-from spinney.terminal.arguments import JsonOption, StoreOption
-from spinney.terminal.exit_codes import Exit
+from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
+from spinney.errors import Refused, UsageError
 
 _OPEN = (Status.QUEUED, Status.HELD, Status.PACKING)
 
@@ -59,7 +57,7 @@ def fetch(
 ) -> None:
     """Ask for a package of a stored object; prints a token, by which 'token' tells what became of it. With --file: have
     one file of it."""
-    from spinney.features.submission.wait_cli import LOOK_S, wait_for
+    from spinney.command_line import LOOK_S, wait_for
 
     if file is not None:
         if format_ != Format.ZIP or submitter or wait or json:

@@ -18,10 +18,8 @@ from spinney.apps.ingest.staff.payloads import opened
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.batches import Status
 from spinney.apps.ingest.verbs.deposits import Submit
-from spinney.model.errors import UsageError
-from spinney.terminal import display, endpoint
-from spinney.terminal.arguments import JsonOption, StoreOption
-from spinney.terminal.exit_codes import Exit
+from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
+from spinney.errors import UsageError
 
 STDIN = "-"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
@@ -101,7 +99,7 @@ def submit_payload(
     store: StoreOption = None,
 ) -> None:
     """Hand a payload in: it becomes a batch. Prints the batch and its job."""
-    from spinney.features.submission.wait_cli import wait_for
+    from spinney.command_line import wait_for
 
     if key is not None and not _KEY.fullmatch(key):
         raise UsageError("a key is 1 to 200 printable characters of ASCII without blanks; choose another")

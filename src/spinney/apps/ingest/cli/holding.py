@@ -7,9 +7,8 @@ import typer
 from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.verbs.operations import Hold, Pause, Release, Unpause
-from spinney.model.errors import UsageError
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import ByOption, StoreOption
+from spinney.command_line import ByOption, StoreOption, completion, display
+from spinney.errors import UsageError
 
 ReasonOption = Annotated[
     str, typer.Option("--reason", help="Why; shown with what is held.", show_default=False)

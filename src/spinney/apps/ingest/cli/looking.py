@@ -11,11 +11,8 @@ from spinney.apps.ingest.cli.words import BatchArgument, ProfileOption, StageOpt
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.archive import Find, Profiles
 from spinney.apps.ingest.verbs.batches import LIMIT_MAX, Batches, Object, Objects, Status
-from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.states import State
-from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, StoreOption
-from spinney.terminal.exit_codes import Exit
+from spinney.command_line import Exit, JsonOption, StoreOption, completion, display
+from spinney.jobs import JOB_ID_MAX, State
 
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=LIMIT_MAX, help="How many.")]
 AfterOption = Annotated[

@@ -9,10 +9,7 @@ from spinney.apps.ingest.cli import words
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.operations import Delete, Requeue, Sweep
-from spinney.terminal import display
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-from spinney.terminal.exit_codes import Exit
-from spinney.terminal.for_each import for_each
+from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 

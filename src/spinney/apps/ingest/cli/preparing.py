@@ -4,8 +4,7 @@ import typer
 
 from spinney.apps.ingest.settings import load
 from spinney.apps.ingest.staff import prepare, refused
-from spinney.terminal import display, endpoint
-from spinney.terminal.arguments import JsonOption
+from spinney.command_line import JsonOption, display, endpoint
 
 
 def add_to(app: typer.Typer) -> None:

@@ -8,10 +8,8 @@ import typer
 from spinney.apps.ingest.cli.session import serving
 from spinney.apps.ingest.cli.words import BatchArgument
 from spinney.apps.ingest.verbs.batches import Form, Report
-from spinney.features.files.job_files import files_of
-from spinney.model.errors import UsageError
-from spinney.terminal import display
-from spinney.terminal.arguments import JsonOption, StoreOption
+from spinney.command_line import JsonOption, StoreOption, display, files_of
+from spinney.errors import UsageError
 
 
 def add_to(app: typer.Typer) -> None:

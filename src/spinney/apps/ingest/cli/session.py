@@ -13,13 +13,12 @@ from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.deposits import Submit, told
-from spinney.model.errors import CommitUncertain
-from spinney.terminal import endpoint
-from spinney.terminal.connection import client_of, open_control, resolve_settings
+from spinney.command_line import client_of, endpoint, open_control, resolve_settings
+from spinney.errors import CommitUncertain
 
 if TYPE_CHECKING:
-    from spinney.client.calls import Call
-    from spinney.control import Control
+    from spinney.command_line import Call
+    from spinney.operations import Control
 
 BELOW = "/apps/ingest"
 
@@ -74,7 +73,7 @@ class _Afar:
     control: "Control"
 
     def do(self, verb: Verb) -> Any:
-        from spinney.client.calls import Call, query_params  # with httpx, which is slow to load
+        from spinney.command_line import Call, query_params  # with httpx, which is slow to load
 
         method, said = "POST" if verb.changes else "GET", verb.model_dump(mode="json", exclude_defaults=True)
         asked: dict[str, Any] = {"json": said} if verb.changes else {"query": query_params(**said)}
@@ -83,8 +82,8 @@ class _Afar:
     def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
         from httpx import ConnectError
 
-        from spinney.client.calls import IDEMPOTENCY, Call, query_params
-        from spinney.client.errors import ServerUnavailable, UnexpectedResponse
+        from spinney.command_line import IDEMPOTENCY, Call, query_params
+        from spinney.errors import ServerUnavailable, UnexpectedResponse
 
         asked.deposit()  # what cannot be meant is refused before the payload is sent
         said = query_params(**asked.model_dump(mode="json", exclude_defaults=True))
@@ -107,7 +106,7 @@ class _Afar:
             ) from error
 
     def content(self, asked: File | Manifest) -> Iterator[bytes]:
-        from spinney.client.calls import Call, query_params
+        from spinney.command_line import Call, query_params
 
         said = query_params(**asked.model_dump(exclude_defaults=True))
         name = "file" if isinstance(asked, File) else "manifest"

@@ -8,7 +8,7 @@ from spinney.apps.ingest import profiles, settings
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.staff import PAUSABLE
 from spinney.apps.ingest.states import BatchState
-from spinney.model.errors import SpinneyError
+from spinney.errors import SpinneyError
 
 
 def profile_names(incomplete: str) -> list[str]:

@@ -18,11 +18,9 @@ from spinney.apps.ingest.demo.serving import Web, serving
 from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.staff import Accepted, Service
-from spinney.model.errors import SpinneyError, UsageError
-from spinney.model.jobs import Filter
-from spinney.model.states import SETTLED, State
-from spinney.model.values import paths
-from spinney.store.contract import Store
+from spinney.errors import SpinneyError, UsageError
+from spinney.jobs import SETTLED, Filter, State, job_folder
+from spinney.operations import Store
 
 CRASH_AT = 0.3
 """The share of objects that is done when the node is killed."""
@@ -90,7 +88,7 @@ class _Play:
     @property
     def folder(self) -> Path:
         """Of the batch."""
-        return self.service.folders / paths.job_folder(self.job)
+        return self.service.folders / job_folder(self.job)
 
     def run(self, log: TextIO) -> list[dict[str, Any]]:
         """Both reports, as they stand in ``report.json``."""

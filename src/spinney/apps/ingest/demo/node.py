@@ -10,7 +10,7 @@ from typing import TextIO
 
 import psutil
 
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 LOOK_S = 0.03
 PATIENCE_S = 600.0

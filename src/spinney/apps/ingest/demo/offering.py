@@ -10,7 +10,7 @@ from urllib.parse import quote
 from spinney.apps.ingest.digests import digest
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
 from spinney.apps.ingest.paths import NotAdmitted, relative, shown
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 BATCH = "batch.checkm"
 

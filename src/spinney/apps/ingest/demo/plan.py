@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 MARK = ".spinney-demo"
 """By this file a folder is known to be an earlier demo's, which may be removed."""

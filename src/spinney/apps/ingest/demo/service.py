@@ -8,16 +8,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from spinney.app import now_us
 from spinney.apps.ingest import settings, staff
 from spinney.apps.ingest.demo.node import spinney
 from spinney.apps.ingest.demo.plan import Plan
 from spinney.apps.ingest.staff import Service
 from spinney.config import ENVIRONMENT
 from spinney.config import settings as spinney_settings
-from spinney.control import Control
-from spinney.store.sql import open_store
-from spinney.wakeup import wake_all
+from spinney.operations import Control, now_us, open_store, wake_all
 
 PROFILE = "demo"
 DEPOSITOR = "depositor@example.org"

@@ -15,7 +15,7 @@ import httpcore
 from spinney.apps.ingest import paths
 from spinney.apps.ingest.fetching.nouns import Rules, Surroundings
 from spinney.apps.ingest.fetching.troubles import Halted, Trouble
-from spinney.model.values.networks import bracketed, is_exempt, is_public
+from spinney.safe_http import bracketed, is_exempt, is_public
 
 HEAD_MAX_BYTES = 256 << 10
 """An answer's head; a server that sends interim answers without end is stopped here."""

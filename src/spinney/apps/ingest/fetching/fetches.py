@@ -21,7 +21,7 @@ from spinney.apps.ingest.fetching.parts import Part, Place
 from spinney.apps.ingest.fetching.standing import standing
 from spinney.apps.ingest.fetching.troubles import Differs, Halted, Trouble
 from spinney.apps.ingest.paths import NotAdmitted
-from spinney.scheduling.backoff import delay_s
+from spinney.jobs import delay_s
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.fetching.asking import Asker

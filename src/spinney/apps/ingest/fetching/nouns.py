@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from spinney.apps.ingest.digests import Digest
-from spinney.model.types import Backoff
+from spinney.jobs import Backoff
 
 BACKOFF = Backoff(base_s=1.0, factor=2.0, cap_s=60.0, jitter=0.5)
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from spinney.apps.ingest import paths
 from spinney.apps.ingest.paths import NotAdmitted
-from spinney.model.values.networks import bracketed
+from spinney.safe_http import bracketed
 
 if TYPE_CHECKING:
     import httpx

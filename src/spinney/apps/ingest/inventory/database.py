@@ -23,8 +23,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable
-from spinney.model.errors import UsageError
-from spinney.model.values.paths import database_file, is_postgres
+from spinney.config import database_file, is_postgres
+from spinney.errors import UsageError
 
 INIT = "run 'spinney ingest init'"
 _BUSY_S = 60.0

@@ -1,7 +1,7 @@
 """What goes wrong with the inventory. Every message says what to do next."""
 
 from spinney.apps.ingest.paths import NotAdmitted, shown
-from spinney.model.errors import SpinneyError
+from spinney.errors import SpinneyError
 
 
 class LocalIdTaken(NotAdmitted):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from spinney.model.values.paths import database_file
+from spinney.config import database_file
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory.inventory import Inventory

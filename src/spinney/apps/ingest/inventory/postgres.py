@@ -16,7 +16,7 @@ from sqlalchemy.pool import QueuePool
 
 from spinney.apps.ingest.inventory.database import INIT, POOL, Database, writes
 from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EACH = (

@@ -30,8 +30,8 @@ from spinney.apps.ingest.objects.work import (
 from spinney.apps.ingest.orders import ObjectOrder, Sum
 from spinney.apps.ingest.paths import NotAdmitted, folded, kept_apart, shown
 from spinney.apps.ingest.resting import FULL_S
-from spinney.model.errors import BadName, UsageError
-from spinney.model.values import names
+from spinney.errors import BadName, UsageError
+from spinney.jobs import names
 
 SHOW_S = 0.5
 _TRIED = 10

@@ -29,8 +29,7 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.fetching import FetchFailed, Rules, Wanted
 from spinney.apps.ingest.objects.work import Work
 from spinney.apps.ingest.paths import shown
-from spinney.model.types import Backoff
-from spinney.scheduling.backoff import delay_s
+from spinney.jobs import Backoff, delay_s
 
 RESTS = Backoff(base_s=10.0, factor=3.0, cap_s=600.0, jitter=0.0)
 """Between the tries of a host: longer than those of a file, since nobody waits in a slot."""

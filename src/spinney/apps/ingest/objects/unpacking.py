@@ -29,7 +29,7 @@ from spinney.apps.ingest.objects.work import (
 )
 from spinney.apps.ingest.paths import NotAdmitted, opened_beneath, shown
 from spinney.apps.ingest.storage import Incoming
-from spinney.node.lifecycle.instance import boot_id
+from spinney.host import boot_id
 
 
 def unpacked(at: Work, container: dict[str, Any]) -> list[Incoming]:

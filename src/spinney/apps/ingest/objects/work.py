@@ -16,7 +16,7 @@ from spinney.apps.ingest.fetching import Rules
 from spinney.apps.ingest.orders import ObjectOrder
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"

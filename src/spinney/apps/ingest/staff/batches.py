@@ -9,9 +9,8 @@ from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
 from spinney.apps.ingest.states import STOPPABLE, BatchState
 from spinney.apps.ingest.states import shown as state_shown
-from spinney.model.errors import Refused, UsageError
-from spinney.model.jobs import JOB_ID_MAX, ChildSummary, Filter, Job
-from spinney.model.states import LEASED, State
+from spinney.errors import Refused, UsageError
+from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
 
 _PAGE = 1000
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"

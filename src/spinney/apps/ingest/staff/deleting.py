@@ -11,13 +11,9 @@ from spinney.apps.ingest.orders import jid
 from spinney.apps.ingest.staff.batches import BID, Batch, Listed, batches, by_bid
 from spinney.apps.ingest.staff.service import Service
 from spinney.apps.ingest.states import BatchState
-from spinney.folders import folders
-from spinney.model.access import Role
-from spinney.model.errors import Refused
-from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Order, Verb
-from spinney.model.states import State
-from spinney.service.order_scope import OrderScope
+from spinney.errors import Refused
+from spinney.jobs import Filter, State
+from spinney.operations import Order, OrderScope, Role, Verb, folders
 
 DAY_S = 86_400
 LEFT_S = DAY_S

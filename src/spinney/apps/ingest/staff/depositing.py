@@ -23,14 +23,9 @@ from spinney.apps.ingest.staff.batches import seen
 from spinney.apps.ingest.staff.payloads import Incoming
 from spinney.apps.ingest.staff.service import BATCH, Service, introduce
 from spinney.apps.ingest.states import BatchState
-from spinney.define.job.options import Options
-from spinney.model.access import Role
-from spinney.model.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError
-from spinney.model.states import State
-from spinney.model.values import names
-from spinney.model.values.hints import did_you_mean, listed
-from spinney.service.submit_rights import authorized
-from spinney.store.contract import SubmissionKey, SubmitResult
+from spinney.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError, did_you_mean, listed
+from spinney.jobs import Options, State, names
+from spinney.operations import Role, SubmissionKey, SubmitResult, authorized
 
 _NOTHING = Description()
 _RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")

@@ -11,13 +11,9 @@ from spinney.apps.ingest import parking
 from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.profiling import collections
 from spinney.apps.ingest.staff.service import OBJECT, Service, introduce
-from spinney.model.access import Role
-from spinney.model.errors import Refused, UsageError
-from spinney.model.rights.operators import Order, Verb
-from spinney.model.settings.holds import Hold, Scope
-from spinney.model.states import State
-from spinney.model.values.hints import did_you_mean, listed
-from spinney.service.order_scope import OrderScope
+from spinney.errors import Refused, UsageError, did_you_mean, listed
+from spinney.jobs import State
+from spinney.operations import Hold, Order, OrderScope, Role, Scope, Verb
 
 PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = MappingProxyType(
     {

@@ -10,7 +10,7 @@ from typing import BinaryIO, Self
 from spinney.apps.ingest import copying
 from spinney.apps.ingest.digests import Digest, Sums
 from spinney.apps.ingest.paths import shown
-from spinney.model.errors import Refused, UsageError
+from spinney.errors import Refused, UsageError
 
 SHA256 = "sha256"
 

@@ -8,7 +8,7 @@ from spinney.apps.ingest import copying
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import open_storage
-from spinney.model.values.paths import without_password
+from spinney.config import without_password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

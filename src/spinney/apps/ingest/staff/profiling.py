@@ -7,8 +7,7 @@ from spinney.apps.ingest import profiles
 from spinney.apps.ingest.profiles import Profile
 from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.staff.service import Service
-from spinney.model.errors import UsageError
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.errors import UsageError, did_you_mean, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

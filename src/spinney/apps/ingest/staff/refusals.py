@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spinney.apps.ingest.paths import NotAdmitted
-from spinney.model.errors import Refused, UsageError
+from spinney.errors import Refused, UsageError
 
 
 @contextmanager

@@ -8,10 +8,8 @@ from typing import Any
 from spinney.apps.ingest import profiles, report
 from spinney.apps.ingest.staff.batches import Batch
 from spinney.apps.ingest.staff.service import Service
-from spinney.define.job.handle import Child
-from spinney.model.errors import Refused
-from spinney.model.states import State
-from spinney.model.values.paths import job_folder
+from spinney.errors import Refused
+from spinney.jobs import Child, State, job_folder
 
 _PAGE = 1000
 READS = "processing"

@@ -7,12 +7,9 @@ from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.staff.batches import BID, JID, batch, object_, seen
 from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
-from spinney.model.bulk_runs import Plan, Report
-from spinney.model.errors import Refused, UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.rights.operators import Order, Verb
-from spinney.model.states import State
-from spinney.model.values.hints import did_you_mean
+from spinney.errors import Refused, UsageError, did_you_mean
+from spinney.jobs import JOB_ID_MAX, Filter, Job, State
+from spinney.operations import Order, Plan, Report, Verb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,7 @@ from pathlib import Path
 from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
 from spinney.apps.ingest.settings import Settings
-from spinney.control import Control
-from spinney.service.queries import Queries
-from spinney.store.contract import Store
+from spinney.operations import Control, Queries, Store
 
 BATCH, OBJECT = BATCHES.name, OBJECTS.name
 """The job types."""

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol
 
 from spinney.apps.ingest.digests import Digest
 from spinney.apps.ingest.paths import NotAdmitted
-from spinney.model.errors import UsageError
+from spinney.errors import UsageError
 
 
 class NoSuchObject(NotAdmitted):

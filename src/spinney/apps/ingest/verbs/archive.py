@@ -14,7 +14,7 @@ from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.staff import Service, readable, refused_as_meant, visible
 from spinney.apps.ingest.staff.service import introduce
 from spinney.apps.ingest.verbs.base import Text, Verb
-from spinney.model.errors import NoSuchJob, Refused
+from spinney.errors import NoSuchJob, Refused
 
 COUNTED = 10_000
 """So many objects are counted at most."""

@@ -15,10 +15,9 @@ from spinney.apps.ingest.report.files import PAGE_OBJECTS
 from spinney.apps.ingest.staff import Batch, Listed, Service
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.base import Text, Verb
-from spinney.model.errors import UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter, Job
-from spinney.model.states import State
-from spinney.terminal import display
+from spinney.command_line import display
+from spinney.errors import UsageError
+from spinney.jobs import JOB_ID_MAX, Filter, Job, State
 
 LIMIT_MAX = 10_000
 BATCH = Field(description="`bid-…`, or the number of its job.", examples=["4711"])

@@ -12,8 +12,7 @@ from spinney.apps.ingest.orders import Description
 from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.staff import Accepted, Deposit, refused_as_meant
 from spinney.apps.ingest.verbs.base import Text
-from spinney.model.errors import UsageError
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.errors import UsageError, did_you_mean, listed
 
 REPEATED = ("local_id", "notification")
 """Of these there may be several."""

@@ -9,8 +9,7 @@ from spinney.apps.ingest import staff
 from spinney.apps.ingest.staff import PAUSABLE, Service
 from spinney.apps.ingest.verbs.base import Text, Verb
 from spinney.apps.ingest.verbs.batches import BATCH
-from spinney.model.errors import UsageError
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.errors import UsageError, did_you_mean, listed
 
 COLLECTION = Field(description="All of its batches and objects.")
 WHAT = Field(default="ingest", description="`ingest`, `access-small` or `access-large`.")

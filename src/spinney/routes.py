@@ -7,7 +7,7 @@ The value is a router of ``routes("library")``, whose addresses lie below ``/api
 asks who is there by a parameter ``context: Authenticated``, and does what it does by ``context.run``, in the name and
 with the rights of that person::
 
-    from spinney.web.plugins import Authenticated, routes
+    from spinney.routes import Authenticated, routes
 
     router = routes("library")
 
@@ -88,7 +88,7 @@ def _routes(entry: EntryPoint) -> list[ApiRoute]:
 
 def _checked(name: str, route: object) -> ApiRoute:
     if not isinstance(route, ApiRoute):
-        raise TypeError(f"{route!r} is not of a router that spinney.web.plugins.routes made")
+        raise TypeError(f"{route!r} is not of a router that spinney.routes.routes made")
     below = f"{PREFIX}{BELOW}/{name}/"
     if not route.path.startswith(below):
         raise ValueError(f"{route.path} does not lie below {below}")

@@ -1,0 +1,29 @@
+"""The public modules: each name is there, and nothing is imported for it before it is asked for."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+PUBLIC = ("command_line", "errors", "jobs", "operations", "safe_http")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_name_is_there(name: str) -> None:
+    module = import_module(f"spinney.{name}")
+
+    assert sorted(module.__all__) == dir(module)
+    for each in module.__all__:
+        assert getattr(module, each) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = module.Nothing
+
+
+def test_importing_them_imports_nothing_else() -> None:
+    names = ", ".join(f"spinney.{name}" for name in PUBLIC)
+    code = f"import sys, {names}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    loaded = {name for name in done.stdout.split() if name.startswith("spinney")}
+    assert loaded == {"spinney", "spinney.public_names", *(f"spinney.{name}" for name in PUBLIC)}
