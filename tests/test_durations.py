@@ -6,17 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from spinney import Backoff, Defer, Spinney
 from spinney.client import Client
 from spinney.client.verbs.external import ExternalVerbs
 from spinney.client.verbs.job_actions import Canary as AskedCanary
 from spinney.client.verbs.jobs import JobVerbs
-from spinney.client.verbs.operators import OperatorVerbs
 from spinney.client.verbs.schedules import ScheduleVerbs
 from spinney.features.bulk.api import CanaryRequest
 from spinney.features.external.api import JoinRequest, SettleRequest
+from spinney.features.retention.commands import SetRetention
 from spinney.features.schedules.api import ScheduleRequest
 from spinney.model.errors import UsageError
 from spinney.model.external import Settlement
@@ -24,7 +24,6 @@ from spinney.model.outcomes import Outcome
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.reports.settings import MailSettings, WebhookSettings
-from spinney.server.store_info import RetentionRequest
 from spinney.service.canary import Canary
 from spinney.terminal.arguments import length as option
 from spinney.web.settings import read
@@ -72,14 +71,13 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
     "wait for a canary": lambda length: Canary(first=1, stop_at=0.1, patience_s=length).patience_s,
     "client: wait for a canary": lambda length: AskedCanary(first=1, patience_s=length).patience_s,
     "client: interval": lambda length: sent(ScheduleVerbs.put_schedule, "s", "t", every_s=length)["every_s"],
-    "client: retention": lambda length: sent(OperatorVerbs.set_retention, "t", "failed", length)["keep_s"],
+    "retention": lambda length: SetRetention(type="t", state="failed", keep_s=length).keep_s,
     "client: lease": lambda length: sent(ExternalVerbs.join, "ear", [], lease_s=length)["lease_s"],
     "client: delay": lambda length: sent(ExternalVerbs.settle, "p", 1, 1, "defer", delay_s=length)["delay_s"],
     "client: figures": lambda length: sent(JobVerbs.stats, window_s=length)["window_s"],
     "client: patience": lambda length: Client("http://localhost", timeout_s=length)._http.timeout.read,
 }
 BY_TEXT: dict[str, Callable[[Any], Any]] = {
-    "API: retention": lambda length: RetentionRequest(keep_s=length).keep_s,
     "API: canary": lambda length: CanaryRequest(first=1, patience_s=length).patience_s,
     "API: lease": lambda length: (
         JoinRequest(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s
@@ -112,7 +110,7 @@ def test_the_api_refuses_it_in_these_words_too(place: str) -> None:
 
 
 def test_the_api_describes_both_ways_and_keeps_the_bounds() -> None:
-    number, text, null = TypeAdapter(RetentionRequest).json_schema()["properties"]["keep_s"]["anyOf"]
+    number, text, null = SetRetention.model_json_schema()["properties"]["keep_s"]["anyOf"]
     assert (number["type"], number["minimum"], text["type"], null["type"]) == ("number", 0, "string", "null")
     with pytest.raises(ValidationError, match="less than or equal to 3600"):
         CanaryRequest(first=1, patience_s="2h")  # type: ignore[arg-type]

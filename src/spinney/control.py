@@ -14,7 +14,6 @@ from spinney.features.doctor.service import Doctor
 from spinney.features.external.service import External
 from spinney.features.holds.service import Holds
 from spinney.features.homes.service import Homes
-from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
 from spinney.folders.removal import remove_folders
@@ -76,11 +75,6 @@ class Control(LocalPerformer):
     def queries(self) -> Queries:
         """All that is read, within the limits of who asks, and with secrets masked."""
         return self.part(Queries)
-
-    @property
-    def retention(self) -> Retention:
-        """How long settled jobs are kept."""
-        return self.part(Retention)
 
     @property
     def schedules(self) -> Schedules:

@@ -175,13 +175,6 @@ class UploadedFile:
 # --- retention ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsetResult:
-    """Whether anything was set that could be taken back."""
-
-    unset: bool
-
-
 # --- accounts -----------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from spinney.client.calls import command_call
 from spinney.commands import Command, each
 from spinney.commands.fields import NodeName, Reason
 from spinney.control import Control
+from spinney.define.params.duration_field import DurationField
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import BadName, Forbidden, UsageError
 from spinney.model.values.lists import Page
@@ -31,6 +32,7 @@ class Rename(
     node: NodeName
     name: str
     times: Annotated[int, Field(ge=1)] = 1
+    after_s: Annotated[float, DurationField()] = 0.0
     reason: Reason = None
 
     def run(self, service: Service) -> list[str]:
@@ -98,6 +100,11 @@ def test_who_may_gets_the_answer_of_the_handler(store: Any) -> None:
         ({"node": "oak", "name": "x", "reason": "a\nb"}, UsageError, "cannot be a reason"),
         ({"node": "oak", "name": "x", "times": 0}, UsageError, "times: .* greater than or equal to 1, not 0"),
         ({"node": "oak", "name": 7}, UsageError, "name: .* valid string, not 7"),
+        (
+            {"node": "oak", "name": "x", "after_s": "soon"},
+            UsageError,
+            "^after_s: 'soon' is no length .* a number of seconds$",
+        ),
         ({"node": "oak"}, UsageError, "name: Field required"),
         ({"node": "oak", "name": "x", "nmae": "y"}, UsageError, "nmae: Extra inputs are not permitted"),
     ],

@@ -424,11 +424,10 @@ def test_what_is_read_masked_cannot_be_put_back(site: Site) -> None:
         control.submit("fetch", [control.queries.job(job_id).params])
 
 
-def test_types_and_retention_are_for_everybody(site: Site) -> None:
+def test_types_are_for_everybody(site: Site) -> None:
     look = of(site).queries
 
     assert look.types().keys() == {spec.name for spec in USUAL} | {"fetch"}
     assert look.type("fetch").schema["properties"]["password"]["writeOnly"] is True
-    assert look.retention() == site.store.retention.all()
     with pytest.raises(UsageError, match="did you mean 'fetch'"):
         look.type("fetsh")

@@ -8,8 +8,10 @@ import pytest
 from contract.words import Clock, Site, kind
 from new_store import new_store
 from spinney.control import Control
-from spinney.features.retention.service import REST_LEAST_S, REST_SHARE
-from spinney.model.errors import StoreUnusable, UnknownType
+from spinney.features.retention.commands import SetRetention
+from spinney.features.retention.sweep import REST_LEAST_S, REST_SHARE, sweep
+from spinney.model.access import Rights, Role
+from spinney.model.errors import Forbidden, StoreUnusable, UnknownType
 from spinney.store.sql import open_store
 
 
@@ -29,27 +31,30 @@ def control(site: Site) -> Control:
 
 
 def test_what_types_declare_and_counts_no_longer_is_told(control: Control) -> None:
-    done = control.retention.keep("*", "completed", 7.0)
+    done = control.do(SetRetention(type="*", state="completed", keep_s=7.0))
 
     assert (done.keeping.keep_s, done.keeping.by) == (7.0, "ann")
     assert [(k.type, k.keep_s) for k in done.overruled] == [("a", None), ("b", 5.0)]
-    assert control.retention.keep("b", "completed", 5.0).overruled == [], "it says the same"
-    assert control.retention.keep("c", "completed", 5.0).overruled == []
+    assert control.do(SetRetention(type="b", state="completed", keep_s=5.0)).overruled == [], (
+        "it says the same"
+    )
+    assert control.do(SetRetention(type="c", state="completed", keep_s=5.0)).overruled == []
     with pytest.raises(UnknownType):
-        control.retention.keep("d", "completed", 5.0)
+        control.do(SetRetention(type="d", state="completed", keep_s=5.0))
 
 
 def test_a_walk_removes_rows_and_folders_and_rests_between_its_steps(control: Control, site: Site) -> None:
     jobs = site.submit("c", n=450)
     while leases := site.claim(jobs=20, run_us=1.0):
         site.pass_(*leases)
-    control.retention.keep("c", "completed", 0.0)
+    control.do(SetRetention(type="c", state="completed", keep_s=0.0))
     folders: list[int] = []
     rests: list[float] = []
     told: list[tuple[int, int]] = []
     ticks = iter(range(10_000))
 
-    removed = control.retention.sweep(
+    removed = sweep(
+        control,
         folders.append,
         told=lambda removed, at: told.append((removed, at)),
         rest=rests.append,
@@ -68,7 +73,7 @@ def test_a_folder_that_resists_keeps_no_other_and_is_told_in_the_end(control: Co
     jobs = site.submit("c", n=450)
     while leases := site.claim(jobs=20, run_us=1.0):
         site.pass_(*leases)
-    control.retention.keep("c", "completed", 0.0)
+    control.do(SetRetention(type="c", state="completed", keep_s=0.0))
     folders: list[int] = []
 
     def remove(job_id: int) -> None:
@@ -79,23 +84,36 @@ def test_a_folder_that_resists_keeps_no_other_and_is_told_in_the_end(control: Co
     with pytest.raises(
         StoreUnusable, match=r"450 jobs are removed, but 2 of .* again: cannot remove .*; see"
     ):
-        control.retention.sweep(remove, rest=lambda s: None)
+        sweep(control, remove, rest=lambda s: None)
 
     assert sorted([*folders, jobs[0], jobs[7]]) == jobs
     assert sorted(site.store.deleted_folders(10)) == [jobs[0], jobs[7]]
-    assert control.retention.sweep(folders.append, rest=lambda s: None) == 0
+    assert sweep(control, folders.append, rest=lambda s: None) == 0
 
 
 def test_a_walk_that_is_cut_off_leaves_folders_to_be_told_again(control: Control, site: Site) -> None:
     jobs = site.submit("c", n=5)
     site.drain()
-    control.retention.keep("c", "completed", 0.0)
+    control.do(SetRetention(type="c", state="completed", keep_s=0.0))
 
     def full(_: int) -> None:
         raise PermissionError("no")
 
     with pytest.raises(PermissionError):
-        control.retention.sweep(full, rest=lambda s: None)
+        sweep(control, full, rest=lambda s: None)
 
     assert sorted(site.store.deleted_folders(10)) == jobs
-    assert control.retention.sweep(lambda job: None, rest=lambda s: None) == 0
+    assert sweep(control, lambda job: None, rest=lambda s: None) == 0
+
+
+def test_a_walk_takes_an_admin(site: Site) -> None:
+    operator = Control(
+        store=site.store,
+        clock=lambda: site.now,
+        wake_nodes=lambda: None,
+        by="ann",
+        rights=Rights(role=Role.OPERATOR),
+    )
+
+    with pytest.raises(Forbidden, match="may not remove jobs whose time is over"):
+        sweep(operator, lambda job: None)

@@ -20,6 +20,7 @@ from spinney.define.job.options import Options
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
+from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.homes import Home
@@ -245,6 +246,7 @@ CASES: dict[str, Case] = {
     },
     "doctor.checks": Case(call=lambda c, t: c.doctor.checks(), least=Role.VIEWER, outside=None),
     "ListQueues": Case(call=lambda c, t: c.do(ListQueues()), least=Role.VIEWER, outside=None),
+    "ListRetention": Case(call=lambda c, t: c.do(ListRetention()), least=Role.VIEWER, outside=None),
     "ShowQueue": Case(call=lambda c, t: c.do(ShowQueue(name="typed")), least=Role.VIEWER, outside=None),
     "homes.let_go_of_job": Case(
         call=lambda c, t: c.homes.let_go_of_job(t.jobs["ben failed"]), least=Role.OPERATOR, stops=Refused
@@ -253,9 +255,8 @@ CASES: dict[str, Case] = {
         name: Case(call=call, least=Role.ADMIN, limited=Forbidden, outside=Forbidden)
         for name, call in (
             ("DeleteQueue", lambda c, t: c.do(DeleteQueue(name="typed"))),
-            ("retention.keep", lambda c, t: c.retention.keep("one", "failed", 60.0)),
-            ("retention.as_declared", lambda c, t: c.retention.as_declared("one", "failed")),
-            ("retention.sweep", lambda c, t: c.retention.sweep(lambda job_id: None)),
+            ("SetRetention", lambda c, t: c.do(SetRetention(type="one", state="failed", keep_s=60))),
+            ("UnsetRetention", lambda c, t: c.do(UnsetRetention(type="one", state="failed"))),
         )
     },
     # --- locks ----------------------------------------------------------------------------

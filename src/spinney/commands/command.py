@@ -135,4 +135,6 @@ def _sentence(error: ValidationError) -> str:
     """What is wrong with the first of the values that are."""
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
+    if first["type"] == "value_error":  # of a type of ours, whose sentence is whole
+        return f"{where}: {first['msg'].removeprefix('Value error, ')}"
     return f"{where}: {first['msg']}, not {first['input']!r:.60}"

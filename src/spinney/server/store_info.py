@@ -1,44 +1,26 @@
-"""Figures, job types, retention, and who asks."""
+"""Figures, job types, and who asks."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Path, Query
-from pydantic import Field
+from fastapi import Query
 
 from spinney.control import Control
 from spinney.define.params.duration_field import DurationField
-from spinney.features.retention.service import RetentionChange
 from spinney.model.access import Rights
-from spinney.model.rights.operators import RetentionRule, Stats
-from spinney.model.types import KEEP_MAX_S, TypeSpec
+from spinney.model.rights.operators import Stats
+from spinney.model.types import TypeSpec
 from spinney.model.values.lists import All
-from spinney.schemas import UnsetResult
 from spinney.web.api.json_routes import routes
 from spinney.web.api.not_found import missing_is_404
-from spinney.web.api.request_types import NamePath, ReasonRequest, Word
+from spinney.web.api.request_types import NamePath
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, AuthMethod
 from spinney.web.stats_cache import WINDOW_S
 
 stats = routes("stats")
 types = routes("types")
-retention = routes("retention")
 me = routes("accounts")
-TypeName = Annotated[
-    Word, Path(alias="type", description="The job type, or `*` for all.", examples=["resize"])
-]
-StateName = Annotated[
-    Word, Path(alias="state", description="A state of settled jobs.", examples=["completed"])
-]
-
-
-class RetentionRequest(ReasonRequest):
-    """How long settled jobs are kept."""
-
-    keep_s: Annotated[float, Field(ge=0, le=KEEP_MAX_S), DurationField()] | None = Field(
-        description="Seconds, or text such as `30d`, after settling; null: for ever.", examples=[2_592_000]
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,37 +65,6 @@ async def show_type(name: NamePath, context: Authenticated) -> TypeSpec:
             return control.queries.type(name)
 
     return await context.run(call)
-
-
-@retention.get("/retention", summary="List how long settled jobs are kept")
-async def list_retention(context: Authenticated) -> All[RetentionRule]:
-    """What operators set and types declare."""
-    return await context.run(lambda control: All(items=control.queries.retention()))
-
-
-@retention.put(
-    "/retention/{type}/{state}", summary="Set how long settled jobs are kept", responses=documented(415)
-)
-async def set_retention(
-    type_: TypeName, state: StateName, asked: RetentionRequest, context: Authenticated
-) -> RetentionChange:
-    """The rule of the job at the top decides for all below it."""
-    return await context.run(
-        lambda control: control.retention.keep(type_, state, asked.keep_s, reason=asked.reason)
-    )
-
-
-@retention.delete("/retention/{type}/{state}", summary="Take back what was set", responses=documented())
-async def unset_retention(
-    type_: TypeName,
-    state: StateName,
-    context: Authenticated,
-    reason: Annotated[Word | None, Query(description="Why; kept in the audit.")] = None,
-) -> UnsetResult:
-    """What the type declares counts again."""
-    return await context.run(
-        lambda control: UnsetResult(unset=control.retention.as_declared(type_, state, reason=reason))
-    )
 
 
 @me.get("/me", summary="Show who asks")

@@ -24,7 +24,6 @@ from spinney.model.rights.operators import (
     FailureGroups,
     LockInfo,
     QueueInfo,
-    RetentionRule,
     Stats,
 )
 from spinney.model.settings.holds import Hold
@@ -215,10 +214,6 @@ class Queries(Service):
     def type(self, name: str) -> TypeSpec:
         """One of them. Raises UnknownType with the nearest."""
         return known_type(self._types, name)
-
-    def retention(self) -> Sequence[RetentionRule]:
-        """How long settled jobs are kept."""
-        return self.store.retention.all()
 
     def names(self, kind: str) -> Collection[str]:
         """What a filter may say for ``queue``, ``node``, ``collection`` or ``submitter``, as far as jobs in sight

@@ -16,7 +16,6 @@ from spinney.control import Control
 from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.service import Holds
-from spinney.features.retention.service import Retention
 from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
 from spinney.service.queries import Queries
@@ -26,7 +25,6 @@ PAIRS = (
     (Bulk, RemoteBulk),
     (Holds, services.Holds),
     (Queries, RemoteQueries),
-    (Retention, services.Retention),
     (Schedules, services.Schedules),
     (Webhooks, services.Webhooks),
     (Control, RemoteControl),
@@ -55,7 +53,6 @@ def test_a_twin_has_all_that_commands_use() -> None:
         "accounts": services.Accounts,
         "bulk": RemoteBulk,
         "holds": services.Holds,
-        "retention": services.Retention,
         "webhooks": services.Webhooks,
         "schedules": services.Schedules,
     }

@@ -13,7 +13,6 @@ from spinney.cli.remote.queries import RemoteQueries
 from spinney.cli.remote.services import (
     Accounts,
     Holds,
-    Retention,
     Schedules,
     Webhooks,
     require_not_internal,
@@ -38,8 +37,7 @@ class RemoteControl:
         self.queries = RemoteQueries(client)
         self.bulk = RemoteBulk(client)
         self.accounts, self.holds = Accounts(client), Holds(client)
-        self.retention, self.schedules, self.webhooks = (
-            Retention(client),
+        self.schedules, self.webhooks = (
             Schedules(client),
             Webhooks(client),
         )

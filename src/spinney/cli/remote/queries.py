@@ -19,7 +19,6 @@ from spinney.model.rights.operators import (
     Explanation,
     FailureGroups,
     QueueInfo,
-    RetentionRule,
     Stats,
 )
 from spinney.model.settings.holds import Hold
@@ -144,9 +143,6 @@ class RemoteQueries:
 
     def type(self, name: str) -> TypeSpec:
         return known_type(self.types(), name)
-
-    def retention(self) -> Sequence[RetentionRule]:
-        return self._client.retention().items
 
     def names(self, kind: str) -> Collection[str]:
         return self.store.bulk.names(kind) or ()

@@ -1,11 +1,10 @@
 """The counterparts of the services of ``Control`` by which operators set things; see the docstrings there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
-from spinney.features.retention.service import OnSweep, RetentionChange
 from spinney.features.webhooks.service import WebhookWithSecret
 from spinney.model.access import Rights
 from spinney.model.errors import NoSuch, UsageError
@@ -58,19 +57,6 @@ class Holds(_Service):
 
     def sweep(self) -> None:
         """The server does that by itself."""
-
-
-class Retention(_Service):
-    def keep(
-        self, type_: str, state: str, keep_s: float | None, *, reason: str | None = None
-    ) -> RetentionChange:
-        return self._client.set_retention(type_, state, keep_s, reason=reason)
-
-    def as_declared(self, type_: str, state: str, *, reason: str | None = None) -> bool:
-        return self._client.unset_retention(type_, state, reason=reason).unset
-
-    def sweep(self, remove: Callable[[int], None], *, told: OnSweep | None = None) -> int:
-        raise _not_through_server("removes at once what is over", "a node comes to it within the hour")
 
 
 class Schedules(_Service):

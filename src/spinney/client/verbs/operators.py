@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 from spinney.client.calls import Call, get, json_body, path, request, verb
-from spinney.features.retention.service import RetentionChange
 from spinney.model.audits import AuditCall
-from spinney.model.rights.operators import HoldPreview, RetentionRule
+from spinney.model.rights.operators import HoldPreview
 from spinney.model.settings.holds import Hold
-from spinney.model.values.durations import Duration, optional
 from spinney.model.values.lists import Page
-from spinney.schemas import ChainedEntry, ChainHead, ChainVerification, UnsetResult
+from spinney.schemas import ChainedEntry, ChainHead, ChainVerification
 
 
 class OperatorVerbs:
@@ -48,28 +46,6 @@ class OperatorVerbs:
     def lift_hold(self: None, hold: int, *, reason: str | None = None) -> Call[Hold]:
         """Let what no other hold covers go on."""
         return request("DELETE", path("/holds/{}", hold), Hold, reason=reason)
-
-    # --- retention ------------------------------------------------------------------------------
-
-    @verb
-    def retention(self: None) -> Call[Page[RetentionRule]]:
-        """How long settled jobs are kept."""
-        return get("/retention", Page[RetentionRule])
-
-    @verb
-    def set_retention(
-        self: None, type_: str, state: str, keep_s: Duration | None, *, reason: str | None = None
-    ) -> Call[RetentionChange]:
-        """Say how long: seconds, a timedelta, or text such as ``"30d"``; None: for ever."""
-        body = {"keep_s": optional(keep_s, "keep_s"), **json_body(reason=reason)}
-        return request("PUT", path("/retention/{}/{}", type_, state), RetentionChange, body)
-
-    @verb
-    def unset_retention(
-        self: None, type_: str, state: str, *, reason: str | None = None
-    ) -> Call[UnsetResult]:
-        """Take back what was set."""
-        return request("DELETE", path("/retention/{}/{}", type_, state), UnsetResult, reason=reason)
 
     # --- the audit ------------------------------------------------------------------------------
 

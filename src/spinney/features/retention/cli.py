@@ -9,11 +9,12 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
-from spinney.terminal import completion, display
+from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-from spinney.terminal.connection import open_control, open_queries, resolve_settings
+from spinney.terminal.connection import open_commands, open_control, resolve_settings
 
 if TYPE_CHECKING:
+    from spinney.commands import Performs
     from spinney.control import Control
     from spinney.model.rights.operators import RetentionRule
 
@@ -68,8 +69,8 @@ def keep(
     """
     given = [type_, state, time_]
     if all(word is not None for word in given):
-        with open_control(store, by) as control:
-            _set(control, str(type_), str(state), str(time_), reason, json=json)
+        with open_commands(store, by) as performer:
+            _set(performer, str(type_), str(state), str(time_), reason, json=json)
     elif any(word is not None for word in given):
         raise UsageError(
             "say for which type and state, and how long: spinney keep resize completed 30d; "
@@ -78,13 +79,17 @@ def keep(
     elif not sweep:
         _show(store, json=json)
     if sweep:
+        if endpoint.server(store):
+            raise UsageError("no server removes at once what is over; a node comes to it within the hour")
         with open_control(store, by) as control:
             _sweep(control, store, json=json)
 
 
 def _show(store: str | None, *, json: bool) -> None:
-    with open_queries(store) as look:
-        rules = look.retention()
+    from spinney.features.retention.commands import ListRetention
+
+    with open_commands(store) as performer:
+        rules = performer.do(ListRetention()).items
     if json:
         display.print_json_lines(rules)
     elif not rules:
@@ -94,20 +99,23 @@ def _show(store: str | None, *, json: bool) -> None:
         display.print_table(("TYPE", "STATE", "KEPT FOR", "BY", ""), rows)
 
 
-def _set(control: "Control", type_: str, state: str, time_: str, reason: str | None, *, json: bool) -> None:
+def _set(
+    performer: "Performs", type_: str, state: str, time_: str, reason: str | None, *, json: bool
+) -> None:
+    from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
+
     whose = "all types" if type_ == ALL_TYPES else type_
     if time_ == DECLARED:
-        taken_back = control.retention.as_declared(type_, state, reason=reason)
+        taken_back = performer.do(UnsetRetention(type=type_, state=state, reason=reason)).unset
         if json:
-            display.print_json_lines(control.queries.retention())
+            display.print_json_lines(performer.do(ListRetention()).items)
         elif taken_back:
             typer.echo(f"{state} jobs of {whose} are kept as the type says")
         else:
             typer.echo(f"nothing was set for {state} jobs of {whose}")
         return
-    done = control.retention.keep(
-        type_, state, None if time_ == FOREVER else durations.seconds(time_), reason=reason
-    )
+    keep_s = None if time_ == FOREVER else durations.seconds(time_)
+    done = performer.do(SetRetention(type=type_, state=state, keep_s=keep_s, reason=reason))
     if json:
         display.print_json_lines([done.keeping])
         return
@@ -117,11 +125,12 @@ def _set(control: "Control", type_: str, state: str, time_: str, reason: str | N
 
 
 def _sweep(control: "Control", store: str | None, *, json: bool) -> None:
+    from spinney.features.retention.sweep import sweep
     from spinney.folders import folders
 
     root = resolve_settings(store).folders
     progress = _Progress()
-    removed = control.retention.sweep(lambda job_id: folders.remove(root, job_id), told=progress)
+    removed = sweep(control, lambda job_id: folders.remove(root, job_id), told=progress)
     progress.end()
     if json:
         display.print_json_lines([{"removed": removed}])

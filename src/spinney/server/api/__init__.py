@@ -21,6 +21,7 @@ from spinney.features.jobs import api as jobs
 from spinney.features.locks import commands as locks
 from spinney.features.nodes import commands as nodes
 from spinney.features.queues import commands as queues
+from spinney.features.retention import commands as retention
 from spinney.features.schedules import api as schedules
 from spinney.features.submission import api as submissions
 from spinney.features.submission import batches_api as batches
@@ -33,6 +34,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
     "locks": locks.COMMANDS,
+    "retention": retention.COMMANDS,
 }
 """By the group under which the OpenAPI document has them."""
 
@@ -49,7 +51,6 @@ PARTS = (
     schedules.router,
     store_info.stats,
     store_info.types,
-    store_info.retention,
     webhooks.router,
     external.router,
     accounts.router,

@@ -1,0 +1,95 @@
+"""What people ask of how long settled jobs are kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, WithJsonSchema
+
+from spinney.commands import Command
+from spinney.commands.fields import Name, Reason
+from spinney.define.params.duration_field import DurationField
+from spinney.model.access import Role
+from spinney.model.rights.operators import RetentionRule
+from spinney.model.settings.retention import ALL_TYPES
+from spinney.model.types import KEEP_MAX_S
+from spinney.model.values.lists import All
+from spinney.service.service import Service
+
+TypeOrAll = Annotated[Name, Field(description="The job type, or `*` for all.", examples=["resize"])]
+StateName = Annotated[Name, Field(description="A state of settled jobs.", examples=["completed"])]
+Period = Annotated[
+    float, WithJsonSchema({"type": "number", "minimum": 0, "maximum": KEEP_MAX_S}), DurationField()
+]
+_TO = "say how long jobs are kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionChange:
+    """What a change of the rules comes to."""
+
+    keeping: RetentionRule
+    overruled: Sequence[RetentionRule] = ()
+    """What types declare that counts no longer because of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsetResult:
+    """Whether anything was set that could be taken back."""
+
+    unset: bool
+
+
+class ListRetention(Command, route="GET /retention"):
+    """List how long settled jobs are kept.
+
+    What operators set and types declare."""
+
+    def run(self, service: Service) -> All[RetentionRule]:
+        return All(items=service.store.retention.all())
+
+
+class SetRetention(Command, route="PUT /retention/{type}/{state}", role=Role.ADMIN, everywhere=True, to=_TO):
+    """Set how long settled jobs are kept.
+
+    The rule of the job at the top decides for all below it."""
+
+    type: TypeOrAll
+    state: StateName
+    keep_s: Period | None = Field(
+        description="Seconds, or text such as `30d`, after settling; null: for ever.", examples=[2_592_000]
+    )
+    reason: Reason = None
+
+    def run(self, service: Service) -> RetentionChange:
+        rules, actor = service.store.retention, service.actor(self.reason)
+        done = rules.set(self.type, self.state, self.keep_s, actor, now_us=service.clock())
+        overruled = [
+            rule
+            for rule in rules.all()
+            if rule.state == self.state
+            and self.type in (rule.type, ALL_TYPES)
+            and not rule.in_force
+            and rule.keep_s != self.keep_s
+        ]
+        return RetentionChange(keeping=done, overruled=overruled)
+
+
+class UnsetRetention(
+    Command, route="DELETE /retention/{type}/{state}", role=Role.ADMIN, everywhere=True, to=_TO
+):
+    """Take back what was set.
+
+    What the type declares counts again."""
+
+    type: TypeOrAll
+    state: StateName
+    reason: Reason = None
+
+    def run(self, service: Service) -> UnsetResult:
+        actor = service.actor(self.reason)
+        unset = service.store.retention.unset(self.type, self.state, actor, now_us=service.clock())
+        return UnsetResult(unset=unset)
+
+
+COMMANDS = (ListRetention, SetRetention, UnsetRetention)
