@@ -122,78 +122,9 @@ class Leadership:
     """The earliest time at which something becomes due by itself."""
 
 
-class Store(Protocol):
-    """See the module's docstring; each method says what it adds."""
-
-    # --- parts for operators: see spinney.store.operators --------------------------------
-
-    @property
-    def accounts(self) -> operators.Accounts: ...
-    @property
-    def audit(self) -> operators.Audit: ...
-    @property
-    def sign_in(self) -> operators.SignIn: ...
-    @property
-    def holds(self) -> operators.Holds: ...
-    @property
-    def explainer(self) -> operators.Explainer: ...
-    @property
-    def bulk(self) -> operators.Bulk: ...
-    @property
-    def statistics(self) -> operators.Statistics: ...
-    @property
-    def failures(self) -> operators.Failures: ...
-    @property
-    def fleet(self) -> operators.Fleet: ...
-    @property
-    def homes(self) -> operators.Homes: ...
-    @property
-    def fetches(self) -> operators.Fetches: ...
-    @property
-    def locks(self) -> operators.Locks: ...
-
-    @property
-    def queue_admin(self) -> operators.Queues: ...
-    @property
-    def schedules(self) -> operators.Schedules: ...
-    @property
-    def retention(self) -> operators.Retention: ...
-    @property
-    def doctor(self) -> operators.Doctor: ...
-    @property
-    def external_workers(self) -> operators.ExternalWorkers: ...
-    @property
-    def webhooks(self) -> operators.Webhooks: ...
-
-    # --- the store itself -----------------------------------------------------------------
-
-    def create(self, *, local_folders: bool = False) -> None:
-        """Make the store, or bring its schema up to date. Idempotent.
-
-        ``local_folders``: a new store's folders are local: a job is claimable only by nodes that have its folder, once
-        an attempt of it has begun. Raises Refused for a store that was made otherwise."""
-
-    def unfinished(self) -> Sequence[str]:
-        """Parts of upgrades that wait until the last node of an older version has left; see ``finish``."""
-
-    def finish(self) -> Sequence[str]:
-        """Do them; returns their names. Older versions of Spinney are refused from then on. Raises StoreUnusable while
-        an older node has not left."""
-
-    def grant(self, roles: Sequence[str]) -> None:
-        """Let these roles of the database work with the store, without the right to alter it. Raises UsageError
-        where there are no roles, or not these."""
-
-    def script(self, roles: Sequence[str] = ()) -> str:
-        """What ``create`` and ``grant`` would do now, for a DBA to read and to run. Raises UsageError where that is
-        no script."""
-
-    def close(self) -> None:
-        """Let go of everything. Idempotent."""
-
-    def facts(self) -> Mapping[str, str]:
-        """Name, version and settings of the database, and the token of its folder root: for ``init``
-        and ``doctor`` to print."""
+class Kernel(Protocol):
+    """The port that a node needs, and with it the simulator and the model machine: making jobs, giving them out,
+    recording what became of them, recovery. Each method says what it adds to the module's docstring."""
 
     # --- what nodes and applications declare ----------------------------------------------
 
@@ -393,34 +324,6 @@ class Store(Protocol):
     def cancel_requests(self, node_id: int) -> Sequence[tuple[int, int]]:
         """(job, fence) of this node's leases that somebody wants cancelled."""
 
-    # --- operators ------------------------------------------------------------------------
-
-    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
-        """Cancel a job, or it and all below. What runs gets a wish and ends soon.
-
-        A job with open children cannot be cancelled without its tree (Refused).
-        """
-
-    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        """Open a failed, orphaned or cancelled job again: from the stage after the last passed one,
-        or from an earlier ``stage``. For a job that failed because of its children, those that
-        failed are retried. Ancestors regrow. Raises Refused, UnlawfulTransition."""
-
-    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        """Run a settled job again from its first stage (or from ``stage``), whatever had passed.
-        Children which those stages bore are superseded, except those spawned again by key."""
-
-    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
-        """Let a held job go on, each looked at afresh (children, needs, time)."""
-
-    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
-        """Delete a settled or held job with everything below it; a tombstone stays. Those that need one of them
-        hear first how it ended. Keys are free again, also those taken for ever.
-
-        Raises Refused when something below is open (cancel it first). The folders are the caller's
-        to remove, and ``deleted_folders`` tells them again until ``folder_gone``.
-        """
-
     def deleted_folders(self, limit: int, *, after: int = 0, home: int | None = None) -> Sequence[int]:
         """Deleted jobs whose folders may still be there, by number, from behind ``after``. ``home``: only those whose
         folders are in that home, or in none (None: all)."""
@@ -477,6 +380,113 @@ class Store(Protocol):
     def listen(self) -> "Listener | None":
         """An ear for what is announced, on a connection of its own; any thread may ask. None where nothing can be
         heard (one file, a pooler on the way): there polling has to do. Raises StoreUnusable."""
+
+
+class Administration(Protocol):
+    """The store itself."""
+
+    def create(self, *, local_folders: bool = False) -> None:
+        """Make the store, or bring its schema up to date. Idempotent.
+
+        ``local_folders``: a new store's folders are local: a job is claimable only by nodes that have its folder, once
+        an attempt of it has begun. Raises Refused for a store that was made otherwise."""
+
+    def unfinished(self) -> Sequence[str]:
+        """Parts of upgrades that wait until the last node of an older version has left; see ``finish``."""
+
+    def finish(self) -> Sequence[str]:
+        """Do them; returns their names. Older versions of Spinney are refused from then on. Raises StoreUnusable while
+        an older node has not left."""
+
+    def grant(self, roles: Sequence[str]) -> None:
+        """Let these roles of the database work with the store, without the right to alter it. Raises UsageError
+        where there are no roles, or not these."""
+
+    def script(self, roles: Sequence[str] = ()) -> str:
+        """What ``create`` and ``grant`` would do now, for a DBA to read and to run. Raises UsageError where that is
+        no script."""
+
+    def close(self) -> None:
+        """Let go of everything. Idempotent."""
+
+    def facts(self) -> Mapping[str, str]:
+        """Name, version and settings of the database, and the token of its folder root: for ``init``
+        and ``doctor`` to print."""
+
+
+class JobOperations(Protocol):
+    """What operators do with single jobs."""
+
+    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
+        """Cancel a job, or it and all below. What runs gets a wish and ends soon.
+
+        A job with open children cannot be cancelled without its tree (Refused).
+        """
+
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        """Open a failed, orphaned or cancelled job again: from the stage after the last passed one,
+        or from an earlier ``stage``. For a job that failed because of its children, those that
+        failed are retried. Ancestors regrow. Raises Refused, UnlawfulTransition."""
+
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        """Run a settled job again from its first stage (or from ``stage``), whatever had passed.
+        Children which those stages bore are superseded, except those spawned again by key."""
+
+    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
+        """Let a held job go on, each looked at afresh (children, needs, time)."""
+
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
+        """Delete a settled or held job with everything below it; a tombstone stays. Those that need one of them
+        hear first how it ended. Keys are free again, also those taken for ever.
+
+        Raises Refused when something below is open (cancel it first). The folders are the caller's
+        to remove, and ``deleted_folders`` tells them again until ``folder_gone``.
+        """
+
+
+class Parts(Protocol):
+    """What features bring: see ``spinney.store.operators``."""
+
+    @property
+    def accounts(self) -> operators.Accounts: ...
+    @property
+    def audit(self) -> operators.Audit: ...
+    @property
+    def sign_in(self) -> operators.SignIn: ...
+    @property
+    def holds(self) -> operators.Holds: ...
+    @property
+    def explainer(self) -> operators.Explainer: ...
+    @property
+    def bulk(self) -> operators.Bulk: ...
+    @property
+    def statistics(self) -> operators.Statistics: ...
+    @property
+    def failures(self) -> operators.Failures: ...
+    @property
+    def fleet(self) -> operators.Fleet: ...
+    @property
+    def homes(self) -> operators.Homes: ...
+    @property
+    def fetches(self) -> operators.Fetches: ...
+    @property
+    def locks(self) -> operators.Locks: ...
+    @property
+    def queue_admin(self) -> operators.Queues: ...
+    @property
+    def schedules(self) -> operators.Schedules: ...
+    @property
+    def retention(self) -> operators.Retention: ...
+    @property
+    def doctor(self) -> operators.Doctor: ...
+    @property
+    def external_workers(self) -> operators.ExternalWorkers: ...
+    @property
+    def webhooks(self) -> operators.Webhooks: ...
+
+
+class Store(Kernel, Administration, JobOperations, Parts, Protocol):
+    """All of it."""
 
 
 class Listener(Protocol):
