@@ -48,7 +48,12 @@ def sync_whole(descriptor: int) -> None:
 
 def is_worth_it(device: int) -> bool:
     """Whether to sync this file system as a whole promises as much as to sync its files, and is quick."""
-    return _kind(device) in _KINDS and _waiting_bytes() <= MOST_WAITING_BYTES
+    return is_own(device) and _waiting_bytes() <= MOST_WAITING_BYTES
+
+
+def is_own(device: int) -> bool:
+    """Whether it is a file system of a disk of this machine, which stamps and syncs as its kernel does."""
+    return _kind(device) in _KINDS
 
 
 @functools.lru_cache(maxsize=64)

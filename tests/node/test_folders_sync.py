@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,11 @@ import pytest
 from spinney import filesystem
 from spinney.folders import folders
 from spinney.node.worker import sync
-from spinney.node.worker.sync import opened, sync_folder, synced
+from spinney.node.worker.sync import clock_ns, opened, sync_folder, synced
 
 JOB = 1270
-LATER_US = 2_000_000
-"""Beyond the slack that is given to a file system's clock."""
+LATER_NS = 2 * 10**9
+"""Beyond the slack that is given to the clock of a file system that is not of this machine's disks."""
 
 
 @pytest.fixture
@@ -36,12 +35,8 @@ def synced_paths(monkeypatch):
     return paths
 
 
-def now_us():
-    return time.time_ns() // 1000
-
-
 def test_new_files_and_directories_are_synced_files_first(tmp_path, folder, synced_paths):
-    begun = now_us()
+    begun = clock_ns()
     (folder / "sub").mkdir()
     (folder / "sub" / "file").write_text("x")
     sync_folder(str(tmp_path), JOB, begun)
@@ -52,8 +47,29 @@ def test_new_files_and_directories_are_synced_files_first(tmp_path, folder, sync
 
 def test_what_did_not_change_is_left_alone(tmp_path, folder, synced_paths):
     (folder / "file").write_text("x")
-    sync_folder(str(tmp_path), JOB, now_us() + LATER_US)
+    sync_folder(str(tmp_path), JOB, clock_ns() + LATER_NS)
     assert synced_paths == []
+
+
+@pytest.mark.parametrize(("kind", "again"), [("ext4", []), ("xfs", []), ("nfs4", ["before"])])
+def test_what_the_stage_before_wrote_is_synced_again_only_where_clocks_differ(
+    tmp_path, folder, synced_paths, monkeypatch, kind, again
+):
+    """Given a file of the stage before, of some ticks ago, and one that was written the moment this one began."""
+    monkeypatch.setattr(filesystem, "_kind", lambda device: kind)
+    (folder / "before").write_text("x")
+    while (since_ns := clock_ns()) <= (folder / "before").stat().st_ctime_ns:
+        pass
+    (folder / "file").write_text("x")
+    sync_folder(str(tmp_path), JOB, since_ns)
+    assert sorted(path.name for path in synced_paths if path.parent == folder) == [*again, "file"]
+
+
+def test_what_is_written_at_once_is_never_stamped_earlier(tmp_path):
+    for n in range(100):
+        since_ns = clock_ns()
+        (tmp_path / str(n)).touch()
+        assert (tmp_path / str(n)).stat().st_ctime_ns >= since_ns
 
 
 def test_a_copy_with_an_old_time_is_synced(tmp_path, folder, synced_paths):
@@ -61,7 +77,7 @@ def test_a_copy_with_an_old_time_is_synced(tmp_path, folder, synced_paths):
     old = tmp_path / "old"
     old.write_text("x")
     os.utime(old, (1, 1))
-    begun = now_us()
+    begun = clock_ns()
     shutil.copy2(old, folder / "copy")
     assert (folder / "copy").stat().st_mtime == 1
     sync_folder(str(tmp_path), JOB, begun)
@@ -69,7 +85,7 @@ def test_a_copy_with_an_old_time_is_synced(tmp_path, folder, synced_paths):
 
 
 def test_links_pipes_and_the_engines_own_files_are_left_alone(tmp_path, folder, synced_paths):
-    begun = now_us()
+    begun = clock_ns()
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("x")
@@ -83,7 +99,7 @@ def test_links_pipes_and_the_engines_own_files_are_left_alone(tmp_path, folder, 
 
 
 def test_a_job_without_a_folder_costs_nothing(tmp_path, synced_paths):
-    assert synced(None, str(tmp_path), JOB, now_us()) is None
+    assert synced(None, str(tmp_path), JOB, clock_ns()) is None
     assert synced_paths == []
 
 
@@ -94,7 +110,7 @@ def test_a_success_that_cannot_be_made_safe_is_an_error(tmp_path, folder, monkey
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", fsync)
-    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, now_us())
+    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, clock_ns())
     assert detail["outcome"] == "error"
     assert "Input/output error" in detail["message"]
 
@@ -102,7 +118,7 @@ def test_a_success_that_cannot_be_made_safe_is_an_error(tmp_path, folder, monkey
 def test_what_failed_is_not_synced(tmp_path, folder, synced_paths):
     (folder / "file").write_text("x")
     failed = {"outcome": "error"}
-    assert synced(failed, str(tmp_path), JOB, now_us()) is failed
+    assert synced(failed, str(tmp_path), JOB, clock_ns()) is failed
     assert synced_paths == []
 
 
@@ -128,13 +144,13 @@ def whole(monkeypatch):
 
 def test_a_file_system_is_synced_once_instead_of_each_file(tmp_path, folder, synced_paths, whole, descriptor):
     (folder / "file").write_text("x")
-    sync_folder(str(tmp_path), JOB, now_us(), descriptor)
+    sync_folder(str(tmp_path), JOB, clock_ns(), descriptor)
     assert (whole, synced_paths) == ([descriptor], [])
 
 
 def test_nothing_is_synced_where_nothing_changed(tmp_path, folder, synced_paths, whole, descriptor):
     (folder / "file").write_text("x")
-    sync_folder(str(tmp_path), JOB, now_us() + LATER_US, descriptor)
+    sync_folder(str(tmp_path), JOB, clock_ns() + LATER_NS, descriptor)
     assert (whole, synced_paths) == ([], [])
 
 
@@ -148,7 +164,7 @@ def test_without_a_descriptor_of_the_same_disk_each_file_is_synced(
     elsewhere = os.open("/proc", os.O_RDONLY)
     for given in (elsewhere, closed, None):
         synced_paths.clear()
-        sync_folder(str(tmp_path), JOB, now_us(), given)
+        sync_folder(str(tmp_path), JOB, clock_ns(), given)
         assert folder / "file" in synced_paths
     os.close(elsewhere)
     assert whole == []
@@ -189,7 +205,7 @@ def test_a_disk_that_refuses_to_sync_as_a_whole_makes_it_an_error(
 
     (folder / "file").write_text("x")
     monkeypatch.setattr(filesystem, "sync_whole", refuses)
-    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, now_us(), descriptor)
+    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, clock_ns(), descriptor)
     assert (detail["outcome"], "Input/output error" in detail["message"]) == ("error", True)
 
 

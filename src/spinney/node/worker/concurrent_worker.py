@@ -37,7 +37,7 @@ from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import Runner, StageRunners
-from spinney.node.worker.sync import has_folder, synced
+from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import SharedPage
@@ -56,6 +56,8 @@ class _Attempt:
     port: ConcurrentPort
     output: AttemptOutput
     started_us: int
+    since_ns: int
+    """The time of its beginning by the clock of ``sync``."""
     gone_bytes: int
     stopped: bool = False
     """It was told to stop with the worker, and not by name: what it ends with does not count."""
@@ -170,6 +172,7 @@ class ConcurrentWorker:
             port=ConcurrentPort(self._asker, fence),
             output=AttemptOutput(fence, self._tell),
             started_us=time.time_ns() // 1000,
+            since_ns=clock_ns(),
             gone_bytes=self._marker.gone(),
         )
         attempt.context.run(current_output.set, attempt.output)
@@ -234,7 +237,7 @@ class ConcurrentWorker:
     def _end_in_thread(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
         job_id = attempt.given.job_id
         if has_folder(self._root, job_id):
-            detail = synced(detail, self._root, job_id, attempt.started_us)
+            detail = synced(detail, self._root, job_id, attempt.since_ns)
         self._finish(attempt, detail)
         self._send_done()
         self._stop_if_ended()

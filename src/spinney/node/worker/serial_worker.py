@@ -34,7 +34,7 @@ from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import StageRunners
-from spinney.node.worker.sync import FolderlessJobs, has_folder, opened, synced
+from spinney.node.worker.sync import FolderlessJobs, clock_ns, has_folder, opened, synced
 from spinney.node.worker.threads import LeftoverThreads
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
@@ -165,7 +165,7 @@ class SerialWorker:
             if cells[CELL_RECALL] >= ordinal or self._stop:
                 return
             job_id, fence, attempt, params, parent_id, root_id = waiting.pop()
-            started_us = now_ns() // 1000
+            started_us, since_ns = now_ns() // 1000, clock_ns()
             begin(fence, started_us)
             port.fence = fence
             job = unused or Job(
@@ -190,7 +190,7 @@ class SerialWorker:
             if _waitpid(-1, None, os.WNOHANG) != -1:
                 self._end_leftovers()
             if job.folder_requested or (job_id not in bare and has_folder(root, job_id)):
-                detail = synced(detail, root, job_id, started_us, descriptor)
+                detail = synced(detail, root, job_id, since_ns, descriptor)
             if wrote():
                 self._marker.set(fence)
                 detail = (detail or {"outcome": Outcome.OK}) | {"output": True}

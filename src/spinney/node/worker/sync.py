@@ -3,6 +3,7 @@
 import functools
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from spinney.node.worker.result_rows import Detail, error_detail
 OWN = ".spinney"
 """The engine's own corner of a folder: output and parameters, which promise nothing."""
 
-_SLACK_S = 1.0
-"""File systems stamp with a coarser and, over a network, another clock."""
+_REALTIME_COARSE = 5
+"""Linux's number of this clock, which the module time does not name."""
+_SLACK_NS = 10**9
+"""Over a network, and through a program, files are stamped with another clock than this machine's."""
 _LEVELS = 4
 """Directories between a job's folder and the folder root, the folder counted."""
 
@@ -28,16 +31,22 @@ def opened(root: str) -> int | None:
         return None
 
 
+def clock_ns() -> int:
+    """The time with which the kernel stamps what is written now: behind ``time.time_ns`` by up to a tick, and never
+    ahead of a stamp that is made later."""
+    return time.clock_gettime_ns(_REALTIME_COARSE)
+
+
 def synced(
-    detail: Detail | None, root: str, job_id: int, since_us: int, descriptor: int | None = None
+    detail: Detail | None, root: str, job_id: int, since_ns: int, descriptor: int | None = None
 ) -> Detail | None:
     """What became of an attempt, once what it wrote is safe: an error when it cannot be made so.
-    Only what passed is synced; None is a plain success. ``descriptor``: of the root, ``opened`` before the attempt
-    began."""
+    Only what passed is synced; None is a plain success. ``since_ns``: ``clock_ns`` when the attempt began;
+    ``descriptor``: of the root, ``opened`` before that."""
     if detail is not None and detail["outcome"] not in PASSED:
         return detail
     try:
-        sync_folder(root, job_id, since_us, descriptor)
+        sync_folder(root, job_id, since_ns, descriptor)
     except OSError as error:
         why = error.strerror or error
         return error_detail(
@@ -80,7 +89,7 @@ def _level(root: str, hundred: int) -> str:
     return str(Path(root, job_folder(hundred * 100)).parent)
 
 
-def sync_folder(root: str, job_id: int, since_us: int, descriptor: int | None = None) -> None:
+def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = None) -> None:
     """Sync what has changed in this job's folder since then; nothing when it has none.
 
     What has changed is told by the inode's change time, which nobody can set back: copying and
@@ -90,9 +99,10 @@ def sync_folder(root: str, job_id: int, since_us: int, descriptor: int | None = 
     if not folder.is_dir():
         return
     own = folder.stat()
-    since_s = since_us / 1e6 - _SLACK_S
-    changed = list(_changed(str(folder), since_s))
-    if not changed and own.st_ctime < since_s:
+    if not filesystem.is_own(own.st_dev):
+        since_ns -= _SLACK_NS
+    changed = list(_changed(str(folder), since_ns))
+    if not changed and own.st_ctime_ns < since_ns:
         return
     one_disk = all(entry.stat(follow_symlinks=False).st_dev == own.st_dev for entry in changed)
     by_one = descriptor if one_disk else None
@@ -105,15 +115,15 @@ def sync_folder(root: str, job_id: int, since_us: int, descriptor: int | None = 
         _sync(above)
 
 
-def _changed(directory: str, since_s: float) -> Iterator["os.DirEntry[str]"]:
+def _changed(directory: str, since_ns: int) -> Iterator["os.DirEntry[str]"]:
     with os.scandir(directory) as entries:
         for entry in entries:
             state = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(state.st_mode) and entry.name != OWN:
-                yield from _changed(entry.path, since_s)
-                if state.st_ctime >= since_s:
+                yield from _changed(entry.path, since_ns)
+                if state.st_ctime_ns >= since_ns:
                     yield entry
-            elif stat.S_ISREG(state.st_mode) and state.st_ctime >= since_s:
+            elif stat.S_ISREG(state.st_mode) and state.st_ctime_ns >= since_ns:
                 yield entry
 
 

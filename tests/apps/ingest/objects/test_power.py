@@ -5,7 +5,6 @@ changed since then, or never synced, might be gone.
 """
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from apps.ingest.objects.scene import Service
 from spinney import filesystem
 from spinney.apps.ingest import orders
-from spinney.node.worker.sync import sync_folder
+from spinney.node.worker.sync import clock_ns, sync_folder
 
 from .scene import BID, STAGES
 
@@ -98,9 +97,9 @@ def test_what_a_stage_hands_on_is_synced_before_it_is_recorded(
 
     for stage in STAGES[: STAGES.index("recording")]:
         # When a stage has passed, and the engine has synced the job's folder and nothing else
-        since_us = time.time_ns() // 1000
+        since_ns = clock_ns()
         assert deposit.run(stage).outcome == "ok", stage
-        sync_folder(str(deposit.root), job_id, since_us)
+        sync_folder(str(deposit.root), job_id, since_ns)
         # Then what it left for the next stages is safe, with the names of the folders above
         unsafe = disk.unsafe_below(place)
         assert [name for name in unsafe if not name.startswith(NOT_HANDED_ON)] == [], stage
