@@ -48,6 +48,17 @@ def test_a_first_version(bed: Bed, tmp_path: Path) -> None:
     assert (version.user, version.key, version.files) == ("Ada Lovelace", "jid-1", 2)
 
 
+def test_what_is_no_file_yet_is_stored_by_its_content(either: Bed) -> None:
+    storage = either.open()
+    with pytest.raises(NotAdmitted, match="was to have 9 bytes and has 3"):
+        put(storage, Incoming(path="a.txt", source=b"one", size_bytes=9))
+    with pytest.raises(NotAdmitted, match="the md5 of"):
+        put(storage, Incoming(path="a.txt", source=b"one", size_bytes=3, sums={"md5": "0" * 32}))
+    put(storage, Incoming(path="a.txt", source=b"one", size_bytes=3))
+    assert contents(storage) == {"a.txt": b"one"}
+    assert at_rest(either.fetch())
+
+
 def test_digests_given_and_computed_are_on_record(either: Bed, tmp_path: Path) -> None:
     storage = either.open()
     given = ("md5", "sha1", "sha256", "sha384", "crc32")

@@ -12,7 +12,6 @@ from pathlib import Path
 from spinney.apps.ingest import copying, fetching
 from spinney.apps.ingest.objects import unpacking
 from spinney.apps.ingest.objects.work import FETCHED, MANIFEST, PAYLOAD, STORED, WANTED, Work
-from spinney.apps.ingest.paths import SYSTEM
 
 
 def bring(at: Work) -> bool:
@@ -50,7 +49,6 @@ def clear(at: Work) -> None:
     for folder in (at.folder / PAYLOAD, at.folder / MANIFEST):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
-    shutil.rmtree(at.folder / SYSTEM, ignore_errors=True)
 
 
 def _others(at: Work) -> Iterator[Path]:

@@ -1,8 +1,6 @@
 """Unpacked, identified, described, stored."""
 
 import hashlib
-import shutil
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,7 +86,7 @@ def _content(at: Work) -> list[Incoming]:
 def _about(at: Work, content: list[Incoming]) -> About:
     """What the order says, and where it is silent what the depositor's own ``mrt-erc.txt`` does."""
     given = at.order.about
-    own = next((file.source for file in content if file.path == ERC), None)
+    own = next((f.source for f in content if f.path == ERC and isinstance(f.source, Path)), None)
     erc = About() if own is None else metadata.read_erc(own, _ERC_MAX_BYTES)
     about = About(
         who=given.creator or erc.who,
@@ -151,7 +149,7 @@ def _bind(at: Work, inventory: "Inventory", about: About, ark: str) -> None:
 
 
 def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
-    files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(at, about)
+    files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(about)
     storage = targets.standing(at.settings, at.profile.storage)
     ours = Provenance(
         bid=at.order.bid,
@@ -173,7 +171,6 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
         )
     except Busy as error:
         raise Defer(BUSY_S, str(error)) from error
-    shutil.rmtree(at.folder / SYSTEM, ignore_errors=True)
     wanted = list(read_list(at.folder / WANTED, "estimating"))
     types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in wanted}
     is_container = at.order.payload.kind is PayloadKind.CONTAINER
@@ -213,21 +210,12 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
     }
 
 
-def _described(at: Work, about: About) -> list[Incoming]:
+def _described(about: About) -> list[Incoming]:
     """The ERC and Dublin Core files."""
-    folder = at.folder / SYSTEM
-    folder.mkdir(exist_ok=True)
-    return list(
-        _written(folder, {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)})
-    )
-
-
-def _written(folder: Path, texts: dict[str, bytes]) -> Iterator[Incoming]:
-    for name, text in texts.items():
-        (folder / name).write_bytes(
-            text
-        )  # the storage makes its copy durable, and a run after this one writes it anew
-        yield Incoming(path=f"{SYSTEM}/{name}", source=folder / name, size_bytes=len(text))
+    texts = {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)}
+    return [
+        Incoming(path=f"{SYSTEM}/{name}", source=text, size_bytes=len(text)) for name, text in texts.items()
+    ]
 
 
 def _key(at: Work, files: list[Incoming]) -> str:

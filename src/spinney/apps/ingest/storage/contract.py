@@ -38,8 +38,9 @@ class Incoming:
 
     path: str
     """Where it lies within the object: relative, '/' between folders."""
-    source: Path
-    """A regular file; its folder is trusted, the file itself is not followed when it is a link."""
+    source: Path | bytes
+    """A regular file; its folder is trusted, the file itself is not followed when it is a link. Or its content, where
+    that is small and no file yet."""
     size_bytes: int
     sums: Mapping[str, str] = field(default_factory=dict)
     """Algorithm to value, as far as known; each is compared with what is read. With the storage's own

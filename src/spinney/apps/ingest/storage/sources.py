@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from os import fstat
 from typing import BinaryIO
 
@@ -15,6 +16,10 @@ CHUNK_BYTES = 1 << 20
 @contextmanager
 def opened(file: Incoming) -> Iterator[BinaryIO]:
     """The source of a file, of the size that was promised. Raises NotAdmitted."""
+    if isinstance(file.source, bytes):
+        compare_size(file, len(file.source))
+        yield BytesIO(file.source)
+        return
     with opened_beneath(file.source.parent, file.source.name) as handle:
         compare_size(file, fstat(handle.fileno()).st_size)
         yield handle
