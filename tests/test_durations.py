@@ -13,11 +13,10 @@ from spinney.client import Client
 from spinney.client.verbs.external import ExternalVerbs
 from spinney.client.verbs.job_actions import Canary as AskedCanary
 from spinney.client.verbs.jobs import JobVerbs
-from spinney.client.verbs.schedules import ScheduleVerbs
 from spinney.features.bulk.api import CanaryRequest
 from spinney.features.external.api import JoinRequest, SettleRequest
 from spinney.features.retention.commands import SetRetention
-from spinney.features.schedules.api import ScheduleRequest
+from spinney.features.schedules.commands import PutSchedule
 from spinney.model.errors import UsageError
 from spinney.model.external import Settlement
 from spinney.model.outcomes import Outcome
@@ -70,7 +69,9 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
     "delay of an external stage": lambda length: Settlement(outcome=Outcome.DEFER, delay_s=length).delay_s,
     "wait for a canary": lambda length: Canary(first=1, stop_at=0.1, patience_s=length).patience_s,
     "client: wait for a canary": lambda length: AskedCanary(first=1, patience_s=length).patience_s,
-    "client: interval": lambda length: sent(ScheduleVerbs.put_schedule, "s", "t", every_s=length)["every_s"],
+    "interval of a schedule that is put": lambda length: (
+        PutSchedule(name="s", type="t", every_s=length).every_s
+    ),
     "retention": lambda length: SetRetention(type="t", state="failed", keep_s=length).keep_s,
     "client: lease": lambda length: sent(ExternalVerbs.join, "ear", [], lease_s=length)["lease_s"],
     "client: delay": lambda length: sent(ExternalVerbs.settle, "p", 1, 1, "defer", delay_s=length)["delay_s"],
@@ -83,7 +84,6 @@ BY_TEXT: dict[str, Callable[[Any], Any]] = {
         JoinRequest(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s
     ),  # type: ignore[list-item]
     "API: delay": lambda length: SettleRequest(outcome="defer", delay_s=length).delay_s,
-    "API: interval": lambda length: ScheduleRequest(type="t", every_s=length).every_s,
 }
 
 

@@ -14,7 +14,6 @@ from spinney.features.doctor.service import Doctor
 from spinney.features.external.service import External
 from spinney.features.holds.service import Holds
 from spinney.features.homes.service import Homes
-from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
 from spinney.folders.removal import remove_folders
 from spinney.model.access import Role
@@ -75,11 +74,6 @@ class Control(LocalPerformer):
     def queries(self) -> Queries:
         """All that is read, within the limits of who asks, and with secrets masked."""
         return self.part(Queries)
-
-    @property
-    def schedules(self) -> Schedules:
-        """Jobs that are made again and again."""
-        return self.part(Schedules)
 
     @property
     def webhooks(self) -> Webhooks:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from fastapi import FastAPI
 from pydantic import Field
 
 from new_store import new_store
@@ -39,10 +40,11 @@ class Rename(
         return [self.node, self.name, service.by]
 
 
-class Make(Command, route="POST /nodes", status=201):
+class Make(Command, route="POST /nodes", status=201, query=("times",)):
     """Make a node."""
 
     node: NodeName
+    times: int = 1
     reason: Reason = None
 
     def run(self, service: Service) -> str:
@@ -140,6 +142,15 @@ def test_fields_of_a_command_that_reads_are_a_query() -> None:
     assert call.decode(b"") is None
 
 
+def test_a_field_can_be_in_the_query_beside_a_body() -> None:
+    call = command_call(Make(node="oak", times=3))
+    (route,) = command_routes("nodes", (Make,)).routes
+
+    assert (call.json, call.query) == ({"node": "oak"}, (("times", "3"),))
+    assert [field.name for field in route.dependant.query_params] == ["query"]  # type: ignore[attr-defined]
+    assert set(route.body_field.field_info.annotation.model_fields) == {"node", "reason"}  # type: ignore[attr-defined]
+
+
 def test_a_field_that_is_said_to_be_none_is_sent_since_it_may_mean_more_than_silence() -> None:
     assert command_call(Make(node="oak", reason=None)).json == {"node": "oak", "reason": None}
     assert command_call(Make(node="oak")).json == {"node": "oak"}
@@ -178,3 +189,11 @@ def test_every_command_has_words_an_answer_and_fields_for_its_path() -> None:
         assert set(command.route.in_path) <= set(command.model_fields), command
         unsaid = [name for name, field in command.model_fields.items() if not field.description]
         assert not unsaid, f"{command.__name__}: {unsaid}"
+
+
+def test_a_parameter_in_the_path_has_the_words_and_examples_of_its_field() -> None:
+    app = FastAPI()
+    app.router.routes.extend(command_routes("nodes", (Look,)).routes)
+
+    parameter = app.openapi()["paths"]["/api/v1/nodes/{node}/name"]["get"]["parameters"][0]
+    assert (parameter["description"], parameter["schema"]["examples"]) == ("The node's name.", ["node-1"])

@@ -14,13 +14,13 @@ from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
+from spinney.features.schedules.commands import PauseSchedule, PutSchedule, RunSchedule
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.bulk_runs import Plan
 from spinney.model.errors import DuplicateKey, Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter, Job
 from spinney.model.rights.operators import Order, Verb
 from spinney.model.settings.holds import Scope
-from spinney.model.settings.schedules import Schedule
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.sql import open_store
@@ -419,17 +419,17 @@ def test_priorities_and_queues_of_verbs_are_those_that_may_be_given(site: Site) 
 
 def test_a_schedule_is_filled_in_and_limited_as_its_jobs_are(site: Site) -> None:
     control = ask(site)
-    mine = control.schedules.put(Schedule(name="mine", type="one", every_s=60))
+    mine = control.do(PutSchedule(name="mine", type="one", every_s=60))
 
     assert mine.options == {"collection": "alpha", "submitter": "ann"}
-    assert site.job(control.schedules.run("mine")).collection == "alpha"
+    assert site.job(control.do(RunSchedule(name="mine")).id).collection == "alpha"
     with pytest.raises(Forbidden, match="into collection 'beta'"):
-        control.schedules.put(Schedule(name="more", type="one", every_s=60, options={"collection": "beta"}))
-    ask(site, within=AccessScope()).schedules.put(Schedule(name="theirs", type="one", every_s=60))
+        control.do(PutSchedule(name="more", type="one", every_s=60, options={"collection": "beta"}))
+    ask(site, within=AccessScope()).do(PutSchedule(name="theirs", type="one", every_s=60))
     with pytest.raises(Refused, match="there is no schedule 'theirs'; "):
-        control.schedules.pause("theirs")
+        control.do(PauseSchedule(name="theirs", paused=True))
     with pytest.raises(Forbidden, match="the name 'theirs' of a schedule is taken"):
-        control.schedules.put(Schedule(name="theirs", type="one", every_s=60), replace=True)
+        control.do(PutSchedule(name="theirs", type="one", every_s=60, replace=True))
 
 
 # --- who has the store itself at hand ----------------------------------------------------------

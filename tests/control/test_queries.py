@@ -15,6 +15,7 @@ from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
 from spinney.define.params.masking import MASK
 from spinney.features.locks.commands import ListCapacities, ListLocks, ShowLock
+from spinney.features.schedules.commands import PutSchedule, RunSchedule
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, UsageError
 from spinney.model.jobs import Filter
@@ -407,12 +408,12 @@ def test_a_result_that_repeats_a_secret_is_masked(site: Site) -> None:
 def test_a_schedule_shows_no_secret_and_neither_does_the_audit(site: Site) -> None:
     control = full(site)
     params = {"password": SECRET, "url": "u"}
-    control.schedules.put(Schedule(name="nightly", type="fetch", every_s=60, params=params))
+    control.do(PutSchedule(name="nightly", type="fetch", every_s=60, params=params))
 
     assert control.queries.schedule("nightly").params == {"password": MASK, "url": "u"}
     assert control.queries.schedules()[0].params == {"password": MASK, "url": "u"}
     assert SECRET not in "".join(entry.what for entry, _ in control.queries.entries())
-    job_id = control.schedules.run("nightly")
+    job_id = control.do(RunSchedule(name="nightly")).id
     assert site.job(job_id).params == params
 
 

@@ -21,6 +21,16 @@ from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks,
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
 from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
+from spinney.features.schedules.commands import (
+    DropSchedule,
+    ListComingTimes,
+    ListScheduleRuns,
+    ListSchedules,
+    PauseSchedule,
+    PutSchedule,
+    RunSchedule,
+    ShowSchedule,
+)
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.homes import Home
@@ -115,12 +125,9 @@ def doing(command: Command) -> Call:
     return lambda control, there: control.do(command)
 
 
-def of_schedule(verb: str) -> Call:
-    return lambda control, there: getattr(control.schedules, verb)(there.place)
-
-
-def schedule(there: There, name: str) -> Schedule:
-    return Schedule(name=name, type="one", every_s=60, options={"collection": there.place})
+def put_schedule(control: Control, there: There, name: str, *, replace: bool = False) -> Schedule:
+    options = {"collection": there.place}
+    return control.do(PutSchedule(name=name, type="one", every_s=60, options=options, replace=replace))
 
 
 CASES: dict[str, Case] = {
@@ -280,17 +287,27 @@ CASES: dict[str, Case] = {
         for command in (ListNodes(), ListLocks(), ShowLock(name="x"), ListCapacities())
     },
     # --- schedules ------------------------------------------------------------------------
-    "schedules.put": Case(
-        call=lambda c, t: c.schedules.put(schedule(t, "new")), least=Role.OPERATOR, outside=Forbidden
-    ),
-    "schedules.put in place of one": Case(
-        call=lambda c, t: c.schedules.put(schedule(t, t.place), replace=True),
-        least=Role.OPERATOR,
-        outside=Forbidden,
+    "PutSchedule": Case(call=lambda c, t: put_schedule(c, t, "new"), least=Role.OPERATOR, outside=Forbidden),
+    "PutSchedule in place of one": Case(
+        call=lambda c, t: put_schedule(c, t, t.place, replace=True), least=Role.OPERATOR, outside=Forbidden
     ),
     **{
-        f"schedules.{verb}": Case(call=of_schedule(verb), least=Role.OPERATOR, outside=Refused)
-        for verb in ("pause", "resume", "drop", "run")
+        name: Case(call=call, least=Role.OPERATOR, outside=Refused)
+        for name, call in (
+            ("PauseSchedule", lambda c, t: c.do(PauseSchedule(name=t.place, paused=True))),
+            ("PauseSchedule that goes on", lambda c, t: c.do(PauseSchedule(name=t.place, paused=False))),
+            ("DropSchedule", lambda c, t: c.do(DropSchedule(name=t.place))),
+            ("RunSchedule", lambda c, t: c.do(RunSchedule(name=t.place))),
+        )
+    },
+    "ListSchedules": Case(call=lambda c, t: c.do(ListSchedules()), least=Role.VIEWER, outside=None),
+    **{
+        name: Case(call=call, least=Role.VIEWER, outside=Refused)
+        for name, call in (
+            ("ShowSchedule", lambda c, t: c.do(ShowSchedule(name=t.place))),
+            ("ListScheduleRuns", lambda c, t: c.do(ListScheduleRuns(name=t.place))),
+            ("ListComingTimes", lambda c, t: c.do(ListComingTimes(name=t.place))),
+        )
     },
 }
 

@@ -10,11 +10,17 @@ import pytest
 
 from new_store import new_store
 from spinney import Spinney
-from spinney.features.schedules.service import Schedules
+from spinney.commands import Command, LocalPerformer
+from spinney.features.schedules.commands import (
+    DropSchedule,
+    ListComingTimes,
+    ListScheduleRuns,
+    PauseSchedule,
+    PutSchedule,
+    RunSchedule,
+)
 from spinney.model.errors import BadParameters, Refused, UnknownType, UsageError
 from spinney.model.jobs import PARAMS_MAX_BYTES
-from spinney.model.settings.schedules import Schedule
-from spinney.service.queries import Queries
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
 
@@ -43,18 +49,18 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def schedules(store: Store, wakeups: list[int]) -> Schedules:
-    return Schedules(store=store, clock=lambda: NOW_US, wake_nodes=lambda: wakeups.append(1), by="ann")
+def schedules(store: Store, wakeups: list[int]) -> LocalPerformer:
+    return LocalPerformer(store=store, clock=lambda: NOW_US, wake_nodes=lambda: wakeups.append(1), by="ann")
 
 
-def hourly(type_: str = "report", **more: Any) -> Schedule:
-    return Schedule(**{"name": "often", "type": type_, "every_s": 3600} | more)
+def hourly(type_: str = "report", **more: Any) -> PutSchedule:
+    return PutSchedule(**{"name": "often", "type": type_, "every_s": 3600} | more)
 
 
 def test_what_is_put_is_checked_kept_and_told_to_the_nodes(
-    schedules: Schedules, store: Store, wakeups: list[int]
+    schedules: LocalPerformer, store: Store, wakeups: list[int]
 ) -> None:
-    made = schedules.put(hourly(params={"width": 3}))
+    made = schedules.do(hourly(params={"width": 3}))
 
     assert list(store.schedules.all()) == [made]
     assert (made.by, made.params) == ("ann", {"width": 3})
@@ -79,51 +85,59 @@ def test_what_is_put_is_checked_kept_and_told_to_the_nodes(
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_stored(
-    schedules: Schedules,
+    schedules: LocalPerformer,
     store: Store,
     wakeups: list[int],
-    schedule: Schedule,
+    schedule: PutSchedule,
     error: type[Exception],
     says: str,
 ) -> None:
     with pytest.raises(error, match=says):
-        schedules.put(schedule)
+        schedules.do(schedule)
     assert (list(store.schedules.all()), wakeups) == ([], [])
 
 
-def test_one_that_is_there_is_replaced_when_asked(schedules: Schedules) -> None:
-    schedules.put(hourly())
+def test_one_that_is_there_is_replaced_when_asked(schedules: LocalPerformer) -> None:
+    schedules.do(hourly())
     with pytest.raises(Refused, match="--replace"):
-        schedules.put(hourly(every_s=60))
-    assert schedules.put(hourly(every_s=60), replace=True).every_s == 60
+        schedules.do(hourly(every_s=60))
+    assert schedules.do(hourly(every_s=60, replace=True)).every_s == 60
 
 
-def test_its_verbs(schedules: Schedules, store: Store, wakeups: list[int]) -> None:
-    schedules.put(hourly())
+def test_its_verbs(schedules: LocalPerformer, store: Store, wakeups: list[int]) -> None:
+    schedules.do(hourly())
     wakeups.clear()
-    assert schedules.pause("often", reason="move").paused
+    assert schedules.do(PauseSchedule(name="often", paused=True, reason="move")).paused
     assert wakeups == [], "nobody needs to wake for that"
-    assert not schedules.resume("often").paused
-    job_id = schedules.run("often")
+    assert not schedules.do(PauseSchedule(name="often", paused=False)).paused
+    job_id = schedules.do(RunSchedule(name="often")).id
     assert store.job(job_id).submitter == "ann"
     assert wakeups == [1, 1]
-    assert schedules.drop("often").name == "often"
+    schedules.do(DropSchedule(name="often"))
     assert list(store.schedules.all()) == []
     calls = [entry.call for entry, _ in store.audit.entries()]
     assert len(calls) == len(set(calls)) == 5
 
 
-def test_its_next_times_are_told_paused_or_not(schedules: Schedules) -> None:
-    schedules.put(hourly(paused=True))
-    look = schedules.part(Queries)
-    coming = look.coming("often", count=3)
+def test_its_next_times_are_told_paused_or_not(schedules: LocalPerformer) -> None:
+    schedules.do(hourly(paused=True))
+    coming = schedules.do(ListComingTimes(name="often", count=3))
     assert [b - a for a, b in pairwise(coming)] == [3600 * 10**6] * 2
     assert coming[0] > NOW_US
-    assert list(look.runs("often")) == []
+    assert list(schedules.do(ListScheduleRuns(name="often")).items) == []
 
 
-@pytest.mark.parametrize("verb", ["pause", "resume", "drop", "run"])
-def test_a_name_that_is_not_there_is_refused_with_the_nearest(schedules: Schedules, verb: str) -> None:
-    schedules.put(hourly())
+@pytest.mark.parametrize(
+    "verb",
+    [
+        PauseSchedule(name="oftn", paused=True),
+        DropSchedule(name="oftn"),
+        RunSchedule(name="oftn"),
+    ],
+)
+def test_a_name_that_is_not_there_is_refused_with_the_nearest(
+    schedules: LocalPerformer, verb: Command
+) -> None:
+    schedules.do(hourly())
     with pytest.raises(Refused, match="no schedule 'oftn' \\(did you mean 'often'"):
-        getattr(schedules, verb)("oftn")
+        schedules.do(verb)

@@ -11,10 +11,10 @@ from new_store import new_store
 from spinney import Spinney
 from spinney.control import Control
 from spinney.features.queues.commands import ChangeQueue
+from spinney.features.schedules.commands import PutSchedule, RunSchedule
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, Refused, UsageError
 from spinney.model.jobs import Filter
-from spinney.model.settings.schedules import Schedule
 from spinney.model.types import Isolation, TypeSpec
 from spinney.store.sql import open_store
 
@@ -52,14 +52,14 @@ def is_local(site: Site) -> Control:
     )
 
 
-def schedule(type_: str, **params: Any) -> Schedule:
-    return Schedule(name="mine", type=type_, every_s=60, params=params)
+def schedule(type_: str, **params: Any) -> PutSchedule:
+    return PutSchedule(name="mine", type=type_, every_s=60, params=params, replace=True)
 
 
 WAYS: dict[str, Callable[[Control, bool], object]] = {
     "one": lambda control, internal: control.submit("inner", [{}], internal=internal),
     "lines": lambda control, internal: control.submit_lines([b'{"type": "inner"}'], internal=internal),
-    "schedule": lambda control, internal: control.schedules.put(schedule("inner"), internal=internal),
+    "schedule": lambda control, internal: schedule("inner").put(control, internal=internal),
 }
 
 
@@ -85,15 +85,15 @@ def test_a_queue_and_a_line_among_others_lead_to_no_internal_type(site: Site) ->
 
 
 def test_stages_schedules_and_operators_go_on_with_jobs_of_internal_types(site: Site) -> None:
-    is_local(site).schedules.put(schedule("inner"), internal=True)
-    job_id = ask(site, Role.OPERATOR).schedules.run("mine")
+    schedule("inner").put(is_local(site), internal=True)
+    job_id = ask(site, Role.OPERATOR).do(RunSchedule(name="mine")).id
     lease = site.claim_one()
     site.spawn(lease, "inner")
     site.fail(lease)
     ask(site, Role.OPERATOR).retry(job_id)
     assert site.job(job_id).state == "pending"
     with pytest.raises(Forbidden):
-        ask(site, Role.OPERATOR).schedules.put(schedule("inner", to="others"), replace=True)
+        ask(site, Role.OPERATOR).do(schedule("inner", to="others"))
 
 
 def test_a_type_takes_the_role_that_it_names(site: Site) -> None:

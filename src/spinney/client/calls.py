@@ -74,9 +74,10 @@ def command_call(command: Returns[T]) -> "Call[T]":
     said = asked.model_dump(mode="json", exclude_unset=True)
     where = path(asked.route.path, **{name: said.pop(name) for name in asked.route.in_path})
     answer = asked.answer()
-    if asked.route.has_body:
-        return request(asked.route.method, where, answer, said)
-    return request(asked.route.method, where, answer, **said)
+    query = {
+        name: said.pop(name) for name in [*said] if not asked.route.has_body or name in asked.route.query
+    }
+    return request(asked.route.method, where, answer, said if asked.route.has_body else None, **query)
 
 
 def decode_json(type_: Any) -> Callable[[bytes], Any]:

@@ -27,6 +27,8 @@ class Route:
     """Whether it may take longer than a moment: it is stopped between two steps when its caller loses the rights."""
     status: int
     """Of its answer, where it has one: 200, or 201 where it makes something."""
+    query: tuple[str, ...]
+    """The fields that are in the query although others are in a body."""
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -59,7 +61,7 @@ class Command(BaseModel):
         class DrainNode(Command, route="POST /nodes/{node}/drain", role=Role.OPERATOR, to="drain nodes"):
 
     ``role``: the least that its caller needs. ``everywhere``: that the caller may not be limited to collections or
-    queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``: see ``Route``.
+    queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``, ``query``: see ``Route``.
 
     Raises UsageError when it is made with values that its fields do not take.
     """
@@ -80,10 +82,11 @@ class Command(BaseModel):
         to: str = "look",
         long: bool = False,
         status: int = 200,
+        query: tuple[str, ...] = (),
         **config: Any,
     ) -> None:
         method, _, path = route.partition(" ")
-        cls.route = Route(method=method, path=path, long=long, status=status)
+        cls.route = Route(method=method, path=path, long=long, status=status, query=query)
         cls.role, cls.everywhere, cls.to = role, everywhere, to
         super().__init_subclass__(**config)
 

@@ -73,3 +73,12 @@ def _without(endpoint: Endpoint) -> str:
     if endpoint.named:
         return "leave out --server, on a host that has the store"
     return f"unset {URL_VARIABLE}, on a host that has the store"
+
+
+def require_not_internal(internal: bool) -> None:
+    """Raise UsageError for ``--internal``, which a server does for nobody."""
+    if internal:
+        raise UsageError(
+            "--internal works directly on a store only: through a server nobody submits jobs of "
+            "internal types; leave it out"
+        )

@@ -16,7 +16,6 @@ from spinney.control import Control
 from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.service import Holds
-from spinney.features.schedules.service import Schedules
 from spinney.features.webhooks.service import Webhooks
 from spinney.service.queries import Queries
 
@@ -25,7 +24,6 @@ PAIRS = (
     (Bulk, RemoteBulk),
     (Holds, services.Holds),
     (Queries, RemoteQueries),
-    (Schedules, services.Schedules),
     (Webhooks, services.Webhooks),
     (Control, RemoteControl),
 )
@@ -54,7 +52,6 @@ def test_a_twin_has_all_that_commands_use() -> None:
         "bulk": RemoteBulk,
         "holds": services.Holds,
         "webhooks": services.Webhooks,
-        "schedules": services.Schedules,
     }
     used = set()
     for file in Path(inspect.getfile(cli)).parents[1].glob("features/**/*cli.py"):
@@ -62,7 +59,7 @@ def test_a_twin_has_all_that_commands_use() -> None:
             text = file.read_text()
             used |= set(re.findall(r"\bcontrol\.([a-z]+)\.([a-z_]+)\(", text))
             used |= {("queries", name) for name in re.findall(r"\bqueries\.([a-z_]+)\(", text)}
-    assert len(used) > 40
+    assert used
     missing = {
         (part, name) for part, name in used if part != "store" and not hasattr(counterparts[part], name)
     }

@@ -15,9 +15,9 @@ from fastapi.routing import APIRoute
 from spinney.control import Control
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import CreateQueue
+from spinney.features.schedules.commands import PutSchedule
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
-from spinney.model.settings.schedules import Schedule
 from spinney.server.api import PARTS
 
 from ..conftest import World, world_at
@@ -158,8 +158,10 @@ def capacity(world: World, who: str) -> Made:
 def schedule(**sent: Any) -> Callable[[World, str], Made]:
     def make(world: World, who: str) -> Made:
         name = f"s{next(_numbers)}"
-        put = Schedule(name=name, type="one", every_s=3600.0, options={"collection": "lab"}, overlap="allow")  # type: ignore[arg-type]
-        context(world, who).schedules.put(put)
+        options = {"collection": "lab"}
+        context(world, who).do(
+            PutSchedule(name=name, type="one", every_s=3600.0, options=options, overlap="allow")
+        )
         return {"name": name, **sent}
 
     return make

@@ -33,6 +33,7 @@ from long_tests import LONG
 from spinney.model.access import Role
 from spinney.server import api
 from spinney.server.openapi import document
+from spinney.web.api import examples
 from spinney.web.api.json_routes import PREFIX
 from spinney.web.settings import ServerSettings
 
@@ -192,6 +193,10 @@ def test_every_parameter_has_an_example_a_default_or_a_choice(told: dict[str, An
                 assert fits(told, parameter["example"], parameter["schema"]) == [], (name, parameter["name"])
             else:
                 assert {"examples", "default", "enum"} & {*schema, *parameter}, (name, parameter["name"])
+
+
+def test_every_body_that_is_written_out_is_that_of_an_operation(told: dict[str, Any]) -> None:
+    assert examples.BODIES.keys() <= told["components"]["schemas"].keys()
 
 
 def test_what_may_be_wrong_with_any_body_is_told_of_each(told: dict[str, Any]) -> None:

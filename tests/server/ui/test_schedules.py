@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 
 from server.conftest import World
-from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
+from spinney.features.schedules.commands import PutSchedule
+from spinney.model.settings.schedules import CatchUp, Overlap
 
 HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture
 def nightly(world: World) -> str:
-    made = Schedule(name="nightly", type="double", cron="0 3 * * *", params={"n": 1, "pin": "s3cret"})
-    world.control().schedules.put(made)
+    made = PutSchedule(name="nightly", type="double", cron="0 3 * * *", params={"n": 1, "pin": "s3cret"})
+    world.control().do(made)
     return "nightly"
 
 

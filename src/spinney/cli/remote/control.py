@@ -13,9 +13,7 @@ from spinney.cli.remote.queries import RemoteQueries
 from spinney.cli.remote.services import (
     Accounts,
     Holds,
-    Schedules,
     Webhooks,
-    require_not_internal,
 )
 from spinney.cli.remote.store_reads import RemoteStore
 from spinney.client.verbs.submissions import lines_call
@@ -23,6 +21,7 @@ from spinney.commands.command import Returns
 from spinney.define.job.options import Options
 from spinney.store.contract import SubmitResult
 from spinney.terminal.connection import now_us
+from spinney.terminal.endpoint import require_not_internal
 
 T = TypeVar("T")
 
@@ -37,10 +36,7 @@ class RemoteControl:
         self.queries = RemoteQueries(client)
         self.bulk = RemoteBulk(client)
         self.accounts, self.holds = Accounts(client), Holds(client)
-        self.schedules, self.webhooks = (
-            Schedules(client),
-            Webhooks(client),
-        )
+        self.webhooks = Webhooks(client)
 
     def do(self, command: Returns[T]) -> T:
         """The same command, done by the server."""

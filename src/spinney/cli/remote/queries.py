@@ -22,7 +22,6 @@ from spinney.model.rights.operators import (
     Stats,
 )
 from spinney.model.settings.holds import Hold
-from spinney.model.settings.schedules import Schedule, ScheduleRun
 from spinney.model.states import State
 from spinney.model.types import TypeSpec
 from spinney.schemas import JobDetails
@@ -125,18 +124,6 @@ class RemoteQueries:
 
     def nodes(self) -> Sequence[NodeStatus]:
         return self._client.do(ListNodes()).items
-
-    def schedules(self) -> Sequence[Schedule]:
-        return self._client.schedules().items
-
-    def schedule(self, name: str) -> Schedule:
-        return self._client.schedule(name)
-
-    def runs(self, name: str, limit: int = 20) -> Sequence[ScheduleRun]:
-        return self._client.runs(name, limit=limit).items
-
-    def coming(self, name: str, count: int) -> list[int]:
-        return list(self._client.coming(name, count=count))
 
     def types(self) -> Mapping[str, TypeSpec]:
         return self.store.types()

@@ -11,7 +11,6 @@ from spinney.model.errors import NoSuch, UsageError
 from spinney.model.rights.accounts import Link, NewToken, Session, Token, User
 from spinney.model.rights.operators import HoldPreview
 from spinney.model.settings.holds import Hold, Scope
-from spinney.model.settings.schedules import Schedule
 from spinney.model.settings.webhooks import EVERY, Delivery, DeliveryOutcome, Webhook
 from spinney.model.values.hints import did_you_mean
 
@@ -57,38 +56,6 @@ class Holds(_Service):
 
     def sweep(self) -> None:
         """The server does that by itself."""
-
-
-class Schedules(_Service):
-    def put(self, schedule: Schedule, *, replace: bool = False, internal: bool = False) -> Schedule:
-        require_not_internal(internal)
-        made = self._client.put_schedule(
-            schedule.name,
-            schedule.type,
-            cron=schedule.cron,
-            every_s=schedule.every_s,
-            zone=schedule.zone,
-            params=schedule.params,
-            options=schedule.options,
-            overlap=str(schedule.overlap),
-            catch_up=str(schedule.catch_up),
-            replace=replace,
-        )
-        return self.pause(schedule.name) if schedule.paused else made
-
-    def pause(self, name: str, *, reason: str | None = None) -> Schedule:
-        return self._client.pause_schedule(name, paused=True, reason=reason)
-
-    def resume(self, name: str, *, reason: str | None = None) -> Schedule:
-        return self._client.pause_schedule(name, paused=False, reason=reason)
-
-    def drop(self, name: str, *, reason: str | None = None) -> Schedule | None:
-        found = self._client.schedule(name)
-        self._client.drop_schedule(name, reason=reason)
-        return found
-
-    def run(self, name: str) -> int:
-        return self._client.run_schedule(name).id
 
 
 class Webhooks(_Service):
@@ -220,12 +187,3 @@ class Accounts(_Service):
 
     def revoke_token(self, token_id: str, *, reason: str | None = None) -> Token:
         return self._client.revoke_token(token_id, reason=reason)
-
-
-def require_not_internal(internal: bool) -> None:
-    """Raise UsageError for ``--internal``, which a server does for nobody."""
-    if internal:
-        raise UsageError(
-            "--internal works directly on a store only: through a server nobody submits jobs of "
-            "internal types; leave it out"
-        )

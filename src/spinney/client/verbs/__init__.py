@@ -8,7 +8,6 @@ from spinney.client.verbs.external import ExternalVerbs
 from spinney.client.verbs.job_actions import JobActionVerbs
 from spinney.client.verbs.jobs import JobVerbs
 from spinney.client.verbs.operators import OperatorVerbs
-from spinney.client.verbs.schedules import ScheduleVerbs
 from spinney.client.verbs.submissions import SubmissionVerbs
 from spinney.client.verbs.webhooks import WebhookVerbs
 
@@ -18,7 +17,6 @@ class Verbs(
     JobActionVerbs,
     JobVerbs,
     OperatorVerbs,
-    ScheduleVerbs,
     WebhookVerbs,
     ExternalVerbs,
     AccountVerbs,

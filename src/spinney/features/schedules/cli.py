@@ -7,9 +7,9 @@ import typer
 
 from spinney.features.submission.cli import params_from_options
 from spinney.model.values import durations
-from spinney.terminal import completion, display
+from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, InternalOption, JsonOption, StoreOption
-from spinney.terminal.connection import open_control, open_queries
+from spinney.terminal.connection import open_commands, open_control
 
 if TYPE_CHECKING:
     from spinney.model.settings.schedules import Schedule
@@ -119,8 +119,11 @@ def add(
     store: StoreOption = None,
 ) -> None:
     """Make a schedule, or replace one (--replace)."""
-    from spinney.model.settings.schedules import CatchUp, Overlap, Schedule
+    from spinney.features.schedules.commands import PutSchedule
+    from spinney.model.settings.schedules import CatchUp, Overlap
 
+    if endpoint.server(store):
+        endpoint.require_not_internal(internal)
     options = {
         "queue": queue,
         "priority": priority,
@@ -129,29 +132,29 @@ def add(
         "share": share,
     }
     with open_control(store, by) as control:
-        made = control.schedules.put(
-            Schedule(
-                name=name,
-                type=type_,
-                cron=cron,
-                zone=zone,
-                every_s=durations.optional(every, "--every"),
-                params=params_from_options(control, type_, param or [], params),
-                options={k: v for k, v in options.items() if v is not None},
-                overlap=_policy(overlap, Overlap),
-                catch_up=_policy(catch_up, CatchUp),
-                paused=paused,
-            ),
+        asked = PutSchedule(
+            name=name,
+            type=type_,
+            cron=cron,
+            zone=zone,
+            every_s=durations.optional(every, "--every"),
+            params=params_from_options(control, type_, param or [], params),
+            options={k: v for k, v in options.items() if v is not None},
+            overlap=_policy(overlap, Overlap),
+            catch_up=_policy(catch_up, CatchUp),
+            paused=paused,
             replace=replace,
-            internal=internal,
         )
+        made = asked.put(control, internal=True) if internal else control.do(asked)
     typer.echo(f"schedule {name} {_next(made)}")
 
 
 def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
     """List schedules, by name."""
-    with open_queries(store) as look:
-        found = look.schedules()
+    from spinney.features.schedules.commands import ListSchedules
+
+    with open_commands(store) as performer:
+        found = performer.do(ListSchedules()).items
     if json:
         display.print_json_lines(found)
         return
@@ -178,10 +181,12 @@ def show(
     store: StoreOption = None,
 ) -> None:
     """Show a schedule: its next times by its own clock and in UTC, and what became of its last ones."""
-    with open_control(store) as control:
-        found = control.queries.schedule(name)
-        coming = control.queries.coming(name, count=COMING)
-        runs = control.queries.runs(name, limit=limit)
+    from spinney.features.schedules.commands import ListComingTimes, ListScheduleRuns, ShowSchedule
+
+    with open_commands(store) as performer:
+        found = performer.do(ShowSchedule(name=name))
+        coming = performer.do(ListComingTimes(name=name, count=COMING))
+        runs = performer.do(ListScheduleRuns(name=name, limit=limit)).items
     if json:
         display.print_json({"schedule": found, "coming_us": coming, "runs": runs})
         return
@@ -220,8 +225,10 @@ def pause(
     store: StoreOption = None,
 ) -> None:
     """Let a schedule make no jobs until it is resumed."""
-    with open_control(store, by) as control:
-        found = control.schedules.pause(name, reason=reason)
+    from spinney.features.schedules.commands import PauseSchedule
+
+    with open_commands(store, by) as performer:
+        found = performer.do(PauseSchedule(name=name, paused=True, reason=reason))
     if json:
         display.print_json(found)
         return
@@ -236,8 +243,10 @@ def resume(
     store: StoreOption = None,
 ) -> None:
     """Let a schedule go on; what passed meanwhile is caught up with by its policy."""
-    with open_control(store, by) as control:
-        found = control.schedules.resume(name, reason=reason)
+    from spinney.features.schedules.commands import PauseSchedule
+
+    with open_commands(store, by) as performer:
+        found = performer.do(PauseSchedule(name=name, paused=False, reason=reason))
     if json:
         display.print_json(found)
         return
@@ -252,19 +261,24 @@ def drop(
     store: StoreOption = None,
 ) -> None:
     """Remove a schedule; the jobs that it made stay."""
-    with open_control(store, by) as control:
-        found = control.schedules.drop(name, reason=reason)
+    from spinney.features.schedules.commands import DropSchedule, ListSchedules
+
+    with open_commands(store, by) as performer:
+        declared = any(s.name == name and s.declared for s in performer.do(ListSchedules()).items)
+        performer.do(DropSchedule(name=name, reason=reason))
     if json:
-        display.print_json({"dropped": name, "declared": found is not None and found.declared})
+        display.print_json({"dropped": name, "declared": declared})
         return
     back = "; it is declared in code, and comes back with the next node that starts: pause it to stop it for good"
-    typer.echo(f"schedule {name} is dropped{back if found is not None and found.declared else ''}")
+    typer.echo(f"schedule {name} is dropped{back if declared else ''}")
 
 
 def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
     """Make one job of a schedule now, apart from its times. Prints its number."""
-    with open_control(store, by) as control:
-        job_id = control.schedules.run(name)
+    from spinney.features.schedules.commands import RunSchedule
+
+    with open_commands(store, by) as performer:
+        job_id = performer.do(RunSchedule(name=name)).id
     if json:
         display.print_json({"schedule": name, "job": job_id})
         return

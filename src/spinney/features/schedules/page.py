@@ -1,6 +1,6 @@
 """Schedules: jobs that are made again and again; when next, what became of the last, and verbs on them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.schedules.commands import DropSchedule, PauseSchedule, PutSchedule, RunSchedule
 from spinney.model.access import Role
 from spinney.model.errors import BadParameters, Refused, SpinneyError, UsageError
 from spinney.model.jobs import Filter, Job
@@ -87,7 +88,7 @@ async def made(request: Request, context: Authenticated) -> Response:
     if errors:
         return await _form(request, context, type_, given, errors, status=422)
     try:
-        wanted = Schedule(
+        wanted = PutSchedule(
             name=given.get("name", "").strip(),
             type=type_,
             cron=cron,
@@ -95,10 +96,10 @@ async def made(request: Request, context: Authenticated) -> Response:
             zone=given.get("zone", "").strip() or "UTC",
             params=params,
             options=options,
-            overlap=given.get("overlap", Overlap.SKIP),  # type: ignore[arg-type]
-            catch_up=given.get("catch_up", CatchUp.LAST),  # type: ignore[arg-type]
+            overlap=given.get("overlap", Overlap.SKIP),
+            catch_up=given.get("catch_up", CatchUp.LAST),
         )
-        await context.run(lambda control: control.schedules.put(wanted))
+        await context.run(lambda control: control.do(wanted))
     except SpinneyError as error:
         refused = kind(error)
         if refused is None or refused[0] >= 500:
@@ -152,15 +153,13 @@ def _require(control: Control) -> None:
 def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
     """Do it; what became of it, in a sentence."""
     if verb_ == "run":
-        return f"schedule {name} has made job {control.schedules.run(name)}"
-    deeds: Mapping[str, tuple[Callable[..., object], str]] = {
-        "pause": (control.schedules.pause, "makes no jobs until it is resumed"),
-        "resume": (control.schedules.resume, "goes on"),
-        "drop": (control.schedules.drop, "is gone; its jobs stay"),
-    }
-    deed, told = deeds[verb_]
-    deed(name, reason=reason)
-    return f"schedule {name} {told}"
+        return f"schedule {name} has made job {control.do(RunSchedule(name=name)).id}"
+    if verb_ == "drop":
+        control.do(DropSchedule(name=name, reason=reason))
+        return f"schedule {name} is gone; its jobs stay"
+    paused = verb_ == "pause"
+    control.do(PauseSchedule(name=name, paused=paused, reason=reason))
+    return f"schedule {name} {'makes no jobs until it is resumed' if paused else 'goes on'}"
 
 
 def _interval(given: Mapping[str, str], errors: dict[str, str]) -> float | None:

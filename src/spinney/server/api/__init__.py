@@ -22,7 +22,7 @@ from spinney.features.locks import commands as locks
 from spinney.features.nodes import commands as nodes
 from spinney.features.queues import commands as queues
 from spinney.features.retention import commands as retention
-from spinney.features.schedules import api as schedules
+from spinney.features.schedules import commands as schedules
 from spinney.features.submission import api as submissions
 from spinney.features.submission import batches_api as batches
 from spinney.features.webhooks import api as webhooks
@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
     "locks": locks.COMMANDS,
+    "schedules": schedules.COMMANDS,
     "retention": retention.COMMANDS,
 }
 """By the group under which the OpenAPI document has them."""
@@ -48,7 +49,6 @@ PARTS = (
     failures.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     holds.router,
-    schedules.router,
     store_info.stats,
     store_info.types,
     webhooks.router,

@@ -5,7 +5,7 @@ from inspect import Parameter, Signature, cleandoc
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic.fields import FieldInfo
 
 from spinney.commands import Command
@@ -39,43 +39,49 @@ def _endpoint(command: type[Command]) -> Callable[..., Any]:
     route = command.route
 
     async def endpoint(context: RequestContext, **values: Any) -> Any:
-        rest = values.pop("rest", None)
-        asked = command(**values, **(_given(rest) if rest is not None else {}))
+        for name in ("query", "body"):
+            values |= _given(values.pop(name, None))
+        asked = command(**values)
         return await context.run(lambda control: control.do(asked), long=route.long)
 
     parameters = [Parameter("context", _KW, annotation=Authenticated)]
     fields = command.model_fields
-    parameters += [
-        Parameter(name, _KW, annotation=_annotated(fields[name], Path())) for name in route.in_path
-    ]
+    parameters += [Parameter(name, _KW, annotation=_in_path(fields[name])) for name in route.in_path]
     others = {name: field for name, field in fields.items() if name not in route.in_path}
+    query = {name: others.pop(name) for name in [*others] if not route.has_body or name in route.query}
+    if query:
+        model = _model(command, query, strict=False)
+        parameters.append(Parameter("query", _KW, annotation=Annotated[model, Query()]))
     if others:
-        model = _model(command, others)
-        if not route.has_body:
-            parameters.append(Parameter("rest", _KW, annotation=Annotated[model, Query()]))
-        elif any(field.is_required() for field in others.values()):
-            parameters.append(Parameter("rest", _KW, annotation=Annotated[model, Body()]))
-        else:
-            parameters.append(Parameter("rest", _KW, annotation=Annotated[model, Body()], default=model()))
+        model = _model(command, others, strict=True)
+        default = Parameter.empty if any(field.is_required() for field in others.values()) else model()
+        parameters.append(Parameter("body", _KW, annotation=Annotated[model, Body()], default=default))
     endpoint.__signature__ = Signature(parameters, return_annotation=command.answer())  # type: ignore[attr-defined]
     endpoint.__name__ = command.__name__
     endpoint.__doc__ = command.__doc__
     return endpoint
 
 
-def _annotated(field: FieldInfo, place: Any) -> Any:
+def _in_path(field: FieldInfo) -> Any:
     """A parameter of that field's type, constraints and words."""
-    place.description, place.examples = field.description, field.examples
-    return Annotated[(field.annotation, *field.metadata, place)]
+    metadata = [  # a schema that a type brings along keeps examples out that stand beside it
+        WithJsonSchema({**part.json_schema, "examples": field.examples})
+        if isinstance(part, WithJsonSchema) and part.json_schema and field.examples
+        else part
+        for part in field.metadata
+    ]
+    return Annotated[
+        (field.annotation, *metadata, Path(description=field.description, examples=field.examples))
+    ]
 
 
-def _model(command: type[Command], fields: dict[str, FieldInfo]) -> type[BaseModel]:
+def _model(command: type[Command], fields: dict[str, FieldInfo], *, strict: bool) -> type[BaseModel]:
     """What is sent beside the path. A query's values are texts, so they are turned into what the fields take."""
     made: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
-    config = ConfigDict(extra="forbid", strict=command.route.has_body, frozen=True)
+    config = ConfigDict(extra="forbid", strict=strict, frozen=True)
     return create_model(command.__name__, __config__=config, __doc__=command.__doc__, **made)
 
 
-def _given(rest: BaseModel) -> dict[str, Any]:
+def _given(part: BaseModel | None) -> dict[str, Any]:
     """What the request says; what it leaves out is the command's own default."""
-    return {name: getattr(rest, name) for name in rest.model_fields_set}
+    return {} if part is None else {name: getattr(part, name) for name in part.model_fields_set}

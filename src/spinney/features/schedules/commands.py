@@ -1,0 +1,220 @@
+"""What people ask of schedules: checked as a submission is, and changed by name.
+
+What is out of sight is not there. Secrets in what is returned are masked.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import orjson
+from pydantic import Field, WithJsonSchema
+
+from spinney.commands import Command
+from spinney.commands.fields import Name, Reason
+from spinney.define.job.options import Options
+from spinney.define.params.duration_field import DurationField
+from spinney.define.params.schema import checker
+from spinney.define.params.values import to_text
+from spinney.model.access import Role
+from spinney.model.errors import Forbidden, Refused
+from spinney.model.jobs import Submission
+from spinney.model.settings.schedules import CatchUp, Overlap, Schedule, ScheduleRun
+from spinney.model.values.lists import All
+from spinney.schemas import CreatedJob
+from spinney.service.masks import Masks
+from spinney.service.queries import Queries
+from spinney.service.service import ASK, Service
+from spinney.service.submission_lines import known_type
+from spinney.service.submit_rights import authorized, require_type
+
+ScheduleName = Annotated[Name, Field(description="The schedule's name.", examples=["nightly"])]
+
+
+class ListSchedules(Command, route="GET /schedules"):
+    """List schedules.
+
+    By name."""
+
+    def run(self, service: Service) -> All[Schedule]:
+        return All(items=service.part(Queries).schedules())
+
+
+class ShowSchedule(Command, route="GET /schedules/{name}"):
+    """Show a schedule.
+
+    What it makes, and when next."""
+
+    name: ScheduleName
+
+    def run(self, service: Service) -> Schedule:
+        return service.part(Queries).schedule(self.name)
+
+
+class PutSchedule(
+    Command, route="PUT /schedules/{name}", query=("replace",), role=Role.OPERATOR, to="make schedules"
+):
+    """Make or replace a schedule.
+
+    Its jobs are checked as a submission is. It is as you want it from now on, whatever code declares."""
+
+    name: ScheduleName
+    type: Name = Field(description="The type of its jobs.")
+    cron: Name | None = Field(
+        default=None,
+        description="Five fields, as crontab(5), or a word such as `@daily`.",
+        examples=["0 6 * * mon"],
+    )
+    every_s: Annotated[float, DurationField()] | None = Field(
+        default=None, description="Seconds, or text such as `1h30m`, from one time to the next."
+    )
+    zone: Name = Field(default="UTC", description="IANA name of the time zone that `cron` is read in.")
+    params: dict[str, Any] = Field(default={}, description="Parameters of each job.")
+    options: dict[str, Any] = Field(
+        default={}, description="Of each job: `queue`, `priority`, `share`, `collection`, `submitter`."
+    )
+    overlap: Annotated[str, WithJsonSchema({"type": "string", "enum": [*Overlap]})] = Field(
+        default=Overlap.SKIP, description="When the last job is still open: `skip`, `queue` or `allow`."
+    )
+    catch_up: Annotated[str, WithJsonSchema({"type": "string", "enum": [*CatchUp]})] = Field(
+        default=CatchUp.LAST, description="Of times that passed meanwhile: `none`, `last` or `all`."
+    )
+    paused: bool = Field(default=False, description="Make nothing before it is resumed.")
+    replace: bool = Field(default=False, description="Replace one that is there; else that is refused.")
+
+    def run(self, service: Service) -> Schedule:
+        return self.put(service)
+
+    def put(self, service: Service, *, internal: bool = False) -> Schedule:
+        """Make or replace it. ``internal``: as ``Control.submit`` has it."""
+        fields = dict(self)
+        replace = fields.pop("replace")
+        schedule, types = Schedule(**fields), service.store.types()
+        checker(known_type(types, schedule.type))(dict(schedule.params))
+        text = to_text(schedule.params, f"a parameter of {schedule.type!r}")
+        # The limits of a submission hold for its jobs, too.
+        submission = Options.of(schedule.options).submission(schedule.type, [text])
+        (allowed,) = authorized(service, [submission], types, internal=internal)
+        checked = dataclasses.replace(
+            schedule, params=orjson.loads(text), options=_options(schedule.options, allowed)
+        )
+        if replace and not service.rights.everywhere:
+            _require_own(service, self.name)
+        done = service.store.schedules.put(checked, service.actor(), replace=replace, now_us=service.clock())
+        service.wake_nodes()
+        return _shown(service, done)
+
+
+class PauseSchedule(
+    Command, route="PATCH /schedules/{name}", role=Role.OPERATOR, to="pause or resume schedules"
+):
+    """Pause a schedule, or let it go on.
+
+    Paused it makes no jobs; what passed meanwhile is caught up with by its policy."""
+
+    name: ScheduleName
+    paused: bool = Field(description="Whether it is to rest.")
+    reason: Reason = None
+
+    def run(self, service: Service) -> Schedule:
+        service.part(Queries).schedule(self.name)
+        actor = service.actor(self.reason)
+        done = service.store.schedules.pause(self.name, actor, paused=self.paused, now_us=service.clock())
+        if not self.paused:
+            service.wake_nodes()
+        return _shown(service, done)
+
+
+class DropSchedule(
+    Command, route="DELETE /schedules/{name}", role=Role.OPERATOR, to="drop schedules", long=True
+):
+    """Drop a schedule.
+
+    Its jobs stay."""
+
+    name: ScheduleName
+    reason: Reason = None
+
+    def run(self, service: Service) -> None:
+        look = service.part(Queries)
+        if not service.rights.everywhere:
+            look.schedule(self.name)
+        try:
+            service.store.schedules.drop(self.name, service.actor(self.reason), now_us=service.clock())
+        except Refused:
+            look.schedule(self.name)  # which names the nearest
+            raise
+
+
+class RunSchedule(
+    Command, route="POST /schedules/{name}/run", status=201, role=Role.OPERATOR, to="run schedules"
+):
+    """Make a job of a schedule now.
+
+    Apart from its times. Refused while its last job is open and its jobs must not overlap."""
+
+    name: ScheduleName
+    reason: Reason = None
+
+    def run(self, service: Service) -> CreatedJob:
+        schedule = service.part(Queries).schedule(self.name)
+        spec = service.store.types().get(schedule.type)
+        if spec is not None:
+            # Of an internal type it was made by the application, or by somebody who has the store itself.
+            require_type(service, spec, [orjson.dumps(schedule.params).decode()], internal=True)
+        job_id = service.store.schedules.run(self.name, service.actor(self.reason), now_us=service.clock())
+        service.wake_nodes()
+        return CreatedJob(id=job_id, held=False)
+
+
+class ListScheduleRuns(Command, route="GET /schedules/{name}/runs"):
+    """List the latest times of a schedule.
+
+    Newest first, and what became of each."""
+
+    name: ScheduleName
+    limit: Annotated[int, Field(ge=1, le=1_000, description="How many.")] = 20
+
+    def run(self, service: Service) -> All[ScheduleRun]:
+        return All(items=service.part(Queries).runs(self.name, limit=self.limit))
+
+
+class ListComingTimes(Command, route="GET /schedules/{name}/coming"):
+    """List the next times of a schedule.
+
+    Microseconds since 1970 UTC, whether it is paused or not."""
+
+    name: ScheduleName
+    count: Annotated[int, Field(ge=1, le=100, description="How many.")] = 5
+
+    def run(self, service: Service) -> Sequence[int]:
+        return service.part(Queries).coming(self.name, self.count)
+
+
+def _shown(service: Service, schedule: Schedule) -> Schedule:
+    return Masks(service.store.types()).schedule(schedule)
+
+
+def _require_own(service: Service, name: str) -> None:
+    """Raise Forbidden where there is one of this name that is out of sight."""
+    seen = {schedule.name for schedule in service.part(Queries).schedules()}
+    if name not in seen and any(s.name == name for s in service.store.schedules.all()):
+        raise Forbidden(f"the name {name!r} of a schedule is taken; choose another, or {ASK}")
+
+
+def _options(given: Mapping[str, Any], allowed: Submission) -> Mapping[str, Any]:
+    """With what who asks has not said and was filled in."""
+    filled = {name: getattr(allowed, name) for name in ("collection", "submitter")}
+    return {**given, **{name: value for name, value in filled.items() if value is not None}}
+
+
+COMMANDS = (
+    ListSchedules,
+    ShowSchedule,
+    PutSchedule,
+    PauseSchedule,
+    DropSchedule,
+    RunSchedule,
+    ListScheduleRuns,
+    ListComingTimes,
+)
