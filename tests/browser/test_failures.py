@@ -1,6 +1,7 @@
 """Failures and schedules in a browser: a cause is retried with a look before, a schedule is made, paused, run."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -9,14 +10,19 @@ from browser.conftest import NewPage, Sound
 from browser.site import Site
 
 
-@pytest.fixture(scope="module")
-def failed(site: Site) -> list[int]:
-    """Twelve of one cause."""
+@pytest.fixture
+def failed(site: Site) -> Iterator[list[int]]:
+    """Twelve of one cause, which goes with its flag; none is left behind."""
     flag = site.flag("repaired")
+    flag.unlink(missing_ok=True)
     jobs = [site.submit("fragile", "-p", f"flag={flag}") for _ in range(12)]
     for job in jobs:
         site.ended(job)
-    return jobs
+    yield jobs
+    flag.touch()
+    site.shell.call("retry", *map(str, jobs), "--yes")
+    for job in jobs:
+        site.ended(job)
 
 
 def test_given_any_page_here_when_axe_looks_then_it_finds_nothing_and_a_phone_has_room(
