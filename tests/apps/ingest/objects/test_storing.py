@@ -44,13 +44,14 @@ def test_a_local_id_that_is_taken_meanwhile_is_looked_at_again(
     deposit = service.of_file(about=about(local_ids=("m",)))
     deposit.to("downloading")
     with service.inventory as inventory:
-        require = identities.require_ours
+        identify = identities.identify
 
-        def meanwhile(*args: Any) -> None:
+        def before_another(*args: Any) -> str | None:
+            found = identify(*args)
             inventory.bind("maps", ["m"], "ark:/99999/fk4other")
-            require(*args)
+            return found
 
-        monkeypatch.setattr(identities, "require_ours", meanwhile)
+        monkeypatch.setattr(identities, "identify", before_another)
         assert deposit.run("processing").outcome == "defer"
     assert deposit.run("processing").outcome == "ok"
     assert deposit.harness.results["processing"]["ark"] == "ark:/99999/fk4other"
@@ -398,7 +399,9 @@ def test_an_object_that_is_new_asks_the_engine_for_little(
     deposit = service.of_files({"a.txt": b"a"})
     deposit.to("downloading")
     asked: list[str] = []
+    looked: list[str] = []
     real = StageHarness.ask
+    monkeypatch.setattr(identities, "require_ours", lambda *args: looked.append(args[-1]))
     monkeypatch.setattr(
         StageHarness, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1]
     )
@@ -406,5 +409,6 @@ def test_an_object_that_is_new_asks_the_engine_for_little(
     assert deposit.run("processing").outcome == "ok"
 
     assert asked == ["get_data", "put_data", "take_lock"]
+    assert looked == []  # whose it is, for nobody has anything under an ARK that was just minted
     assert not (deposit.folder / "system").exists()
     assert not (deposit.folder / "manifest").exists()

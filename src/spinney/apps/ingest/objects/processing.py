@@ -53,9 +53,9 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # Nothing above is done twice: the ARK is kept, the content is whole. Kept until the object is recorded, so that
         # nobody finds it stored and does not know whose it is.
         job.lock(ark_lock(ark), until="job")
-        if is_minted:
-            _require_new(at, inventory, ark)
-        identities.require_ours(inventory, targets.standing(at.settings, at.profile.storage), at.profile, ark)
+        if not (is_minted and _is_new(at, inventory, ark)):
+            storage = targets.standing(at.settings, at.profile.storage)
+            identities.require_ours(inventory, storage, at.profile, ark)
         _bind(at, inventory, about, ark)
         value = _stored(at, content, replace(about, ark=ark), ark)
     if (said := warning(at)) is not None:
@@ -117,11 +117,15 @@ def _identified(at: Work, inventory: "Inventory", about: About) -> tuple[str, bo
     return ark, data.get(MINTED) == ark
 
 
-def _require_new(at: Work, inventory: "Inventory", ark: str) -> None:
-    """What is minted may be an object already, for depositors may give any ARK, one that is yet to be minted too. Such
-    a one is left to that object, and another is minted: to this one it would be stored as the next version."""
-    if not _is_anothers(at, inventory, ark) or "processing" in at.job.results:
-        return
+def _is_new(at: Work, inventory: "Inventory", ark: str) -> bool:
+    """Whether there is nothing yet under an ARK that was minted for this object. It may be an object already, for
+    depositors may give any ARK, one that is yet to be minted too. Such a one is left to that object, and another is
+    minted: to this one it would be stored as the next version."""
+    jids = _deposited_by(at, inventory, ark)
+    if jids is None:
+        return True
+    if at.order.jid in jids or "processing" in at.job.results:
+        return False
     data = at.job.data
     data[REFUSED] = data.get(REFUSED, 0) + 1
     data.pop("ark", None)
@@ -131,13 +135,15 @@ def _require_new(at: Work, inventory: "Inventory", ark: str) -> None:
     )
 
 
-def _is_anothers(at: Work, inventory: "Inventory", ark: str) -> bool:
+def _deposited_by(at: Work, inventory: "Inventory", ark: str) -> list[str] | None:
+    """The jid, or what stands in its place, of each version that the storage has of an object, or the inventory knows
+    of; None: there is no such object."""
     try:
         found = targets.standing(at.settings, at.profile.storage).versions(ark)
     except NoSuchObject:
         known = inventory.object(ark)  # in another storage, or lost from this one
-        return known is not None and not any(version.job_id == at.order.jid for version in known.versions)
-    return not any((version.key or "").startswith(f"{at.order.jid}.") for version in found)
+        return None if known is None else [version.job_id for version in known.versions]
+    return [(version.key or "").partition(".")[0] for version in found]
 
 
 def _bind(at: Work, inventory: "Inventory", about: About, ark: str) -> None:
