@@ -14,7 +14,6 @@ from spinney.features.doctor.service import Doctor
 from spinney.features.external.service import External
 from spinney.features.holds.service import Holds
 from spinney.features.homes.service import Homes
-from spinney.features.webhooks.service import Webhooks
 from spinney.folders.removal import remove_folders
 from spinney.model.access import Role
 from spinney.model.errors import DuplicateKey, Refused
@@ -74,11 +73,6 @@ class Control(LocalPerformer):
     def queries(self) -> Queries:
         """All that is read, within the limits of who asks, and with secrets masked."""
         return self.part(Queries)
-
-    @property
-    def webhooks(self) -> Webhooks:
-        """Who is told when jobs settle."""
-        return self.part(Webhooks)
 
     # --- submitting -----------------------------------------------------------------------
 

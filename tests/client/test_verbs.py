@@ -5,6 +5,7 @@ import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,8 @@ def _value(hint: Any) -> Any:
     first = told[0]
     if first in values:
         return values[first]
+    if isinstance(first, type) and issubclass(first, Enum):
+        return next(iter(first))
     origin = typing.get_origin(first) or first
     if typing.is_typeddict(first):
         return {"type": "x"}

@@ -21,6 +21,7 @@ from reports.hook_server import Receiver, answer, receiver
 from spinney.control import Control
 from spinney.features.webhooks import delivery as webhook_delivery
 from spinney.features.webhooks import sender as webhook_sender
+from spinney.features.webhooks.commands import AddWebhook, ShowWebhook
 from spinney.features.webhooks.sender import WebhookSender
 from spinney.features.webhooks.sql import SqlWebhooks
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
@@ -105,7 +106,7 @@ async def test_a_webhook_of_somebody_who_was_narrowed_and_then_deleted_sends_not
     root.accounts.add("root", ALL_RIGHTS, None)
     root.accounts.add("ann", Rights(role=Role.OPERATOR), None)
     with receiver(answer(204)) as hook:
-        replace(root, by="ann", rights=Rights(role=Role.OPERATOR)).webhooks.add("w", hook.url)
+        replace(root, by="ann", rights=Rights(role=Role.OPERATOR)).do(AddWebhook(name="w", url=hook.url))
         root.accounts.change("ann", Rights(role=Role.OPERATOR, within=AccessScope(collections=("maps",))))
         seen, unseen = (site.submit_one(collection=name) for name in ("maps", "coins"))
         site.drain()
@@ -122,7 +123,7 @@ async def test_a_webhook_of_somebody_who_was_narrowed_and_then_deleted_sends_not
         async with start():
             await until(lambda: root.store.audit.entries(verb="webhook pause"))
         assert len(hook.calls) == 1
-    assert "its maker ann was deleted" in str(root.webhooks.find("w").paused)
+    assert "its maker ann was deleted" in str(root.do(ShowWebhook(name="w")).paused)
 
 
 async def test_a_job_that_settles_is_told_of(site: Site, start: Start) -> None:

@@ -16,7 +16,6 @@ from spinney.control import Control
 from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.service import Holds
-from spinney.features.webhooks.service import Webhooks
 from spinney.service.queries import Queries
 
 PAIRS = (
@@ -24,7 +23,6 @@ PAIRS = (
     (Bulk, RemoteBulk),
     (Holds, services.Holds),
     (Queries, RemoteQueries),
-    (Webhooks, services.Webhooks),
     (Control, RemoteControl),
 )
 LESS = {"submit": {"keys", "once", "under"}, "submit_lines": {"once"}, "sweep": {"rest", "monotonic"}}
@@ -51,7 +49,6 @@ def test_a_twin_has_all_that_commands_use() -> None:
         "accounts": services.Accounts,
         "bulk": RemoteBulk,
         "holds": services.Holds,
-        "webhooks": services.Webhooks,
     }
     used = set()
     for file in Path(inspect.getfile(cli)).parents[1].glob("features/**/*cli.py"):

@@ -16,6 +16,7 @@ from spinney.control import Control
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import CreateQueue
 from spinney.features.schedules.commands import PutSchedule
+from spinney.features.webhooks.commands import AddWebhook, PingWebhook
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
 from spinney.server.api import PARTS
@@ -199,7 +200,7 @@ def new_token(world: World, who: str) -> Made:
 def webhook(**sent: Any) -> Callable[[World, str], Made]:
     def make(world: World, who: str) -> Made:
         name = f"w{next(_numbers)}"
-        context(world, who).webhooks.add(name, "https://example.org/hook", collection="lab")
+        context(world, who).do(AddWebhook(name=name, url="https://example.org/hook", collection="lab"))
         return {"name": name, **sent}
 
     return make
@@ -212,7 +213,7 @@ def new_webhook(world: World, who: str) -> Made:
 
 def delivery(world: World, who: str) -> Made:
     made = webhook()(world, who)
-    return {"delivery": context(world, who).webhooks.test(made["name"]).delivery, "json": {}}
+    return {"delivery": context(world, who).do(PingWebhook(name=made["name"])).delivery, "json": {}}
 
 
 LINES = {

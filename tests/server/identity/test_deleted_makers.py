@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from contract.words import kind
+from spinney.features.webhooks.commands import ShowWebhook
 from spinney.model.access import Rights, Role
 from spinney.model.settings.schedules import ScheduleRun
 from spinney.web.identity import forms
@@ -29,7 +30,7 @@ def test_what_a_deleted_user_still_makes_is_made_with_no_rights(house: House) ->
 
     # then
     assert {answer.status_code for answer in answers} <= {200, 201}, [answer.text for answer in answers]
-    assert "its maker ann was deleted" in str(house.control.webhooks.find("mine").paused)
+    assert "its maker ann was deleted" in str(house.control.do(ShowWebhook(name="mine")).paused)
     runs = [run for run in runs_after_two_hours(house) if run.outcome != "missed"]
     assert {(run.outcome, run.job_id) for run in runs} == {("refused", None)}
     assert "its maker ann was deleted" in str(runs[0].message)

@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.conftest import World
+from spinney.features.webhooks.commands import AddWebhook
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import NoSuch
 from spinney.model.rights.accounts import token_id
@@ -275,7 +276,7 @@ def test_given_an_operator_when_he_makes_a_webhook_then_its_secret_is_shown_once
 
 def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(world: World) -> None:
     client = world.client("operator")
-    world.control().webhooks.add("archive", "https://example.org/hook")
+    world.control().do(AddWebhook(name="archive", url="https://example.org/hook"))
 
     post(client, "/webhooks/archive/pause", reason="they <move>")
     assert "they &lt;move&gt;" in get(client, "/webhooks/archive")

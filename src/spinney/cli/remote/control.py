@@ -13,7 +13,6 @@ from spinney.cli.remote.queries import RemoteQueries
 from spinney.cli.remote.services import (
     Accounts,
     Holds,
-    Webhooks,
 )
 from spinney.cli.remote.store_reads import RemoteStore
 from spinney.client.verbs.submissions import lines_call
@@ -36,7 +35,6 @@ class RemoteControl:
         self.queries = RemoteQueries(client)
         self.bulk = RemoteBulk(client)
         self.accounts, self.holds = Accounts(client), Holds(client)
-        self.webhooks = Webhooks(client)
 
     def do(self, command: Returns[T]) -> T:
         """The same command, done by the server."""

@@ -1,17 +1,13 @@
 """The counterparts of the services of ``Control`` by which operators set things; see the docstrings there."""
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Sequence
 
 from spinney.cli.remote.client import RetryingClient
-from spinney.features.webhooks.service import WebhookWithSecret
 from spinney.model.access import Rights
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.rights.accounts import Link, NewToken, Session, Token, User
 from spinney.model.rights.operators import HoldPreview
 from spinney.model.settings.holds import Hold, Scope
-from spinney.model.settings.webhooks import EVERY, Delivery, DeliveryOutcome, Webhook
 from spinney.model.values.hints import did_you_mean
 
 _PAGE = 1_000
@@ -56,78 +52,6 @@ class Holds(_Service):
 
     def sweep(self) -> None:
         """The server does that by itself."""
-
-
-class Webhooks(_Service):
-    def add(
-        self,
-        name: str,
-        url: str,
-        *,
-        events: Sequence[str] = (EVERY,),
-        type_: str | None = None,
-        collection: str | None = None,
-        queue: str | None = None,
-        roots_only: bool = True,
-        reason: str | None = None,
-    ) -> WebhookWithSecret:
-        return self._client.add_webhook(
-            name,
-            url,
-            events=events,
-            type_=type_,
-            collection=collection,
-            queue=queue,
-            roots_only=roots_only,
-            reason=reason,
-        )
-
-    def all(self) -> list[Webhook]:
-        return list(self._client.webhooks().items)
-
-    def find(self, name: str) -> Webhook:
-        return self._client.webhook(name)
-
-    def change(self, name: str, change: Mapping[str, Any], *, reason: str | None = None) -> Webhook:
-        said: Any = {
-            field: list(value) if isinstance(value, tuple) else value for field, value in change.items()
-        }
-        return self._client.change_webhook(name, reason=reason, **said)
-
-    def rotate(self, name: str, *, reason: str | None = None) -> WebhookWithSecret:
-        return self._client.rotate_webhook(name, reason=reason)
-
-    def pause(self, name: str, *, reason: str | None = None) -> Webhook:
-        return self._client.change_webhook(name, paused=True, reason=reason)
-
-    def resume(self, name: str, *, reason: str | None = None) -> Webhook:
-        return self._client.change_webhook(name, paused=False, reason=reason)
-
-    def remove(self, name: str, *, reason: str | None = None) -> None:
-        if reason is not None:
-            raise _not_through_server("keeps a reason with this", "leave out --reason")
-        self._client.remove_webhook(name)
-
-    def test(self, name: str) -> Delivery:
-        return self._client.test_webhook(name)
-
-    def deliveries(
-        self, name: str, *, limit: int = 100, after: int = 0, outcome: DeliveryOutcome | None = None
-    ) -> Sequence[Delivery]:
-        pages = self._client.each(
-            self._client.deliveries,
-            name,
-            after=after,
-            limit=min(limit, _PAGE),
-            outcome=None if outcome is None else str(outcome),
-        )
-        return list(islice(pages, limit))
-
-    def delivery(self, delivery: str) -> Delivery:
-        return self._client.delivery(delivery)
-
-    def retry(self, delivery: str, *, reason: str | None = None) -> Delivery:
-        return self._client.retry_delivery(delivery, reason=reason)
 
 
 class Accounts(_Service):

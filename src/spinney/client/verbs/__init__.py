@@ -9,7 +9,6 @@ from spinney.client.verbs.job_actions import JobActionVerbs
 from spinney.client.verbs.jobs import JobVerbs
 from spinney.client.verbs.operators import OperatorVerbs
 from spinney.client.verbs.submissions import SubmissionVerbs
-from spinney.client.verbs.webhooks import WebhookVerbs
 
 
 class Verbs(
@@ -17,7 +16,6 @@ class Verbs(
     JobActionVerbs,
     JobVerbs,
     OperatorVerbs,
-    WebhookVerbs,
     ExternalVerbs,
     AccountVerbs,
 ):

@@ -9,12 +9,12 @@ from spinney.model.errors import UsageError
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import SEQ_MAX, ByOption, JsonOption, StoreOption
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import now_us, open_control, open_local_store
+from spinney.terminal.connection import now_us, open_commands, open_local_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spinney.features.webhooks.service import WebhookWithSecret
+    from spinney.features.webhooks.commands import WebhookWithSecret
     from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, DeliveryResult, Webhook
     from spinney.store.contract import Store
 
@@ -95,26 +95,30 @@ def add(
     store: StoreOption = None,
 ) -> None:
     """Tell a URL when jobs settle, from now on. Prints the secret with which it is signed: it is shown this once."""
-    with open_control(store, by) as control:
-        made = control.webhooks.add(
-            name,
-            url,
+    from spinney.features.webhooks.commands import AddWebhook
+
+    with open_commands(store, by) as performer:
+        asked = AddWebhook(
+            name=name,
+            url=url,
             events=event or ["*"],
-            type_=type_,
+            type=type_,
             collection=collection,
             queue=queue,
             roots_only=not each,
             reason=reason,
         )
+        made = performer.do(asked)
     _with_secret(name, made, json)
 
 
 def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
     """List webhooks, by name."""
+    from spinney.features.webhooks.commands import ListWebhooks
     from spinney.model.settings.webhooks import shown
 
-    with open_control(store) as control:
-        found = control.webhooks.all()
+    with open_commands(store) as performer:
+        found = performer.do(ListWebhooks()).items
     if json:
         display.print_json_lines(found)
         return
@@ -124,8 +128,10 @@ def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
 
 def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show a webhook. Its secret is not shown: 'rotate' gives it another."""
-    with open_control(store) as control:
-        found = control.webhooks.find(name)
+    from spinney.features.webhooks.commands import ShowWebhook
+
+    with open_commands(store) as performer:
+        found = performer.do(ShowWebhook(name=name))
     if json:
         display.print_json(found)
     else:
@@ -191,8 +197,10 @@ def set_(
         raise UsageError(
             "nothing would change; say what is to change, as with --url https://example.org/hook"
         )
-    with open_control(store, by) as control:
-        found = control.webhooks.change(name, change, reason=reason)
+    from spinney.features.webhooks.commands import ChangeWebhook
+
+    with open_commands(store, by) as performer:
+        found = performer.do(ChangeWebhook(name=name, reason=reason, **change))
     if json:
         display.print_json(found)
     else:
@@ -207,8 +215,10 @@ def rotate(
     store: StoreOption = None,
 ) -> None:
     """Sign with a new secret from now on, and print it: it is shown this once."""
-    with open_control(store, by) as control:
-        made = control.webhooks.rotate(name, reason=reason)
+    from spinney.features.webhooks.commands import RotateWebhook
+
+    with open_commands(store, by) as performer:
+        made = performer.do(RotateWebhook(name=name, reason=reason))
     _with_secret(name, made, json)
 
 
@@ -216,8 +226,10 @@ def ping(
     name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Send a ping on the way that everything else goes; 'deliveries' shows what came of it."""
-    with open_control(store, by) as control:
-        made = control.webhooks.test(name)
+    from spinney.features.webhooks.commands import PingWebhook
+
+    with open_commands(store, by) as performer:
+        made = performer.do(PingWebhook(name=name))
     if json:
         display.print_json(made)
     else:
@@ -234,8 +246,10 @@ def pause(
     store: StoreOption = None,
 ) -> None:
     """Send a webhook nothing until it is resumed; deliveries are kept for 30 days."""
-    with open_control(store, by) as control:
-        found = control.webhooks.pause(name, reason=reason)
+    from spinney.features.webhooks.commands import ChangeWebhook
+
+    with open_commands(store, by) as performer:
+        found = performer.do(ChangeWebhook(name=name, paused=True, reason=reason))
     _changed(found, f"webhook {name} is paused; 'spinney webhook resume {name}' lets it go on", json)
 
 
@@ -247,8 +261,10 @@ def resume(
     store: StoreOption = None,
 ) -> None:
     """Let a webhook go on; what has waited is sent."""
-    with open_control(store, by) as control:
-        found = control.webhooks.resume(name, reason=reason)
+    from spinney.features.webhooks.commands import ChangeWebhook
+
+    with open_commands(store, by) as performer:
+        found = performer.do(ChangeWebhook(name=name, paused=False, reason=reason))
     _changed(found, f"webhook {name} goes on", json)
 
 
@@ -261,10 +277,12 @@ def remove(
     store: StoreOption = None,
 ) -> None:
     """Remove a webhook, with all its deliveries."""
-    with open_control(store, by) as control:
-        control.webhooks.find(name)
+    from spinney.features.webhooks.commands import RemoveWebhook, ShowWebhook
+
+    with open_commands(store, by) as performer:
+        performer.do(ShowWebhook(name=name))
         require_yes(f"Remove the webhook {name}, with what it has still to be told?", yes=yes)
-        control.webhooks.remove(name, reason=reason)
+        performer.do(RemoveWebhook(name=name, reason=reason))
     if json:
         display.print_json({"removed": name})
     else:
@@ -288,8 +306,11 @@ def deliveries(
     store: StoreOption = None,
 ) -> None:
     """What a webhook was told, and is to be, newest first: tries, last answer, next time."""
-    with open_control(store) as control:
-        found = control.webhooks.deliveries(name, limit=limit, after=after, outcome=_outcome(outcome))
+    from spinney.features.webhooks.commands import ListDeliveries
+
+    with open_commands(store) as performer:
+        asked = ListDeliveries(name=name, limit=limit, after=after, outcome=_outcome(outcome))
+        found = performer.do(asked).items
     if json:
         display.print_json_lines(found)
         return
@@ -322,8 +343,10 @@ def retry(
     store: StoreOption = None,
 ) -> None:
     """Send a delivery again, whatever came of it before; it keeps its id."""
-    with open_control(store, by) as control:
-        found = control.webhooks.retry(delivery, reason=reason)
+    from spinney.features.webhooks.commands import RetryDelivery
+
+    with open_commands(store, by) as performer:
+        found = performer.do(RetryDelivery(delivery=delivery, reason=reason))
     if json:
         display.print_json(found)
     else:

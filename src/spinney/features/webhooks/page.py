@@ -7,9 +7,21 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.features.webhooks.service import WebhookWithSecret
+from spinney.features.webhooks.commands import (
+    AddWebhook,
+    ChangeWebhook,
+    ListDeliveries,
+    ListWebhooks,
+    PingWebhook,
+    RemoveWebhook,
+    RetryDelivery,
+    RotateWebhook,
+    ShowWebhook,
+    WebhookWithSecret,
+)
 from spinney.model.errors import UsageError
 from spinney.model.settings.webhooks import EVENTS, EVERY, Delivery, DeliveryOutcome, Webhook
+from spinney.model.values.lists import Page
 from spinney.web.pages.forms import FORM_ERRORS, Form, FormFields, run_and_redirect, sentence
 from spinney.web.pages.rendering import page, redirect, segment, with_query
 from spinney.web.pages.rights_forms import NewSecret
@@ -34,16 +46,8 @@ async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """Its secret is shown once."""
 
     def call(control: Control) -> WebhookWithSecret:
-        return control.webhooks.add(
-            form.text("name"),
-            form.text("url"),
-            events=_events(form),
-            type_=form.maybe("type"),
-            collection=form.maybe("collection"),
-            queue=form.maybe("queue"),
-            roots_only=not form.text("below"),
-            reason=form.maybe("reason"),
-        )
+        asked = AddWebhook(name=form.text("name"), reason=form.maybe("reason"), **_settings(form))
+        return control.do(asked)
 
     try:
         made = await context.run(call)
@@ -67,15 +71,7 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     """What waited is sent to the new URL."""
 
     def call(control: Control) -> Webhook:
-        meant: dict[str, Any] = {
-            "url": form.text("url"),
-            "events": _events(form),
-            "type": form.maybe("type"),
-            "collection": form.maybe("collection"),
-            "queue": form.maybe("queue"),
-            "roots_only": not form.text("below"),
-        }
-        return control.webhooks.change(name, meant, reason=form.maybe("reason"))
+        return control.do(ChangeWebhook(name=name, reason=form.maybe("reason"), **_settings(form)))
 
     try:
         await context.run(call)
@@ -93,7 +89,7 @@ async def pause(context: Authenticated, name: str, form: Form) -> Response:
     return await run_and_redirect(
         context,
         _path(name),
-        lambda control: control.webhooks.pause(name, reason=form.maybe("reason")),
+        lambda control: control.do(ChangeWebhook(name=name, paused=True, reason=form.maybe("reason"))),
         f"Webhook {name} is paused; deliveries are kept for 30 days",
     )
 
@@ -104,7 +100,7 @@ async def resume(context: Authenticated, name: str, form: Form) -> Response:
     return await run_and_redirect(
         context,
         _path(name),
-        lambda control: control.webhooks.resume(name, reason=form.maybe("reason")),
+        lambda control: control.do(ChangeWebhook(name=name, paused=False, reason=form.maybe("reason"))),
         f"Webhook {name} is resumed; waiting deliveries are sent",
     )
 
@@ -115,7 +111,7 @@ async def test(context: Authenticated, name: str) -> Response:
     return await run_and_redirect(
         context,
         _path(name),
-        lambda control: control.webhooks.test(name),
+        lambda control: control.do(PingWebhook(name=name)),
         "A ping is being sent; its result is listed under the deliveries",
     )
 
@@ -124,7 +120,9 @@ async def test(context: Authenticated, name: str) -> Response:
 async def rotate(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """Shown once."""
     try:
-        made = await context.run(lambda control: control.webhooks.rotate(name, reason=form.maybe("reason")))
+        made = await context.run(
+            lambda control: control.do(RotateWebhook(name=name, reason=form.maybe("reason")))
+        )
     except FORM_ERRORS as error:
         return redirect(WEBHOOKS, refused=sentence(error))
     return _told(request, context, made)
@@ -136,7 +134,7 @@ async def remove(context: Authenticated, name: str, form: Form) -> Response:
     return await run_and_redirect(
         context,
         WEBHOOKS,
-        lambda control: control.webhooks.remove(name, reason=form.maybe("reason")),
+        lambda control: control.do(RemoveWebhook(name=name, reason=form.maybe("reason"))),
         f"Webhook {name} is removed",
         long=True,
     )
@@ -148,7 +146,7 @@ async def retry(context: Authenticated, name: str, delivery: str, form: Form) ->
     return await run_and_redirect(
         context,
         _path(name),
-        lambda control: control.webhooks.retry(delivery, reason=form.maybe("reason")),
+        lambda control: control.do(RetryDelivery(delivery=delivery, reason=form.maybe("reason"))),
         lambda found: f"Delivery {found.delivery} is sent again",
     )
 
@@ -165,8 +163,8 @@ async def _list(
     wrong: str = "",
     status: int = 200,
 ) -> Response:
-    def read(control: Control) -> tuple[list[Webhook], dict[str, list[str]]]:
-        return control.webhooks.all(), _known(control)
+    def read(control: Control) -> tuple[Sequence[Webhook], dict[str, list[str]]]:
+        return control.do(ListWebhooks()).items, _known(control)
 
     found, known = await context.run(read)
     return page(
@@ -198,20 +196,20 @@ async def _one(
     wanted = DeliveryOutcome(outcome) if outcome in list(DeliveryOutcome) else None
     from_ = int(after) if after.isascii() and after.isdigit() and len(after) <= 18 else 0
 
-    def read(control: Control) -> tuple[Webhook, Sequence[Delivery], dict[str, list[str]]]:
-        deliveries = control.webhooks.deliveries(name, limit=PAGE, after=from_, outcome=wanted)
-        return control.webhooks.find(name), deliveries, _known(control)
+    def read(control: Control) -> tuple[Webhook, Page[Delivery], dict[str, list[str]]]:
+        deliveries = control.do(ListDeliveries(name=name, limit=PAGE, after=from_, outcome=wanted))
+        return control.do(ShowWebhook(name=name)), deliveries, _known(control)
 
     found, deliveries, known = await context.run(read)
     path = _path(name)
-    next_ = with_query(path, outcome=wanted, after=deliveries[-1].seq) if len(deliveries) >= PAGE else None
+    next_ = with_query(path, outcome=wanted, after=deliveries.next) if deliveries.next else None
     return page(
         request,
         context.principal,
         "webhook.html",
         status=status,
         webhook=found,
-        deliveries=deliveries,
+        deliveries=deliveries.items,
         known=known,
         path=path,
         said=said or _fields(found),
@@ -236,11 +234,22 @@ def _fields(found: Webhook) -> Mapping[str, str]:
     }
 
 
-def _events(form: FormFields) -> tuple[str, ...]:
+def _settings(form: FormFields) -> dict[str, Any]:
+    return {
+        "url": form.text("url"),
+        "events": _events(form),
+        "type": form.maybe("type"),
+        "collection": form.maybe("collection"),
+        "queue": form.maybe("queue"),
+        "roots_only": not form.text("below"),
+    }
+
+
+def _events(form: FormFields) -> list[str]:
     found = form.all("event")
     if not found:
         raise UsageError("choose at least one event")
-    return (EVERY,) if EVERY in found else found
+    return [EVERY] if EVERY in found else [*found]
 
 
 def _known(control: Control) -> dict[str, list[str]]:

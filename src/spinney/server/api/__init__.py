@@ -25,7 +25,7 @@ from spinney.features.retention import commands as retention
 from spinney.features.schedules import commands as schedules
 from spinney.features.submission import api as submissions
 from spinney.features.submission import batches_api as batches
-from spinney.features.webhooks import api as webhooks
+from spinney.features.webhooks import commands as webhooks
 from spinney.server import openapi, store_info
 from spinney.web.api.command_routes import command_routes
 from spinney.web.files import spool
@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "locks": locks.COMMANDS,
     "schedules": schedules.COMMANDS,
     "retention": retention.COMMANDS,
+    "webhooks": webhooks.COMMANDS,
 }
 """By the group under which the OpenAPI document has them."""
 
@@ -51,7 +52,6 @@ PARTS = (
     holds.router,
     store_info.stats,
     store_info.types,
-    webhooks.router,
     external.router,
     accounts.router,
     store_info.me,

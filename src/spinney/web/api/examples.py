@@ -30,7 +30,7 @@ BODIES: Mapping[str, Any] = {
     "HeartbeatRequest": {"seen": 4, "fences": [41, 42]},
     "LockRequest": {"name": "receiver:SG-1", "until": "job"},
     "MoveJobRequest": {"queue": "nightly", "reason": "not urgent"},
-    "WebhookRequest": {
+    "AddWebhook": {
         "name": "archive",
         "url": "https://example.org/hooks/spinney",
         "events": ["failed", "batch"],
@@ -61,7 +61,7 @@ BODIES: Mapping[str, Any] = {
         "reason": "the source is back",
         "dry_run": True,
     },
-    "WebhookChangeRequest": {"paused": True, "reason": "the receiver is being moved"},
+    "ChangeWebhook": {"paused": True, "reason": "the receiver is being moved"},
 }
 """What is sent, by the name of its shape."""
 PARAMETERS: Mapping[str, Any] = {
