@@ -9,10 +9,7 @@ from typing import Any
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import top, which
 from spinney.cli.remote.store_reads import RemoteStore, queue
-from spinney.features.nodes.commands import ListNodes
-from spinney.features.queues.commands import ListQueues
 from spinney.model.audits import AuditCall, AuditEntry
-from spinney.model.fleet import NodeStatus
 from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.rights.operators import (
@@ -116,14 +113,8 @@ class RemoteQueries:
     def holds_on(self, job_id: int) -> Sequence[Hold]:
         return self._client.holds_on(job_id).items
 
-    def queues(self) -> Sequence[QueueInfo]:
-        return self._client.do(ListQueues()).items
-
     def queue(self, name: str) -> QueueInfo:
         return queue(self._client, name)
-
-    def nodes(self) -> Sequence[NodeStatus]:
-        return self._client.do(ListNodes()).items
 
     def types(self) -> Mapping[str, TypeSpec]:
         return self.store.types()
