@@ -12,7 +12,6 @@ from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.doctor.service import Doctor
 from spinney.features.external.service import External
-from spinney.features.holds.service import Holds
 from spinney.features.homes.service import Homes
 from spinney.folders.removal import remove_folders
 from spinney.model.access import Role
@@ -58,11 +57,6 @@ class Control(LocalPerformer):
     def external(self) -> External:
         """Stages that run elsewhere, claimed and settled by external workers that are no nodes."""
         return self.part(External)
-
-    @property
-    def holds(self) -> Holds:
-        """Stops with a reason, on everything that they cover."""
-        return self.part(Holds)
 
     @property
     def homes(self) -> Homes:

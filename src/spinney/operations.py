@@ -9,6 +9,7 @@ from spinney.public_names import on_demand
 if TYPE_CHECKING:
     from spinney.app import now_us
     from spinney.control import Control
+    from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
     from spinney.folders import folders
     from spinney.model.access import Role
     from spinney.model.audits import AuditCall
@@ -26,6 +27,8 @@ __all__ = [
     "AuditCall",
     "Control",
     "Hold",
+    "LayHold",
+    "LiftHold",
     "Order",
     "OrderScope",
     "Plan",
@@ -39,14 +42,22 @@ __all__ = [
     "Verb",
     "authorized",
     "folders",
+    "lift_holds",
     "now_us",
     "open_store",
+    "sweep_holds",
     "wake_all",
 ]
 
 _HOMES = {
     "spinney.app": ("now_us",),
     "spinney.control": ("Control",),
+    "spinney.features.holds.commands": (
+        "LayHold",
+        "LiftHold",
+        "lift_holds",
+        "sweep_holds",
+    ),
     "spinney.folders": ("folders",),
     "spinney.model.access": ("Role",),
     "spinney.model.audits": ("AuditCall",),

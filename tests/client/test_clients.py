@@ -12,7 +12,9 @@ from cli.remote.conftest import Both, end
 from cli.shell import furnish
 from spinney.client import AsyncClient, Client
 from spinney.client.errors import ServerUnavailable, UnexpectedResponse, error_from_response
+from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 
 PATIENCE_S = 60.0
@@ -104,7 +106,7 @@ def test_all_of_a_list_is_gone_through(client: Client) -> None:
 def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
     # given
     client.submit_many(({"n": n} for n in range(5)), type_="double")
-    held = client.lay_hold("collection", "kept", reason="not yet")
+    held = client.do(LayHold(scope=Scope.COLLECTION, name="kept", reason="not yet"))
     made = client.submit_many([{"type": "double", "params": {"n": 1}, "collection": "kept"}] * 3)
 
     # when
@@ -113,7 +115,7 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
 
     # then
     assert (made.held, planned.jobs, report.touched, report.refused) == (3, 3, 3, {})
-    assert client.lift_hold(held.id).id == held.id
+    assert client.do(LiftHold(hold=held.id)).id == held.id
     with pytest.raises(Refused):
         client.run_verb("rerun", ids=list(made.ids), expect=2)
 

@@ -18,6 +18,7 @@ from spinney.client.verbs import Verbs
 from spinney.client.verbs.job_actions import Canary
 from spinney.commands import Command
 from spinney.model.access import Rights, Role
+from spinney.model.settings.holds import Scope
 from spinney.server import openapi
 from spinney.server.api import COMMANDS
 from spinney.server.application import Parts, make
@@ -31,8 +32,8 @@ EXCEPT = {
     ("GET", "/jobs/{job}/files/{path}"): "a stream: Client.download",
     ("GET", "/jobs/{job}/attempts/{fence}/{stream}"): "a stream: Client.output",
 }
-UNSAID_BODY: Mapping[str, set[str]] = {"plan": {"canary"}, "run_verb": {"dry_run"}, "lay_hold": {"dry_run"}}
-UNSAID_QUERY: Mapping[str, set[str]] = {"lift_hold": {"dry_run", "together"}, "plan_release": {"reason"}}
+UNSAID_BODY: Mapping[str, set[str]] = {"plan": {"canary"}, "run_verb": {"dry_run"}, "LayHold": {"dry_run"}}
+UNSAID_QUERY: Mapping[str, set[str]] = {"LiftHold": {"dry_run", "together"}, "PlanRelease": {"reason"}}
 """By verb: what another verb of the same operation says."""
 GIVEN: Mapping[str, Mapping[str, Any]] = {
     "submit_with_files": {"files": {"a/b.txt": b"x"}},
@@ -123,6 +124,7 @@ def _value(hint: Any) -> Any:
         bool: True,
         Rights: Rights(role=Role.VIEWER),
         Canary: Canary(first=1),
+        Scope: Scope.QUEUE,
     }
     first = told[0]
     if first in values:

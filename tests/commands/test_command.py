@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pydantic import Field
 
 from new_store import new_store
+from server.conftest import world_at
 from spinney.client.calls import command_call
 from spinney.commands import Command, each
 from spinney.commands.fields import NodeName, Reason
@@ -21,6 +22,7 @@ from spinney.server.api import COMMANDS
 from spinney.service.service import Service
 from spinney.store.sql import open_store
 from spinney.web.api.command_routes import command_routes
+from spinney.web.settings import ServerSettings
 
 
 class Rename(
@@ -49,6 +51,16 @@ class Make(Command, route="POST /nodes", status=201, query=("times",)):
 
     def run(self, service: Service) -> str:
         return self.node
+
+
+class PlanMake(Command, route="POST /nodes", dry_run=True):
+    """Only say what it would be called."""
+
+    node: NodeName
+    suffix: str = ""
+
+    def run(self, service: Service) -> list[str]:
+        return [self.node + self.suffix]
 
 
 class Look(Command, route="GET /nodes/{node}/name"):
@@ -154,6 +166,33 @@ def test_a_field_can_be_in_the_query_beside_a_body() -> None:
 def test_a_field_that_is_said_to_be_none_is_sent_since_it_may_mean_more_than_silence() -> None:
     assert command_call(Make(node="oak", reason=None)).json == {"node": "oak", "reason": None}
     assert command_call(Make(node="oak")).json == {"node": "oak"}
+
+
+def test_a_dry_run_is_said_to_be_one() -> None:
+    assert command_call(PlanMake(node="oak")).json == {"node": "oak", "dry_run": True}
+
+
+def test_a_route_has_its_dry_run_and_does_what_follows_behind_its_answer(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    class Found(Command, route="POST /nodes", status=201, then=lambda service: done.append(service.by)):
+        """Make a node."""
+
+        node: NodeName
+        reason: Reason = None
+
+        def run(self, service: Service) -> str:
+            done.append(self.node)
+            return self.node
+
+    with world_at(tmp_path, ServerSettings()) as world:
+        world.app.router.routes.extend(command_routes("nodes", (Found, PlanMake)).routes)
+        client = world.client("viewer")
+        planned = client.post("/api/v1/nodes", json={"node": "oak", "dry_run": True, "suffix": "-1"})
+        assert (planned.status_code, planned.json(), done) == (200, ["oak-1"], [])
+        made = client.post("/api/v1/nodes", json={"node": "oak", "suffix": "-1", "reason": "x"})
+
+    assert (made.status_code, made.json(), done) == (201, "oak", ["oak", "viewer"])
 
 
 class Numbers(Command, route="GET /numbers"):

@@ -10,6 +10,7 @@ from contract.words import Clock, Site
 from new_store import new_store
 from spinney.control import Control
 from spinney.features.bulk.service import Bulk
+from spinney.features.holds.commands import LayHold, PlanHold, PlanRelease, lift_holds, sweep_holds
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import ALLOWED_STATES, Order, Verb
@@ -94,31 +95,31 @@ SCOPES = [
 
 @pytest.mark.parametrize(("scope", "name"), SCOPES)
 def test_so_it_is_for_wide_holds_and_their_release(site: Site, scope: Scope, name: str) -> None:
-    holds = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann").holds
+    control = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann")
     if scope is Scope.TREE:
         waiting = site.store.jobs(Filter(states=(State.WAITING,)))
         name = str(next(job.root_id for job in waiting if job.waits_for == "children"))
-    holds.lay(Scope.QUEUE, "urgent", reason="another hold covers some of them")
-    holds.sweep()
+    control.do(LayHold(scope=Scope.QUEUE, name="urgent", reason="another hold covers some of them"))
+    sweep_holds(control)
 
     before = site.count()
-    preview = holds.would_hold(scope, name, reason="look")
+    preview = control.do(PlanHold(scope=scope, name=name, reason="look"))
     assert site.count() == before
-    hold = holds.lay(scope, name, reason="look")
-    holds.sweep()
+    hold = control.do(LayHold(scope=scope, name=name, reason="look"))
+    sweep_holds(control)
     assert preview.jobs == site.store.holds.held(hold.id)
 
     held = site.count()["held"]
-    preview = holds.would_lift([hold.id])
-    holds.lift_all(scope, name)
-    holds.sweep()
+    preview = control.do(PlanRelease(hold=hold.id))
+    lift_holds(control, scope, name)
+    sweep_holds(control)
     assert preview.jobs == held - site.count().get("held", 0)
 
 
 def test_what_a_hold_covers_beyond_that_is_held_later(site: Site) -> None:
-    holds = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann").holds
+    control = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann")
     open_jobs = site.store.bulk.count(Filter(states=tuple(ALLOWED_STATES[Verb.CANCEL])), most=1_000)
 
-    preview = holds.would_hold(Scope.EVERYTHING, reason="look")
+    preview = control.do(PlanHold(scope=Scope.EVERYTHING, reason="look"))
 
     assert preview.jobs + preview.later == open_jobs

@@ -9,11 +9,11 @@ import pytest
 
 from new_store import new_store
 from spinney.control import Control
-from spinney.features.holds.service import SWEEP_REST_FACTOR, Holds
+from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
 from spinney.features.holds.sql import STEP
 from spinney.model.errors import BadName, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter, Submission
-from spinney.model.settings.holds import Scope
+from spinney.model.settings.holds import SWEEP_REST_FACTOR, Scope
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
@@ -66,43 +66,45 @@ def rests() -> Rests:
 
 
 @pytest.fixture
-def holds(store: Store, wakeups: Wakeups, rests: Rests) -> Holds:
+def control(store: Store, wakeups: Wakeups) -> Control:
     """Every step takes a second by the store's clock."""
     ticks, seconds = itertools.count(time.time_ns() // 1000), itertools.count()
     store.holds._clock = lambda: float(next(seconds))  # type: ignore[attr-defined]
-    return Holds(store=store, clock=lambda: next(ticks), wake_nodes=wakeups, by="ann", rest=rests)
+    return Control(store=store, clock=lambda: next(ticks), wake_nodes=wakeups, by="ann")
 
 
 def states(store: Store) -> dict[str, int]:
     return {str(k): v for k, v in store.counts(Filter()).items() if v}
 
 
-def test_control_has_them(store: Store, wakeups: Wakeups) -> None:
-    control = Control(store=store, clock=lambda: time.time_ns() // 1000, wake_nodes=wakeups, by="ann")
-
-    hold = control.holds.lay(Scope.TYPE, "resize", reason="disk swap")
+def test_a_hold_is_laid_in_somebodys_name(store: Store, control: Control, wakeups: Wakeups) -> None:
+    hold = control.do(LayHold(scope=Scope.TYPE, name="resize", reason="disk swap"))
 
     assert (hold.by, hold.scope, hold.name, hold.reason) == ("ann", Scope.TYPE, "resize", "disk swap")
     assert store.holds.all() == [hold]
     assert wakeups.count == 1
 
 
-def test_between_steps_others_may_write_four_times_as_long(store: Store, holds: Holds, rests: Rests) -> None:
-    holds.lay(Scope.COLLECTION, "c", reason="disk swap")
+def test_between_steps_others_may_write_four_times_as_long(
+    store: Store, control: Control, rests: Rests
+) -> None:
+    control.do(LayHold(scope=Scope.COLLECTION, name="c", reason="disk swap"))
 
-    holds.sweep()
+    sweep_holds(control, rests)
 
     assert states(store) == {"held": JOBS}
     assert rests.seconds == [SWEEP_REST_FACTOR * 1.0] * (JOBS // STEP)
 
 
-def test_a_sweep_tells_the_nodes_what_it_lets_go(store: Store, holds: Holds, wakeups: Wakeups) -> None:
-    hold = holds.lay(Scope.EVERYTHING, reason="disk swap")
-    holds.sweep()
-    holds.lift(hold.id)
+def test_a_sweep_tells_the_nodes_what_it_lets_go(
+    store: Store, control: Control, rests: Rests, wakeups: Wakeups
+) -> None:
+    hold = control.do(LayHold(scope=Scope.EVERYTHING, reason="disk swap"))
+    sweep_holds(control, rests)
+    control.do(LiftHold(hold=hold.id))
     before = wakeups.count
 
-    holds.sweep()
+    sweep_holds(control, rests)
 
     assert states(store) == {"pending": JOBS}
     assert wakeups.count > before
@@ -110,64 +112,68 @@ def test_a_sweep_tells_the_nodes_what_it_lets_go(store: Store, holds: Holds, wak
 
 @pytest.mark.parametrize("verb", ["hold", "release"])
 def test_cut_off_between_any_two_steps_it_is_finished_by_the_next_who_asks(
-    store: Store, holds: Holds, rests: Rests, verb: str
+    store: Store, control: Control, rests: Rests, verb: str
 ) -> None:
-    hold = holds.lay(Scope.TYPE, "resize", reason="disk swap")
+    hold = control.do(LayHold(scope=Scope.TYPE, name="resize", reason="disk swap"))
     if verb == "release":
-        holds.sweep()
-        holds.lift(hold.id)
+        sweep_holds(control, rests)
+        control.do(LiftHold(hold=hold.id))
     for _ in range(3):
         rests.dies_at = len(rests.seconds) + 1
         with pytest.raises(Cut):
-            holds.sweep()
+            sweep_holds(control, rests)
         assert set(states(store)) == {"held", "pending"}
 
     rests.dies_at = None
-    holds.sweep()
+    sweep_holds(control, rests)
 
     assert states(store) == {"held" if verb == "hold" else "pending": JOBS}
 
 
-def test_a_hold_laid_again_after_it_was_cut_off_is_the_same(store: Store, holds: Holds, rests: Rests) -> None:
-    first = holds.lay(Scope.TYPE, "resize", reason="disk swap")
+def test_a_hold_laid_again_after_it_was_cut_off_is_the_same(
+    store: Store, control: Control, rests: Rests
+) -> None:
+    first = control.do(LayHold(scope=Scope.TYPE, name="resize", reason="disk swap"))
     rests.dies_at = 1
     with pytest.raises(Cut):
-        holds.sweep()
+        sweep_holds(control, rests)
 
-    again = holds.lay(Scope.TYPE, "resize", reason="disk swap")
-    holds.sweep()
+    again = control.do(LayHold(scope=Scope.TYPE, name="resize", reason="disk swap"))
+    sweep_holds(control, rests)
 
     assert (again.id, states(store)) == (first.id, {"held": JOBS})
 
 
-def test_all_holds_on_one_thing_are_lifted_together_and_others_are_not(store: Store, holds: Holds) -> None:
-    first = holds.lay(Scope.TYPE, "resize", reason="disk swap")
-    other = holds.lay(Scope.QUEUE, "default", reason="disk swap")
-    second = holds.lay(Scope.TYPE, "resize", reason="another reason")
+def test_all_holds_on_one_thing_are_lifted_together_and_others_are_not(
+    store: Store, control: Control
+) -> None:
+    first = control.do(LayHold(scope=Scope.TYPE, name="resize", reason="disk swap"))
+    other = control.do(LayHold(scope=Scope.QUEUE, name="default", reason="disk swap"))
+    second = control.do(LayHold(scope=Scope.TYPE, name="resize", reason="another reason"))
 
-    lifted = holds.lift_all(Scope.TYPE, "resize", reason="done")
+    lifted = lift_holds(control, Scope.TYPE, "resize", reason="done")
 
     assert [h.id for h in lifted] == [first.id, second.id]
     assert store.holds.all() == [other]
     assert [e.reason for e, _ in store.audit.entries() if e.verb == "release"] == ["done"] * 2
 
 
-def test_what_is_not_held_cannot_be_lifted(holds: Holds) -> None:
+def test_what_is_not_held_cannot_be_lifted(control: Control) -> None:
     with pytest.raises(Refused, match="no hold on type 'resize'"):
-        holds.lift_all(Scope.TYPE, "resize")
+        lift_holds(control, Scope.TYPE, "resize")
     with pytest.raises(Refused, match="no hold on everything"):
-        holds.lift_all(Scope.EVERYTHING)
+        lift_holds(control, Scope.EVERYTHING)
 
 
-def test_what_cannot_be_meant_lays_nothing(store: Store, holds: Holds, wakeups: Wakeups) -> None:
+def test_what_cannot_be_meant_lays_nothing(store: Store, control: Control, wakeups: Wakeups) -> None:
     with pytest.raises(UsageError, match="before it begins"):
-        holds.lay(Scope.EVERYTHING, reason="disk swap", until_us=1)
+        control.do(LayHold(scope=Scope.EVERYTHING, reason="disk swap", until=1))
     with pytest.raises(BadName, match="cannot be a reason"):
-        holds.lay(Scope.EVERYTHING, reason="")
+        control.do(LayHold(scope=Scope.EVERYTHING, reason=""))
     with pytest.raises(BadName, match="cannot be a reason"):
-        holds.lay(Scope.EVERYTHING, reason="two\nlines")
+        control.do(LayHold(scope=Scope.EVERYTHING, reason="two\nlines"))
     with pytest.raises(UnknownType, match="did you mean 'resize'"):
-        holds.lay(Scope.TYPE, "resise", reason="disk swap")
+        control.do(LayHold(scope=Scope.TYPE, name="resise", reason="disk swap"))
 
     assert store.holds.all() == []
     assert wakeups.count == 0

@@ -12,6 +12,7 @@ from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked,
 from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
 from spinney.features.schedules.commands import PauseSchedule, PutSchedule, RunSchedule
@@ -143,9 +144,9 @@ NOT_THERE = 999
         lambda c, n: c.rerun(n),
         lambda c, n: c.release(n),
         lambda c, n: c.delete(n, lambda job_id: None),
-        lambda c, n: c.holds.lay(Scope.JOB, str(n), reason="x"),
-        lambda c, n: c.holds.lay(Scope.TREE, str(n), reason="x"),
-        lambda c, n: c.holds.lift(n),
+        lambda c, n: c.do(LayHold(scope=Scope.JOB, name=str(n), reason="x")),
+        lambda c, n: c.do(LayHold(scope=Scope.TREE, name=str(n), reason="x")),
+        lambda c, n: c.do(LiftHold(hold=n)),
         lambda c, n: c.homes.let_go_of_job(n),
         lambda c, n: c.do(FreeLock(name="x", reason="x", job=n)),
         lambda c, n: c.submit("one", [{}], Options(needs=[n])),
@@ -158,7 +159,7 @@ def test_of_a_job_out_of_sight_is_told_what_is_told_of_none(
 ) -> None:
     control = ask(site)
     there = site.submit_one(collection="beta")
-    held = ask(site, within=AccessScope()).holds.lay(Scope.COLLECTION, "beta", reason="x").id
+    held = ask(site, within=AccessScope()).do(LayHold(scope=Scope.COLLECTION, name="beta", reason="x")).id
     told = []
 
     for number in (NOT_THERE, there):
@@ -223,7 +224,7 @@ def test_no_verb_on_a_tree_reaches_beyond_the_limits(site: Site, mixed: tuple[in
 
     for verb in (
         lambda: control.cancel(parent, tree=True),
-        lambda: control.holds.lay(Scope.TREE, str(parent), reason="x"),
+        lambda: control.do(LayHold(scope=Scope.TREE, name=str(parent), reason="x")),
     ):
         with pytest.raises(Forbidden, match=BEYOND):
             verb()
@@ -354,7 +355,7 @@ def test_submitters_plan_for_their_own_jobs_and_name_no_others(site: Site) -> No
 def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
     job = site.submit_one(collection="alpha", submitter="ann")
     ben = Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ben")
-    ben.holds.lay(Scope.JOB, str(job), reason="not now")
+    ben.do(LayHold(scope=Scope.JOB, name=str(job), reason="not now"))
     control = ask(site, Role.SUBMITTER)
 
     with pytest.raises(Forbidden, match=f"job {job} is held by ben"):
@@ -372,12 +373,12 @@ def test_a_queue_is_changed_and_held_by_who_is_limited_to_it(site: Site) -> None
     control = ask(site, within=AccessScope(queues=("urgent",)))
 
     assert control.do(ChangeQueue(name="urgent", limit=2)).in_force.limit == 2
-    assert control.holds.lay(Scope.QUEUE, "urgent", reason="x").name == "urgent"
+    assert control.do(LayHold(scope=Scope.QUEUE, name="urgent", reason="x")).name == "urgent"
     for both in (control, ask(site, within=AccessScope(queues=("urgent", "slow"), collections=("alpha",)))):
         with pytest.raises(Forbidden, match="may not set queue 'slow'"):
             both.do(ChangeQueue(name="slow", limit=2))
         with pytest.raises(Forbidden, match="may not hold the queue 'slow'"):
-            both.holds.lay(Scope.QUEUE, "slow", reason="x")
+            both.do(LayHold(scope=Scope.QUEUE, name="slow", reason="x"))
 
 
 def test_locks_are_those_that_may_be_named(site: Site) -> None:
@@ -457,8 +458,8 @@ def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None
         (["types", "submit"], lambda: control.submit("one", [{}])),
         (["cancel"], lambda: control.cancel(one)),
         (["retry"], lambda: control.retry(one)),
-        (["holds"], lambda: control.holds.lay(Scope.JOB, str(other), reason="x")),
-        (["holds"], lambda: control.holds.lift(1)),
+        (["holds"], lambda: control.do(LayHold(scope=Scope.JOB, name=str(other), reason="x"))),
+        (["holds"], lambda: control.do(LiftHold(hold=1))),
         (["queue_admin"], lambda: control.do(ChangeQueue(name="urgent", limit=2))),
     ):
         asked.clear()

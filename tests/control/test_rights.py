@@ -17,6 +17,7 @@ from new_store import new_store
 from spinney.commands import Command
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.holds.commands import LayHold, LiftHold, ListHolds, PlanHold, PlanRelease, lift_holds
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
@@ -118,7 +119,7 @@ HOME = Home(id=1, mark="m", host="host", path="/x")
 
 
 def laying(scope: Scope, name: str) -> Call:
-    return lambda control, there: control.holds.lay(scope, name, reason="x")
+    return lambda control, there: control.do(LayHold(scope=scope, name=name, reason="x"))
 
 
 def doing(command: Command) -> Call:
@@ -179,23 +180,25 @@ CASES: dict[str, Case] = {
         outside=UsageError,
     ),
     # --- holds ----------------------------------------------------------------------------
-    "holds.lay": Case(
-        call=lambda c, t: c.holds.lay(Scope.COLLECTION, t.place, reason="x"),
+    "LayHold": Case(
+        call=lambda c, t: c.do(LayHold(scope=Scope.COLLECTION, name=t.place, reason="x")),
         least=Role.OPERATOR,
         outside=Forbidden,
     ),
-    "holds.lay on her job": Case(
-        call=lambda c, t: c.holds.lay(Scope.JOB, str(t.jobs["ann pending"]), reason="x"), least=Role.SUBMITTER
-    ),
-    "holds.lay on her tree": Case(
-        call=lambda c, t: c.holds.lay(Scope.TREE, str(t.jobs["ann pending"]), reason="x"),
+    "LayHold on her job": Case(
+        call=lambda c, t: c.do(LayHold(scope=Scope.JOB, name=str(t.jobs["ann pending"]), reason="x")),
         least=Role.SUBMITTER,
     ),
-    "holds.lay on another's job": Case(
-        call=lambda c, t: c.holds.lay(Scope.JOB, str(t.jobs["ben pending"]), reason="x"), least=Role.OPERATOR
+    "LayHold on her tree": Case(
+        call=lambda c, t: c.do(LayHold(scope=Scope.TREE, name=str(t.jobs["ann pending"]), reason="x")),
+        least=Role.SUBMITTER,
+    ),
+    "LayHold on another's job": Case(
+        call=lambda c, t: c.do(LayHold(scope=Scope.JOB, name=str(t.jobs["ben pending"]), reason="x")),
+        least=Role.OPERATOR,
     ),
     **{
-        f"holds.lay on {scope}": Case(
+        f"LayHold on {scope}": Case(
             call=laying(scope, name), least=Role.OPERATOR, limited=Forbidden, outside=Forbidden
         )
         for scope, name in (
@@ -205,36 +208,31 @@ CASES: dict[str, Case] = {
             (Scope.SUBMITTER, "ben"),
         )
     },
-    "holds.lift": Case(
-        call=lambda c, t: c.holds.lift(t.holds["ben collection"]), least=Role.OPERATOR, outside=Refused
+    "LiftHold": Case(
+        call=lambda c, t: c.do(LiftHold(hold=t.holds["ben collection"])), least=Role.OPERATOR, outside=Refused
     ),
-    "holds.lift her own": Case(
-        call=lambda c, t: c.holds.lift(t.holds["ann job"]), least=Role.SUBMITTER, outside=Refused
+    "LiftHold her own": Case(
+        call=lambda c, t: c.do(LiftHold(hold=t.holds["ann job"])), least=Role.SUBMITTER, outside=Refused
     ),
-    "holds.lift another's on her job": Case(
-        call=lambda c, t: c.holds.lift(t.holds["ben job"]), least=Role.OPERATOR, outside=Refused
+    "LiftHold another's on her job": Case(
+        call=lambda c, t: c.do(LiftHold(hold=t.holds["ben job"])), least=Role.OPERATOR, outside=Refused
     ),
-    "holds.lift_all": Case(
-        call=lambda c, t: c.holds.lift_all(Scope.COLLECTION, t.place), least=Role.OPERATOR, outside=Forbidden
+    "LiftHold of all on a collection": Case(
+        call=lambda c, t: lift_holds(c, Scope.COLLECTION, t.place), least=Role.OPERATOR, outside=Forbidden
     ),
-    "holds.lift_all on her job": Case(
-        call=lambda c, t: c.holds.lift_all(Scope.JOB, str(t.jobs["ann held"])), least=Role.SUBMITTER
+    "LiftHold of all on her job": Case(
+        call=lambda c, t: lift_holds(c, Scope.JOB, str(t.jobs["ann held"])), least=Role.SUBMITTER
     ),
-    "holds.would_hold": Case(
-        call=lambda c, t: c.holds.would_hold(Scope.COLLECTION, t.place, reason="x"),
+    "PlanHold": Case(
+        call=lambda c, t: c.do(PlanHold(scope=Scope.COLLECTION, name=t.place, reason="x")),
         least=Role.OPERATOR,
         outside=Forbidden,
     ),
-    "holds.would_lift": Case(
-        call=lambda c, t: c.holds.would_lift([t.holds["ben collection"]]),
+    "PlanRelease": Case(
+        call=lambda c, t: c.do(PlanRelease(hold=t.holds["ben collection"])),
         least=Role.OPERATOR,
         outside=Refused,
     ),
-    "holds.on": Case(
-        call=lambda c, t: c.holds.on(Scope.COLLECTION, t.place), least=Role.OPERATOR, outside=Forbidden
-    ),
-    "holds.lifted": Case(call=lambda c, t: c.holds.lifted(), least=Role.VIEWER, outside=None),
-    "holds.sweep": Case(call=lambda c, t: c.holds.sweep(), least=Role.SUBMITTER, outside=None),
     # --- what serves all ------------------------------------------------------------------
     **{
         name: Case(call=call, least=Role.OPERATOR, limited=Forbidden, outside=Forbidden, stops=stops)
@@ -283,8 +281,15 @@ CASES: dict[str, Case] = {
         outside=Forbidden,
     ),
     **{
-        type(command).__name__: Case(call=doing(command), least=Role.VIEWER, outside=None)
-        for command in (ListNodes(), ListLocks(), ShowLock(name="x"), ListCapacities())
+        f"{type(command).__name__} {command!r}": Case(call=doing(command), least=Role.VIEWER, outside=None)
+        for command in (
+            ListNodes(),
+            ListHolds(),
+            ListHolds(released=True),
+            ListLocks(),
+            ShowLock(name="x"),
+            ListCapacities(),
+        )
     },
     # --- schedules ------------------------------------------------------------------------
     "PutSchedule": Case(call=lambda c, t: put_schedule(c, t, "new"), least=Role.OPERATOR, outside=Forbidden),

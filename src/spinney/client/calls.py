@@ -74,6 +74,8 @@ def command_call(command: Returns[T]) -> "Call[T]":
     said = asked.model_dump(mode="json", exclude_unset=True)
     where = path(asked.route.path, **{name: said.pop(name) for name in asked.route.in_path})
     answer = asked.answer()
+    if asked.route.dry_run:
+        said["dry_run"] = True
     query = {
         name: said.pop(name) for name in [*said] if not asked.route.has_body or name in asked.route.query
     }

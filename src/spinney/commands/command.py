@@ -1,7 +1,7 @@
 """What a command is."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, get_type_hints
 
@@ -29,6 +29,8 @@ class Route:
     """Of its answer, where it has one: 200, or 201 where it makes something."""
     query: tuple[str, ...]
     """The fields that are in the query although others are in a body."""
+    dry_run: bool
+    """Whether it only tells what the command with the same route would do, whose route has a field ``dry_run``."""
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -61,7 +63,8 @@ class Command(BaseModel):
         class DrainNode(Command, route="POST /nodes/{node}/drain", role=Role.OPERATOR, to="drain nodes"):
 
     ``role``: the least that its caller needs. ``everywhere``: that the caller may not be limited to collections or
-    queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``, ``query``: see ``Route``.
+    queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``, ``query``, ``dry_run``: see
+    ``Route``. ``then``: what follows, which a server does behind its answer; whoever has the store does it, too.
 
     Raises UsageError when it is made with values that its fields do not take.
     """
@@ -72,6 +75,7 @@ class Command(BaseModel):
     role: ClassVar[Role]
     everywhere: ClassVar[bool]
     to: ClassVar[str]
+    then: ClassVar[Callable[[Service], None] | None]
 
     def __init_subclass__(
         cls,
@@ -83,11 +87,13 @@ class Command(BaseModel):
         long: bool = False,
         status: int = 200,
         query: tuple[str, ...] = (),
+        dry_run: bool = False,
+        then: Callable[[Service], None] | None = None,
         **config: Any,
     ) -> None:
         method, _, path = route.partition(" ")
-        cls.route = Route(method=method, path=path, long=long, status=status, query=query)
-        cls.role, cls.everywhere, cls.to = role, everywhere, to
+        cls.route = Route(method=method, path=path, long=long, status=status, query=query, dry_run=dry_run)
+        cls.role, cls.everywhere, cls.to, cls.then = role, everywhere, to, then
         super().__init_subclass__(**config)
 
     if not TYPE_CHECKING:  # type checkers make a better one of the fields

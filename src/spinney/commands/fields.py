@@ -1,9 +1,10 @@
 """Types of fields that commands share: their constraints, and the words that describe them."""
 
+from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.types import PRIORITIES
@@ -30,3 +31,38 @@ PAGE = 100
 PAGE_MAX = 1_000
 Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description="How many at most.")]
 Priority = Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="0 (first) to 99 (last).")]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST_US = 253_402_300_799_999_999
+"""The end of the year 9999."""
+MOMENT_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": LATEST_US},
+            {"type": "string", "format": "date-time"},
+        ],
+        "description": "A time: microseconds since 1970 UTC, or ISO 8601 with a zone.",
+        "examples": ["2030-01-31T08:00:00Z", 1_896_076_800_000_000],
+    }
+)
+
+
+def as_moment(given: Any) -> Any:
+    """Microseconds since 1970 of a number or an ISO 8601 text with a zone."""
+    if isinstance(given, str) and not given.isdecimal():
+        try:
+            found = datetime.fromisoformat(given)
+        except ValueError:
+            raise ValueError(
+                "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
+            ) from None
+        if found.utcoffset() is None:
+            raise ValueError("the time needs a zone, as in 2030-01-31T08:00:00Z")
+        return (found - _EPOCH) // (datetime.resolution)
+    if isinstance(given, bool) or (isinstance(given, float) and not given.is_integer()):
+        raise ValueError("a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00")
+    return int(given) if isinstance(given, float | str) and len(str(given)) < 25 else given
+
+
+Moment = Annotated[int, BeforeValidator(as_moment), MOMENT_SCHEMA]
+"""A time that the model checks, since its sentence says of what."""

@@ -15,19 +15,17 @@ from spinney.cli.remote.queries import RemoteQueries
 from spinney.control import Control
 from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
-from spinney.features.holds.service import Holds
 from spinney.service.queries import Queries
 
 PAIRS = (
     (Accounts, services.Accounts),
     (Bulk, RemoteBulk),
-    (Holds, services.Holds),
     (Queries, RemoteQueries),
     (Control, RemoteControl),
 )
 LESS = {"submit": {"keys", "once", "under"}, "submit_lines": {"once"}, "sweep": {"rest", "monotonic"}}
 """Parameters that no command uses."""
-OWN = {"job_files", "clock"}
+OWN = {"job_files", "clock", "wake_nodes"}
 """What only the twin has, or has as a field."""
 LOCAL_FEATURES = {"doctor", "homes", "copies"}
 """Those whose commands are refused through a server."""
@@ -48,7 +46,6 @@ def test_a_twin_has_all_that_commands_use() -> None:
         "queries": RemoteQueries,
         "accounts": services.Accounts,
         "bulk": RemoteBulk,
-        "holds": services.Holds,
     }
     used = set()
     for file in Path(inspect.getfile(cli)).parents[1].glob("features/**/*cli.py"):

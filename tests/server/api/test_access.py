@@ -13,6 +13,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from spinney.control import Control
+from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import CreateQueue
 from spinney.features.schedules.commands import PutSchedule
@@ -88,7 +89,7 @@ def completed(world: World, who: str) -> Made:
 
 def held(world: World, who: str) -> Made:
     made = job(world, who)
-    context(world, who).holds.lay(Scope.JOB, str(made["job"]), reason="looking")
+    context(world, who).do(LayHold(scope=Scope.JOB, name=str(made["job"]), reason="looking"))
     return {**made, "json": {}}
 
 
@@ -140,7 +141,7 @@ def drained(world: World, who: str) -> Made:
 
 def hold(scope: Scope, name: str) -> Callable[[World, str], Made]:
     return lambda world, who: {
-        "hold": context(world, who).holds.lay(scope, name, reason=f"x{next(_numbers)}").id
+        "hold": context(world, who).do(LayHold(scope=scope, name=name, reason=f"x{next(_numbers)}")).id
     }
 
 
@@ -406,7 +407,7 @@ def test_who_may_what(one_world: World, row: Row) -> None:
         found[who], said[who] = answer.status_code, answer.text[:200]
 
         for left in one_world.store.holds.all():  # else nothing that other rows submit could be claimed
-            context(one_world, "operator").holds.lift(left.id)
+            context(one_world, "operator").do(LiftHold(hold=left.id))
 
     assert found == row.expected(), said
 

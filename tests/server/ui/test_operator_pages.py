@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from server.conftest import World
 from spinney.features.audit.page import in_words
+from spinney.features.holds.commands import LayHold
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.settings.holds import Scope
@@ -51,7 +52,7 @@ def locked(world: World) -> tuple[int, int]:
 def test_given_any_role_when_pages_are_read_then_all_are_there(
     world: World, locked: tuple[int, int], who: str
 ) -> None:
-    world.control().holds.lay(Scope.QUEUE, "slow", reason="why not")
+    world.control().do(LayHold(scope=Scope.QUEUE, name="slow", reason="why not"))
     for path in READ:
         get(world.client(who), path)
         part = world.client(who).get(path, headers={**HTML, "HX-Request": "true"})
@@ -95,7 +96,7 @@ def test_given_who_may_not_when_he_tries_then_he_is_refused_and_nothing_has_chan
 def test_given_a_viewer_when_he_reads_then_no_button_does_anything(
     world: World, locked: tuple[int, int]
 ) -> None:
-    world.control().holds.lay(Scope.QUEUE, "slow", reason="why not")
+    world.control().do(LayHold(scope=Scope.QUEUE, name="slow", reason="why not"))
     for path in READ:
         text = get(world.client("viewer"), path)
         assert not re.search(r'<form[^>]*method="post"[^>]*action="(?!/sign-out)', text), path
@@ -245,7 +246,7 @@ def test_given_a_hold_that_cannot_be_meant_when_sent_then_the_form_says_why_and_
 
 def test_given_a_submitter_when_he_holds_his_job_then_he_may_release_it_and_no_other(world: World) -> None:
     mine = world.submit("one", submitter="submitter")
-    others = world.control().holds.lay(Scope.QUEUE, "slow", reason="not yours")
+    others = world.control().do(LayHold(scope=Scope.QUEUE, name="slow", reason="not yours"))
     client = world.client("submitter")
 
     assert f"job {mine}" in post(client, "/holds", scope="job", name=f"#{mine}", reason="wait")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from server.conftest import World
+from spinney.features.holds.commands import LayHold
 from spinney.features.stats.page import OLD_HOLD_US, Overview, needs, queue_lines, read
 from spinney.model.rights.operators import Failure, FailureGroups
 from spinney.model.settings.holds import Scope
@@ -58,7 +59,7 @@ def test_given_a_failed_batch_then_it_is_told_and_a_failed_single_job_is_not(wor
 
 
 def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
-    hold = world.control().holds.lay(Scope.EVERYTHING, reason="move")
+    hold = world.control().do(LayHold(scope=Scope.EVERYTHING, reason="move"))
     found = looked(world)
     group = Failure(
         fingerprint="ab",

@@ -12,7 +12,6 @@ from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.queries import RemoteQueries
 from spinney.cli.remote.services import (
     Accounts,
-    Holds,
 )
 from spinney.cli.remote.store_reads import RemoteStore
 from spinney.client.verbs.submissions import lines_call
@@ -34,7 +33,7 @@ class RemoteControl:
         self.client = client
         self.queries = RemoteQueries(client)
         self.bulk = RemoteBulk(client)
-        self.accounts, self.holds = Accounts(client), Holds(client)
+        self.accounts = Accounts(client)
 
     def do(self, command: Returns[T]) -> T:
         """The same command, done by the server."""
@@ -49,6 +48,9 @@ class RemoteControl:
     def by(self) -> str:
         """In whose name the server does what is asked."""
         return self.client.me().name
+
+    def wake_nodes(self) -> None:
+        """The server does that by itself."""
 
     def clock(self) -> int:
         """Microseconds since 1970 UTC, by the clock here."""

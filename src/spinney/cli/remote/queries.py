@@ -107,9 +107,6 @@ class RemoteQueries:
 
     # --- what operators set ---------------------------------------------------------------
 
-    def holds(self) -> Sequence[Hold]:
-        return self._client.holds().items
-
     def holds_on(self, job_id: int) -> Sequence[Hold]:
         return self._client.holds_on(job_id).items
 

@@ -6,8 +6,6 @@ from spinney.cli.remote.client import RetryingClient
 from spinney.model.access import Rights
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.rights.accounts import Link, NewToken, Session, Token, User
-from spinney.model.rights.operators import HoldPreview
-from spinney.model.settings.holds import Hold, Scope
 from spinney.model.values.hints import did_you_mean
 
 _PAGE = 1_000
@@ -20,38 +18,6 @@ def _not_through_server(what: str, instead: str) -> UsageError:
 class _Service:
     def __init__(self, client: RetryingClient) -> None:
         self._client = client
-
-
-class Holds(_Service):
-    def lay(self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None) -> Hold:
-        return self._client.lay_hold(str(scope), name, reason=reason, until=until_us)
-
-    def lift(self, hold_id: int, *, reason: str | None = None) -> Hold:
-        return self._client.lift_hold(hold_id, reason=reason)
-
-    def would_hold(
-        self, scope: Scope, name: str = "", *, reason: str, until_us: int | None = None
-    ) -> HoldPreview:
-        return self._client.plan_hold(str(scope), name, reason=reason, until=until_us)
-
-    def would_lift(self, hold_ids: Sequence[int]) -> HoldPreview:
-        first, *others = hold_ids
-        return self._client.plan_release(first, together=others)
-
-    def lift_all(self, scope: Scope, name: str = "", *, reason: str | None = None) -> list[Hold]:
-        return [self.lift(hold.id, reason=reason) for hold in self.on(scope, name)]
-
-    def on(self, scope: Scope, name: str = "") -> list[Hold]:
-        for released in (None, True):
-            holds = self._client.holds(released=released).items
-            found = [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]
-            if found:
-                return found
-        what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
-        raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
-
-    def sweep(self) -> None:
-        """The server does that by itself."""
 
 
 class Accounts(_Service):

@@ -10,6 +10,7 @@ from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import which
+from spinney.features.holds.commands import ListHolds
 from spinney.features.nodes.commands import ListNodes
 from spinney.features.queues.commands import ListQueues, ShowQueue
 from spinney.model.access import Role
@@ -169,7 +170,7 @@ class _Holds:
 
     def held(self, hold_id: int) -> int:
         """How many jobs stand held that it covers."""
-        hold = next((each for each in self._client.holds().items if each.id == hold_id), None)
+        hold = next((each for each in self._client.do(ListHolds()).items if each.id == hold_id), None)
         if hold is None:
             return 0
         if hold.scope is Scope.JOB:

@@ -14,7 +14,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.values import durations
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import ByOption, JsonOption, SomeJobsArgument, StoreOption
-from spinney.terminal.connection import now_us, open_control, open_queries
+from spinney.terminal.connection import now_us, open_commands, open_control
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
 
@@ -110,21 +110,25 @@ def hold(
             print_step=_tell_held,
         )
         return
+    from spinney.features.holds.commands import LayHold, PlanHold, sweep_holds
+
     with open_control(store, by) as control:
         for scope, name in scopes:
             if each_options.dry_run:
-                preview = control.holds.would_hold(scope, name, reason=reason, until_us=until_us)
+                preview = control.do(PlanHold(scope=scope, name=name, reason=reason, until=until_us))
                 _tell_preview(preview, f"a hold on {_of(scope, name)}", "be held", json=each_options.json)
                 continue
-            laid = control.holds.lay(scope, name, reason=reason, until_us=until_us)
-            control.holds.sweep()
+            laid = control.do(LayHold(scope=scope, name=name, reason=reason, until=until_us))
+            sweep_holds(control)
             typer.echo(_laid(control, laid))
 
 
 def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the holds in force, the oldest first."""
-    with open_queries(store) as look:
-        found = look.holds()
+    from spinney.features.holds.commands import ListHolds
+
+    with open_commands(store) as performer:
+        found = performer.do(ListHolds()).items
     if json:
         display.print_json_lines(found)
     elif not found:
@@ -192,22 +196,24 @@ def release(
         raise UsageError(
             "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them), or what it lies on"
         )
+    from spinney.features.holds.commands import LiftHold, PlanRelease, lying_on
+
     with open_control(store, by) as control:
+
+        def lift(number: int) -> "Hold":
+            return control.do(LiftHold(hold=number, reason=reason))
+
+        on = [] if hold else _scopes(None, queue, type_, collection, submitter, tree, all_=all_)
+        ids = hold or [each.id for each in lying_on(control, *on[0])]
         if each_options.dry_run:
-            ids = hold or [
-                h.id
-                for h in control.holds.on(
-                    *_scopes(None, queue, type_, collection, submitter, tree, all_=all_)[0]
-                )
-            ]
+            first, *others = ids
             what = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
-            _tell_preview(control.holds.would_lift(ids), what, "go on", json=each_options.json)
-            return
-        if hold:
-            for_each(hold, lambda number: _tell_lifted(control, [control.holds.lift(number, reason=reason)]))
-        if wide:
-            (scope, name), *_ = _scopes(None, queue, type_, collection, submitter, tree, all_=all_)
-            _tell_lifted(control, control.holds.lift_all(scope, name, reason=reason))
+            preview = control.do(PlanRelease(hold=first, together=others))
+            _tell_preview(preview, what, "go on", json=each_options.json)
+        elif hold:
+            for_each(hold, lambda number: _tell_lifted(control, [lift(number)]))
+        else:
+            _tell_lifted(control, [*map(lift, ids)])
 
 
 def moment(text: str, at_us: int) -> int:
@@ -277,7 +283,9 @@ def _laid(control: "Control", laid: "Hold") -> str:
 
 
 def _tell_lifted(control: "Control", lifted: "Sequence[Hold]") -> None:
-    control.holds.sweep()
+    from spinney.features.holds.commands import sweep_holds
+
+    sweep_holds(control)
     for each in lifted:
         typer.echo(f"hold {each.id} on {display.safe(_on(each))} is released")
 

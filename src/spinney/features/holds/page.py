@@ -9,6 +9,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
 from spinney.model.access import Rights, Role
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
@@ -67,7 +68,9 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
     def call(control: Control) -> Hold:
         scope = _scope(form)
         name = "" if scope is Scope.EVERYTHING else form.text("name").removeprefix("#")
-        return control.holds.lay(scope, name, reason=form.text("reason"), until_us=form.moment("until"))
+        return control.do(
+            LayHold(scope=scope, name=name, reason=form.text("reason"), until=form.moment("until"))
+        )
 
     try:
         hold = await context.run(call)
@@ -75,7 +78,7 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
         return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
 
     answer = redirect(HOLDS, done=f"A hold is placed on {_on(hold)}: nothing new starts there")
-    answer.background = BackgroundTask(context.run, _sweep, long=True)
+    answer.background = BackgroundTask(context.run, sweep_holds, long=True)
     return answer
 
 
@@ -85,14 +88,14 @@ async def lift(context: Authenticated, hold: int, form: Form) -> Response:
     reason = form.maybe("reason")
 
     def call(control: Control) -> list[Hold]:
-        found = control.holds.lift(hold, reason=reason)
+        found = control.do(LiftHold(hold=hold, reason=reason))
         more = form.text("all") and any(_same(found, other) for other in control.queries.holds())
-        return [found, *(control.holds.lift_all(found.scope, found.name, reason=reason) if more else ())]
+        return [found, *(lift_holds(control, found.scope, found.name, reason=reason) if more else ())]
 
     def said(found: list[Hold]) -> str:
         return f"{plural(len(found), 'hold')} on {_on(found[0])} released"
 
-    return await run_and_redirect(context, HOLDS, call, said, then=_sweep)
+    return await run_and_redirect(context, HOLDS, call, said, then=sweep_holds)
 
 
 def scopes(rights: Rights) -> list[str]:
@@ -112,7 +115,7 @@ def scopes(rights: Rights) -> list[str]:
 
 
 def may_lift(principal: Principal, hold: Hold) -> bool:
-    """Whether a button is shown; ``control.holds`` asks closer."""
+    """Whether a button is shown; ``LiftHold`` asks closer."""
     if not principal.rights.permits(Role.OPERATOR):
         return principal.rights.permits(Role.SUBMITTER) and hold.by == principal.name
     return str(hold.scope) in scopes(principal.rights)
@@ -186,10 +189,6 @@ def _filter(control: Control, hold: Hold) -> Filter | None:
 
 def _same(one: Hold, other: Hold) -> bool:
     return (one.scope, one.name) == (other.scope, other.name)
-
-
-def _sweep(control: Control) -> None:
-    control.holds.sweep()
 
 
 def _scope(form: FormFields) -> Scope:

@@ -133,11 +133,14 @@ class _Session:
         self._draw()
 
     def _queue(self, action: Action) -> str:
-        name, holds = action.item.name, self._control.holds
+        from spinney.features.holds.commands import LayHold, LiftHold, lying_on
+
+        name, control = action.item.name, self._control
         if action.verb is Verb.HOLD:
-            told = str(holds.lay(Scope.QUEUE, name, reason=action.reason))
+            told = str(control.do(LayHold(scope=Scope.QUEUE, name=name, reason=action.reason)))
         else:
-            lifted = holds.lift_all(Scope.QUEUE, name, reason=action.reason or None)
+            found, reason = lying_on(control, Scope.QUEUE, name), action.reason or None
+            lifted = [control.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
             told = f"released: {'; '.join(map(str, lifted))}"
         self._sweeping = True
         return told

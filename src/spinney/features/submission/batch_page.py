@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.files import page as output
+from spinney.features.holds.commands import LayHold, lift_holds, sweep_holds
 from spinney.features.jobs.job_page import JobId
 from spinney.features.submission.batches import Batch, Batches
 from spinney.model.access import Role
@@ -155,18 +156,14 @@ async def _held(context: RequestContext, job_id: int, what: Verb, form: verbs.Fo
 
     def call(control: Control) -> None:
         if what is Verb.HOLD:
-            control.holds.lay(Scope.TREE, str(job_id), reason=reason or "", until_us=until_us)
+            control.do(LayHold(scope=Scope.TREE, name=str(job_id), reason=reason or "", until=until_us))
         else:
-            control.holds.lift_all(Scope.TREE, str(job_id), reason=reason)
+            lift_holds(control, Scope.TREE, str(job_id), reason=reason)
 
     await context.run(call)
     told = "is held, with all below it; what runs finishes its stage" if what is Verb.HOLD else "goes on"
     answer = redirect(back, done=f"batch {job_id} {told}")
-
-    async def sweep() -> None:
-        await context.run(lambda control: control.holds.sweep(), long=True)
-
-    answer.background = BackgroundTask(sweep)
+    answer.background = BackgroundTask(context.run, sweep_holds, long=True)
     return answer
 
 

@@ -15,7 +15,7 @@ from spinney.features.bulk import api as bulk
 from spinney.features.external import api as external
 from spinney.features.failures import api as failures
 from spinney.features.files import api as files
-from spinney.features.holds import api as holds
+from spinney.features.holds import commands as holds
 from spinney.features.jobs import actions_api as verbs
 from spinney.features.jobs import api as jobs
 from spinney.features.locks import commands as locks
@@ -33,6 +33,7 @@ from spinney.web.files import spool
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
+    "holds": holds.COMMANDS,
     "locks": locks.COMMANDS,
     "schedules": schedules.COMMANDS,
     "retention": retention.COMMANDS,
@@ -49,7 +50,6 @@ PARTS = (
     batches.router,
     failures.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
-    holds.router,
     store_info.stats,
     store_info.types,
     external.router,

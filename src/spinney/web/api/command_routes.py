@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic.fields import FieldInfo
+from starlette.background import BackgroundTask
 
 from spinney.commands import Command
-from spinney.web.api.json_routes import routes
+from spinney.web.api.json_routes import routes, told
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -17,14 +18,17 @@ _KW = Parameter.KEYWORD_ONLY
 
 
 def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
-    """Return a router with a route of each."""
+    """Return a router with a route of each; a dry run is a part of the route of what it is the dry run of."""
     router = routes(tag)
+    plans = {_place(command): command for command in commands if command.route.dry_run}
     for command in commands:
+        if command.route.dry_run:
+            continue
         summary, _, description = cleandoc(command.__doc__ or "").partition("\n\n")
         answer = command.answer()
         router.add_api_route(
             command.route.path,
-            _endpoint(command),
+            _endpoint(command, plans.get(_place(command))),
             methods=[command.route.method],
             name=command.__name__,
             summary=" ".join(summary.split()).rstrip("."),
@@ -35,17 +39,33 @@ def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
     return router
 
 
-def _endpoint(command: type[Command]) -> Callable[..., Any]:
+def _place(command: type[Command]) -> tuple[str, str]:
+    return command.route.method, command.route.path
+
+
+def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..., Any]:
     route = command.route
 
     async def endpoint(context: RequestContext, **values: Any) -> Any:
         for name in ("query", "body"):
             values |= _given(values.pop(name, None))
-        asked = command(**values)
-        return await context.run(lambda control: control.do(asked), long=route.long)
+        if plan is not None and values.pop("dry_run", False):
+            planned = plan(**_fields(plan, values))
+            return told(await context.run(lambda control: control.do(planned), long=plan.route.long))
+        asked = command(**(values if plan is None else _fields(command, values)))
+        done = await context.run(lambda control: control.do(asked), long=route.long)
+        if command.then is None:
+            return done
+        return told(done, route.status, background=BackgroundTask(context.run, command.then, long=True))
 
     parameters = [Parameter("context", _KW, annotation=Authenticated)]
-    fields = command.model_fields
+    fields, answer = dict(command.model_fields), command.answer()
+    if plan is not None:
+        words = cleandoc(plan.__doc__ or "")
+        fields |= plan.model_fields | {
+            "dry_run": FieldInfo(annotation=bool, default=False, description=words)
+        }
+        answer |= plan.answer()
     parameters += [Parameter(name, _KW, annotation=_in_path(fields[name])) for name in route.in_path]
     others = {name: field for name, field in fields.items() if name not in route.in_path}
     query = {name: others.pop(name) for name in [*others] if not route.has_body or name in route.query}
@@ -56,10 +76,15 @@ def _endpoint(command: type[Command]) -> Callable[..., Any]:
         model = _model(command, others, strict=True)
         default = Parameter.empty if any(field.is_required() for field in others.values()) else model()
         parameters.append(Parameter("body", _KW, annotation=Annotated[model, Body()], default=default))
-    endpoint.__signature__ = Signature(parameters, return_annotation=command.answer())  # type: ignore[attr-defined]
+    endpoint.__signature__ = Signature(parameters, return_annotation=answer)  # type: ignore[attr-defined]
     endpoint.__name__ = command.__name__
     endpoint.__doc__ = command.__doc__
     return endpoint
+
+
+def _fields(command: type[Command], given: dict[str, Any]) -> dict[str, Any]:
+    """Those of them that the command has."""
+    return {name: value for name, value in given.items() if name in command.model_fields}
 
 
 def _in_path(field: FieldInfo) -> Any:

@@ -5,12 +5,12 @@ dataclasses, written as they are; their fields are those of ``--json`` on the co
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from spinney.commands.fields import LATEST_US, MOMENT_SCHEMA, as_moment
 from spinney.folders import folders
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.types import PRIORITIES
@@ -21,9 +21,6 @@ T = TypeVar("T")
 PAGE = 100
 PAGE_MAX = 1_000
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST_US = 253_402_300_799_999_999
-"""The end of the year 9999."""
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_PRINTABLE)]
 """A name, a label, a reason: printable, and short."""
@@ -39,38 +36,7 @@ Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="How many at most.")
 After = Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")]
 
 
-def _moment(given: Any) -> Any:
-    """Microseconds since 1970 of a number or an ISO 8601 text with a zone."""
-    if isinstance(given, str) and not given.isdecimal():
-        try:
-            found = datetime.fromisoformat(given)
-        except ValueError:
-            raise ValueError(
-                "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
-            ) from None
-        if found.utcoffset() is None:
-            raise ValueError("the time needs a zone, as in 2030-01-31T08:00:00Z")
-        return (found - _EPOCH) // (datetime.resolution)
-    if isinstance(given, bool) or (isinstance(given, float) and not given.is_integer()):
-        raise ValueError("a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00")
-    return int(given) if isinstance(given, float | str) and len(str(given)) < 25 else given
-
-
-Moment = Annotated[
-    int,
-    Field(ge=0, le=_LATEST_US),
-    BeforeValidator(_moment),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 0, "maximum": _LATEST_US},
-                {"type": "string", "format": "date-time"},
-            ],
-            "description": "A time: microseconds since 1970 UTC, or ISO 8601 with a zone.",
-            "examples": ["2030-01-31T08:00:00Z", 1_896_076_800_000_000],
-        }
-    ),
-]
+Moment = Annotated[int, Field(ge=0, le=LATEST_US), BeforeValidator(as_moment), MOMENT_SCHEMA]
 
 
 class RequestModel(BaseModel):

@@ -19,6 +19,7 @@ from spinney.apps.ingest.access import (
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.paths import NotAdmitted
 from spinney.control import Control
+from spinney.features.holds.commands import LayHold
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.errors import Refused
@@ -142,7 +143,7 @@ def test_a_cancelled_request_goes_on_under_its_token_when_it_is_asked_again(arch
 def test_each_queue_is_held_apart(archive: Service, held: str) -> None:
     archive.holds({"a": b"1"})
     with archive.control() as control, archive.node(control.store):
-        control.holds.lay(Scope.QUEUE, held, reason="disks are moved")
+        control.do(LayHold(scope=Scope.QUEUE, name=held, reason="disks are moved"))
 
         ticket = request(control, archive.settings, ARK)
 

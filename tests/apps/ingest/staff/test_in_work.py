@@ -24,6 +24,7 @@ from spinney.apps.ingest.staff import (
 from spinney.apps.ingest.staff.batches import Listed
 from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.batches import Batches
+from spinney.features.holds.commands import LayHold, sweep_holds
 from spinney.model.errors import Refused
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
@@ -79,7 +80,9 @@ class Works:
 STOPS = {
     "collection": lambda service: hold(service, "maps", "counting"),
     "pause": lambda service: pause(service, "ingest", "counting"),
-    "type": lambda service: service.control.holds.lay(Scope.TYPE, "ingest.object", reason="counting"),
+    "type": lambda service: service.control.do(
+        LayHold(scope=Scope.TYPE, name="ingest.object", reason="counting")
+    ),
 }
 
 
@@ -92,7 +95,7 @@ def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(
     assert works.batch.state is BatchState.PROCESSING
 
     STOPS[stop](service)
-    service.control.holds.sweep()
+    sweep_holds(service.control)
 
     assert (works.batch.state, works.batch.objects, works.batch.running) == (
         BatchState.HELD,

@@ -13,7 +13,18 @@ from spinney.apps.ingest.staff.profiling import collections
 from spinney.apps.ingest.staff.service import OBJECT, Service, introduce
 from spinney.errors import Refused, UsageError, did_you_mean, listed
 from spinney.jobs import State
-from spinney.operations import Hold, Order, OrderScope, Role, Scope, Verb
+from spinney.operations import (
+    Hold,
+    LayHold,
+    LiftHold,
+    Order,
+    OrderScope,
+    Role,
+    Scope,
+    Verb,
+    lift_holds,
+    sweep_holds,
+)
 
 PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = MappingProxyType(
     {
@@ -30,8 +41,8 @@ def hold(service: Service, collection: str, reason: str) -> Hold:
     """Let nothing of a collection start. What runs finishes its stage; what comes is held. Raises UsageError for a
     collection that no profile names, or without a reason."""
     _require_known(service, collection)
-    laid = service.control.holds.lay(Scope.COLLECTION, collection, reason=reason)
-    service.control.holds.sweep()
+    laid = service.control.do(LayHold(scope=Scope.COLLECTION, name=collection, reason=reason))
+    sweep_holds(service.control)
     return laid
 
 
@@ -42,8 +53,8 @@ def release(service: Service, collection: str, reason: str | None) -> Sequence[H
         (hold.scope, hold.name) == (Scope.COLLECTION, collection) for hold in service.store.holds.all()
     ):
         _require_known(service, collection)
-    lifted = service.control.holds.lift_all(Scope.COLLECTION, collection, reason=reason)
-    service.control.holds.sweep()
+    lifted = lift_holds(service.control, Scope.COLLECTION, collection, reason=reason)
+    sweep_holds(service.control)
     return lifted
 
 
@@ -76,19 +87,19 @@ def pause(service: Service, what: str, reason: str) -> Sequence[Hold]:
     introduce(service.store)
     there = {(hold.scope, hold.name) for hold in service.store.holds.all() if hold.until_us is None}
     laid = [
-        service.control.holds.lay(scope, name, reason=reason)
+        service.control.do(LayHold(scope=scope, name=name, reason=reason))
         for scope, name in PAUSABLE[what]
         if (scope, name) not in there
     ]
-    service.control.holds.sweep()
+    sweep_holds(service.control)
     return laid
 
 
 def unpause(service: Service, what: str, reason: str | None) -> Sequence[Hold]:
     """Let it go on; returns the holds that ended, none where it was not paused."""
     found = [hold for hold in service.store.holds.all() if (hold.scope, hold.name) in PAUSABLE[what]]
-    lifted = [service.control.holds.lift(hold.id, reason=reason) for hold in found]
-    service.control.holds.sweep()
+    lifted = [service.control.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
+    sweep_holds(service.control)
     return lifted
 
 

@@ -1,0 +1,254 @@
+"""What people ask of holds: to lay and to release them, in somebody's name.
+
+A hold works from the moment it is laid; ``sweep``, which follows, is for the eyes, and for jobs to go on after it is
+released. It may be cut off between any two steps: a node goes on with it, or the next who asks.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import Field
+
+from spinney.commands import Command, LocalPerformer, Performs
+from spinney.commands.fields import Moment, Reason, RequiredReason
+from spinney.model.access import Role
+from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
+from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.rights.operators import HoldPreview, Order, Verb
+from spinney.model.settings.holds import SWEEP_REST_FACTOR, Hold, Scope, require_meant
+from spinney.model.values.lists import All
+from spinney.service.order_scope import OrderScope, lies_beyond
+from spinney.service.queries import Queries
+from spinney.service.service import ASK, Service, limits
+
+NUDGE_EVERY = 5
+"""After so many steps nodes are told that a sweep has let jobs go."""
+
+HoldId = Annotated[int, Field(ge=1, le=2**62, description="Its number.")]
+HoldScope = Annotated[Scope, Field(strict=False, description="What it lies on.", examples=["queue"])]
+HoldName = Annotated[
+    str,
+    Field(
+        max_length=500,
+        pattern=r"^[^\x00-\x1f\x7f]*$",
+        description="Of the queue, type, collection or submitter; a job's number for `tree` and `job`; else empty.",
+        examples=["slow"],
+    ),
+]
+End = Annotated[Moment | None, Field(description="It ends by itself at this time.")]
+
+
+def sweep_holds(service: Service, rest: Callable[[float], None] = time.sleep) -> None:
+    """Go on until every job stands as the holds say, resting between steps so that others can write. Through a server
+    there is nothing to do: it does that by itself."""
+    steps = 0
+    while service.store.holds.sweep(now_us=service.clock()):
+        rest(SWEEP_REST_FACTOR * service.store.holds.took_s)
+        steps += 1
+        if steps % NUDGE_EVERY == 0:
+            service.wake_nodes()
+    service.wake_nodes()
+
+
+class ListHolds(Command, route="GET /holds"):
+    """List holds.
+
+    Those in force that cover something in sight, or would; oldest first."""
+
+    released: bool = Field(
+        default=False,
+        description="Instead those that were released while what they kept does not all go on yet.",
+    )
+
+    def run(self, service: Service) -> All[Hold]:
+        if not self.released:
+            return All(items=service.part(Queries).holds())
+        found = service.store.holds.lifted()
+        return All(items=[hold for hold in found if _unlimited(service) or _sees(service, hold)])
+
+
+class _NewHold(Command, route="POST /holds"):
+    scope: HoldScope
+    name: HoldName = ""
+    reason: RequiredReason
+    until: End = None
+
+
+class LayHold(_NewHold, route="POST /holds", status=201, then=sweep_holds):
+    """Lay a hold.
+
+    When this answers nothing that it covers is claimed any more, and what nodes have been given ahead they hand back;
+    that jobs stand as `held` follows."""
+
+    def run(self, service: Service) -> Hold:
+        _require_layable(service, self)
+        actor, now_us = service.actor(self.reason), service.clock()
+        hold = service.store.holds.lay(
+            self.scope, self.name, self.reason, actor, until_us=self.until, now_us=now_us
+        )
+        service.wake_nodes()
+        return hold
+
+
+class PlanHold(_NewHold, route="POST /holds", dry_run=True):
+    """Only say how many jobs would stand held; not for `job`."""
+
+    def run(self, service: Service) -> HoldPreview:
+        if self.scope is Scope.JOB:
+            raise UsageError(
+                "a hold on a single job is looked at as a verb on jobs; name more than one job's worth"
+            )
+        _require_layable(service, self)
+        return service.store.holds.would_hold(self.scope, self.name)
+
+
+class LiftHold(
+    Command, route="DELETE /holds/{hold}", role=Role.SUBMITTER, to="release holds", then=sweep_holds
+):
+    """Release a hold.
+
+    What no other hold covers goes on; a single job goes on at once. A release that was cut off before all did may be
+    asked for again."""
+
+    hold: HoldId
+    reason: Reason = None
+
+    def run(self, service: Service) -> Hold:
+        if not _unlimited(service) and (laid := _laid(service, self.hold)) is not None:
+            _require_mine(service, laid)
+        hold = service.store.holds.lift(self.hold, service.actor(self.reason), now_us=service.clock())
+        service.wake_nodes()
+        return hold
+
+
+class PlanRelease(
+    Command, route="DELETE /holds/{hold}", role=Role.SUBMITTER, to="release holds", dry_run=True
+):
+    """Only say how many jobs would go on."""
+
+    hold: HoldId
+    together: list[int] = Field(
+        default=[], max_length=1_000, description="dry_run: if these holds were released, too."
+    )
+
+    def run(self, service: Service) -> HoldPreview:
+        hold_ids = (self.hold, *self.together)
+        for hold_id in hold_ids:
+            laid = _laid(service, hold_id)
+            if laid is None:
+                raise _gone(hold_id)
+            _require_mine(service, laid)
+        return service.store.holds.would_go_on(hold_ids)
+
+
+COMMANDS = (ListHolds, LayHold, PlanHold, LiftHold, PlanRelease)
+
+
+def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
+    """Return the holds on just this; where none is in force, those released while jobs do not all go on yet. Raises
+    NoSuch when there is none."""
+    for released in (False, True):
+        holds = performer.do(ListHolds(released=released)).items
+        if found := [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]:
+            return found
+    what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
+    raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
+
+
+def lift_holds(
+    service: LocalPerformer, scope: Scope, name: str = "", *, reason: str | None = None
+) -> list[Hold]:
+    """Release every hold that lies on just this, or none, as far as the rights go. Raises NoSuch, Forbidden."""
+    _require_covered(service, scope, name, Verb.RELEASE)
+    found = lying_on(service, scope, name)
+    for hold in found:
+        _require_mine(service, hold)
+    return [service.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
+
+
+# --- who may ------------------------------------------------------------------------------------
+
+
+def _unlimited(service: Service) -> bool:
+    return service.rights.everywhere and service.rights.permits(Role.OPERATOR)
+
+
+def _require_layable(service: Service, asked: _NewHold) -> None:
+    if asked.scope in (Scope.JOB, Scope.TREE):
+        _require_number(asked.name, Verb.HOLD)
+    _require_covered(service, asked.scope, asked.name, Verb.HOLD)
+    require_meant(asked.reason, asked.until, service.clock())
+
+
+def _require_covered(service: Service, scope: Scope, name: str, verb: Verb) -> None:
+    """Raise Forbidden, NoSuchJob unless all that such a hold covers is within the limits."""
+    if _unlimited(service):
+        return
+    what = f"{verb} {'everything' if scope is Scope.EVERYTHING else f'the {scope} {name!r}'}"
+    if scope in (Scope.JOB, Scope.TREE):
+        _require_reached(service, scope, name, verb)
+        return
+    service.require(Role.OPERATOR, what)
+    within = service.rights.within
+    wholly = (scope is Scope.QUEUE and within.collections is None and name in (within.queues or ())) or (
+        scope is Scope.COLLECTION and within.queues is None and name in (within.collections or ())
+    )
+    if not wholly:
+        raise Forbidden(
+            f"{service.by} is limited to {limits(service.rights)} and may not {what}, which is more; {ASK}"
+        )
+
+
+def _require_reached(service: Service, scope: Scope, name: str, verb: Verb) -> None:
+    """Of one job, or of it and all below."""
+    order = Order(verb=Verb.HOLD)  # what lies on the job already is asked of the hold itself
+    order_scope = OrderScope(service=service, order=order)
+    order_scope.require()
+    _require_number(name, verb)
+    order_scope.require_job(int(name))
+    job = service.store.job(int(name))
+    if scope is Scope.TREE and lies_beyond(service, job):
+        raise Forbidden(order_scope.beyond(job))
+
+
+def _laid(service: Service, hold_id: int) -> Hold | None:
+    there = (*service.store.holds.all(), *service.store.holds.lifted())
+    return next((hold for hold in there if hold.id == hold_id), None)
+
+
+def _require_mine(service: Service, hold: Hold) -> None:
+    """Raise NoSuch where the hold is out of sight, Forbidden unless who asks might have laid it; a submitter
+    releases what he laid himself."""
+    if _unlimited(service):
+        return
+    if not _sees(service, hold):
+        raise _gone(hold.id)
+    try:
+        _require_covered(service, hold.scope, hold.name, Verb.RELEASE)
+    except NoSuchJob:
+        raise _gone(hold.id) from None
+    if hold.by != service.by and not service.rights.permits(Role.OPERATOR):
+        raise Forbidden(
+            f"{service.by} is a submitter and may not release hold {hold.id}, which {hold.by} laid: ask {hold.by}, "
+            f"or an operator"
+        )
+
+
+def _sees(service: Service, hold: Hold) -> bool:
+    """Whether a wide hold may be spoken of; one on a job or tree is seen with that."""
+    within = service.rights.within
+    names_seen = {Scope.QUEUE: within.queues, Scope.COLLECTION: within.collections}.get(hold.scope)
+    if hold.scope is Scope.SUBMITTER:
+        return service.rights.everywhere or hold.name == service.by
+    return names_seen is None or hold.name in names_seen
+
+
+def _gone(hold_id: int) -> NoSuch:
+    return NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
+
+
+def _require_number(name: str, verb: Verb) -> None:
+    digits = name.isascii() and name.isdigit() and len(name) <= len(str(JOB_ID_MAX))
+    if not digits or not 1 <= int(name) <= JOB_ID_MAX:
+        raise UsageError(f"{name!r:.60} is no number of a job; name the job to {verb} by its number")
