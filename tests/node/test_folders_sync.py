@@ -8,6 +8,7 @@ import pytest
 
 from spinney import filesystem
 from spinney.folders import folders
+from spinney.model.outcomes import Outcome
 from spinney.node.worker import sync
 from spinney.node.worker.sync import clock_ns, opened, sync_folder, synced
 
@@ -103,23 +104,29 @@ def test_a_job_without_a_folder_costs_nothing(tmp_path, synced_paths):
     assert synced_paths == []
 
 
+def test_what_an_attempt_that_failed_has_written_is_synced_for_the_one_that_keeps_it(
+    tmp_path, folder, synced_paths
+):
+    begun = clock_ns()
+    (folder / "fetched").write_text("x")
+
+    failed = {"outcome": Outcome.ERROR}
+
+    assert synced(failed, str(tmp_path), JOB, begun) is failed
+    assert folder / "fetched" in synced_paths
+
+
 def test_a_success_that_cannot_be_made_safe_is_an_error(tmp_path, folder, monkeypatch):
+    begun = clock_ns()
     (folder / "file").write_text("x")
 
     def fsync(fd):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", fsync)
-    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, clock_ns())
+    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, begun)
     assert detail["outcome"] == "error"
     assert "Input/output error" in detail["message"]
-
-
-def test_what_failed_is_not_synced(tmp_path, folder, synced_paths):
-    (folder / "file").write_text("x")
-    failed = {"outcome": "error"}
-    assert synced(failed, str(tmp_path), JOB, clock_ns()) is failed
-    assert synced_paths == []
 
 
 # --- the whole file system in one call ---------------------------------------------------------
@@ -143,8 +150,9 @@ def whole(monkeypatch):
 
 
 def test_a_file_system_is_synced_once_instead_of_each_file(tmp_path, folder, synced_paths, whole, descriptor):
+    begun = clock_ns()
     (folder / "file").write_text("x")
-    sync_folder(str(tmp_path), JOB, clock_ns(), descriptor)
+    sync_folder(str(tmp_path), JOB, begun, descriptor)
     assert (whole, synced_paths) == ([descriptor], [])
 
 
@@ -158,13 +166,14 @@ def test_without_a_descriptor_of_the_same_disk_each_file_is_synced(
     tmp_path, folder, synced_paths, whole, descriptor
 ):
     """Given one of another disk, one that the stage has closed, and none, then each file is synced."""
+    begun = clock_ns()
     (folder / "file").write_text("x")
     closed = os.dup(descriptor)
     os.close(closed)
     elsewhere = os.open("/proc", os.O_RDONLY)
     for given in (elsewhere, closed, None):
         synced_paths.clear()
-        sync_folder(str(tmp_path), JOB, clock_ns(), given)
+        sync_folder(str(tmp_path), JOB, begun, given)
         assert folder / "file" in synced_paths
     os.close(elsewhere)
     assert whole == []
@@ -200,12 +209,14 @@ def test_what_waits_to_be_written_and_the_kind_of_a_disk_are_known():
 def test_a_disk_that_refuses_to_sync_as_a_whole_makes_it_an_error(
     tmp_path, folder, monkeypatch, whole, descriptor
 ):
+    begun = clock_ns()
+
     def refuses(fd):
         raise OSError(5, "Input/output error")
 
     (folder / "file").write_text("x")
     monkeypatch.setattr(filesystem, "sync_whole", refuses)
-    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, clock_ns(), descriptor)
+    detail = synced({"outcome": "ok", "result": "1"}, str(tmp_path), JOB, begun, descriptor)
     assert (detail["outcome"], "Input/output error" in detail["message"]) == ("error", True)
 
 

@@ -40,14 +40,15 @@ def clock_ns() -> int:
 def synced(
     detail: Detail | None, root: str, job_id: int, since_ns: int, descriptor: int | None = None
 ) -> Detail | None:
-    """What became of an attempt, once what it wrote is safe: an error when it cannot be made so.
-    Only what passed is synced; None is a plain success. ``since_ns``: ``clock_ns`` when the attempt began;
-    ``descriptor``: of the root, ``opened`` before that."""
-    if detail is not None and detail["outcome"] not in PASSED:
-        return detail
+    """What became of an attempt, once what it wrote is safe: an error when it cannot be made so. None is a plain
+    success. An attempt that did not pass is synced, too, for the next one may keep what it finds, and syncs only what
+    it wrote itself. ``since_ns``: ``clock_ns`` when the attempt began; ``descriptor``: of the root, ``opened`` before
+    that."""
     try:
         sync_folder(root, job_id, since_ns, descriptor)
     except OSError as error:
+        if detail is not None and detail["outcome"] not in PASSED:
+            return detail
         why = error.strerror or error
         return error_detail(
             error, message=f"what it wrote could not be put safely on the disk: {why}; see the disk"
