@@ -23,7 +23,7 @@ BODIES: Mapping[str, Any] = {
     "ClaimAttemptsRequest": {"seen": 3, "limit": 2},
     "SettleRequest": {"outcome": "ok", "result": {"words": 1_200}, "message": "1,200 words"},
     "DataRequest": {"name": "words", "value": 1_200},
-    "HoldRequest": {"scope": "queue", "name": "nightly", "reason": "the receiver is being repaired"},
+    "LayHold": {"scope": "queue", "name": "nightly", "reason": "the receiver is being repaired"},
     "HoldJobRequest": {"reason": "the receiver is being repaired", "until": "2030-01-31T08:00:00Z"},
     "JoinRequest": {"name": "transcriber-1", "lanes": [{"type": "talk", "stage": "listen"}], "slots": 2},
     "SetRetention": {"keep_s": 2_592_000, "reason": "the archive has them"},
