@@ -131,9 +131,10 @@ async def test_a_program_that_ignores_term_ends_with_kill(host):
     file = host.folder(1) / "pid"
     await host.until(file.exists)
     await worker.kill_attempt(0.1)
-    assert not alive(int(file.read_text()))
+    assert not alive(int(file.read_text()))  # which only KILL can have done
     how = await host.ended(worker)
-    assert how.signal == signal.Signals.SIGKILL.name
+    # The worker itself heeds TERM, and has ended by it where the machine was quick.
+    assert how.signal in (signal.Signals.SIGTERM.name, signal.Signals.SIGKILL.name)
     assert [line.fence for line in how.running] == [1]
 
 
