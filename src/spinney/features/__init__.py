@@ -1,12 +1,11 @@
 """Everything that people have beside submitting and running: a folder a feature, and in it what a newcomer looks for.
 
 =============  ======================================================================
-``model``      the feature's own values and rules, without I/O
 ``sql``        its part of the store: statements and transactions
-``service``    its operations in somebody's name, with rights and audit
-``api``        its routes of the REST API
+``commands``   what people ask of it, each as a value: routes, client and both command lines come from it
+``service``    its operations in somebody's name, where they are not commands yet; then ``api`` has the routes
 ``page``       its pages
-``cli``        its commands
+``cli``        its part of the command line
 =============  ======================================================================
 
 What the engine itself decides by (holds, schedules, webhooks …) has its values in ``spinney.model`` and what its

@@ -3,7 +3,7 @@
 **Who runs what.** The guard (``guard``) is the parent of everything and a child subreaper; it runs
 nothing of the user's. It starts the supervisor (``supervisor_main``, ``supervisor``), which claims,
 hands out, records and recovers, and never runs user code either. User code runs in workers
-(``executors``), which belong to slots (``slots``, ``pool``).
+(``worker``; ``workers`` is the supervisor's side), which belong to slots (``dispatch``).
 
 **The way of a lease.** ``recorder`` makes one exchange with the store at a time: all records that
 are due, and a want. ``dispatcher`` says what is wanted and puts the leases into workers' sockets, as

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from spinney.config import Settings, settings
 from spinney.model.errors import UsageError
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.control import Control
     from spinney.service.queries import Queries
+    from spinney.service.service import Service
     from spinney.store.contract import Store
+
+ServiceT = TypeVar("ServiceT", bound="Service")
 
 
 def resolve_settings(store: str | None, folders: str | None = None) -> Settings:
@@ -81,14 +84,8 @@ def open_control(
         return
     from spinney.control import Control
 
-    run_dir = resolve_settings(store).run_dir
-    with open_local_store(store) as found:
-        yield Control(
-            store=found,
-            clock=now_us,
-            wake_nodes=lambda: _wake(found, run_dir),
-            by=actor_name(by),
-        )
+    with _open_locally(Control, store, by) as control:
+        yield control
 
 
 @contextmanager
@@ -101,11 +98,15 @@ def open_commands(store: str | None, by: str | None = None) -> Iterator["Perform
         return
     from spinney.commands import LocalPerformer
 
+    with _open_locally(LocalPerformer, store, by) as performer:
+        yield performer
+
+
+@contextmanager
+def _open_locally(kind: "type[ServiceT]", store: str | None, by: str | None) -> Iterator["ServiceT"]:
     run_dir = resolve_settings(store).run_dir
     with open_local_store(store) as found:
-        yield LocalPerformer(
-            store=found, clock=now_us, wake_nodes=lambda: _wake(found, run_dir), by=actor_name(by)
-        )
+        yield kind(store=found, clock=now_us, wake_nodes=lambda: _wake(found, run_dir), by=actor_name(by))
 
 
 def _wake(store: "Store", run_dir: Path | None) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from spinney.commands.fields import PAGE
 from spinney.control import Control
 from spinney.model.access import Role
 from spinney.model.audits import AuditCall
@@ -12,7 +13,7 @@ from spinney.model.errors import AuditBroken
 from spinney.model.values.lists import Page
 from spinney.schemas import ChainedEntry, ChainHead, ChainVerification
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import PAGE, After, Limit, Word, page
+from spinney.web.api.request_types import After, Limit, Word, page
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

@@ -4,7 +4,7 @@
 claimed: single jobs are taken out of ``ready`` with it; lanes of a held queue or type are not served; of
 trees, collections and submitters the claim asks each candidate, until a sweep has been through.
 
-**What sweeps do** (``hold_sweep``), in steps of one short transaction each, called by whoever comes by: holds
+**What sweeps do** (``sweep``), in steps of one short transaction each, called by whoever comes by: holds
 whose time is over end; what stands in ``ready`` and is covered by a hold not ``swept`` yet becomes held; after
 a hold has ended, what is held and not covered any more is placed afresh.
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Query
 
+from spinney.commands.fields import PAGE, PAGE_MAX
 from spinney.control import Control
 from spinney.model.jobs import Attempt
 from spinney.model.rights.operators import Explanation
@@ -14,7 +15,7 @@ from spinney.schemas import JobDetails
 from spinney.web.api.job_filter import JobFilter, JobListRequest
 from spinney.web.api.job_views import one, shown
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import PAGE, PAGE_MAX, After, JobId, Limit, page
+from spinney.web.api.request_types import After, JobId, Limit, page
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

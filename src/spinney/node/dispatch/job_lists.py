@@ -12,7 +12,7 @@ LIST_CHARS = 4 * 2**20
 (``executors.wire``), and a worker reads a message whole before it begins with it."""
 
 _PARAMS = 3
-"""Their place in a row; see ``executors``."""
+"""Their place in a row; see ``spinney.node.workers``."""
 
 
 def messages(groups: Sequence[Group], size: int) -> Iterator[list[Group]]:

@@ -11,7 +11,7 @@ from spinney.model.values.named_tuples import named
 from spinney.node.dispatch.slots import Task
 
 Row = Sequence[Any]
-"""What a worker tells of an attempt; see ``executors``."""
+"""What a worker tells of an attempt; see ``spinney.node.workers``."""
 
 _OK = Outcome.OK
 

@@ -1,4 +1,4 @@
-"""A store on an SQL database; today SQLite, in one file.
+"""A store on an SQL database: SQLite in one file, or PostgreSQL.
 
 **What is where.** A job's row in ``jobs`` is written when it is submitted, when it leaves the
 straight way (fails, waits, defers, goes to another stage) and when it settles; never at a claim.
@@ -16,20 +16,11 @@ them; one small transaction publishes them, and their ``ready`` rows follow in s
 a ``staging`` row without its writer drops or finishes it (``sweep_step``). What a running attempt bears stands
 there, too, until the transaction that records its stage as passed.
 
-**Modules.** ``schema`` the tables · ``database`` connections and transactions · ``write_queue`` order
-among writers · ``registry`` types, queues, lanes as the current transaction sees them · ``placement``
-puts a job where it belongs now · ``new_jobs`` new jobs · ``claims`` leases · ``recorder`` what
-became of attempts · ``cascades`` the consequences for others · ``job_operations`` verbs of people ·
-``failures`` failures by cause · ``circuit_breaker`` the circuit breaker · ``locks`` who may have one,
-``lock_waiters`` who waits, ``capacities`` how much there is, ``lock_admin`` all that seen from outside, ``deadlocks``
-rings of jobs that wait · ``audit`` who did what · ``schedules`` schedules · ``webhook_events`` what webhooks are told,
-``webhooks`` what came of it · ``attempts`` what a running attempt may ask, ``spawns`` the jobs that it makes ·
-``root_inserts`` new jobs by one statement ·
-``upgrades`` schemas, ``schema_state`` which code may work with one, ``online_ddl`` tables beside nodes that work ·
-``store_copy`` a whole store · ``retention`` how long settled jobs are kept, ``removal`` those whose time is over ·
-``doctor`` what must hold, and its repair · ``nodes`` · ``sweep_step`` · ``job_queries`` (``access_paths`` and
-``filter_queries`` which jobs, ``state_counts`` how many) · ``statistics`` figures (``throughput`` rates,
-``duration_samples`` times) · ``store`` binds them to the contract.
+**Rooms**, from the bottom: ``schema`` the tables · ``connection`` the databases, and the order among writers ·
+``registry`` what each process keeps in memory of what is declared and set · ``read`` lists and counts · ``session``
+and ``audit`` · ``transitions`` what moves a job from state to state, inside the caller's transaction · ``submit``
+new jobs · ``claim``, ``record`` and ``recover`` · ``migrations`` · ``store`` binds them to the contract, and
+imports a feature's part when that is first used.
 """
 
 from spinney.store.sql.store import SqlStore, open_store

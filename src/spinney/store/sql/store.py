@@ -130,7 +130,7 @@ def open_store(
 
 
 class SqlStore:
-    """``spinney.store.contract.Store`` on SQLite."""
+    """``spinney.store.contract.Store`` on an SQL database."""
 
     accounts: operators.Accounts
     sign_in: operators.SignIn

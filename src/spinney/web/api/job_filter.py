@@ -4,10 +4,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from spinney.commands.fields import PAGE, PAGE_MAX
 from spinney.control import Control
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.web.api.request_types import PAGE, PAGE_MAX, JobNumber, Moment, Text, Word
+from spinney.web.api.request_types import JobNumber, Moment, Text, Word
 
 
 class JobFilter(BaseModel):

@@ -10,27 +10,22 @@ from typing import Annotated, TypeVar
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from spinney.commands.fields import LATEST_US, MOMENT_SCHEMA, as_moment
+from spinney.commands.fields import LATEST_US, MOMENT_SCHEMA, PAGE_MAX, PRINTABLE, as_moment
 from spinney.folders import folders
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.types import PRIORITIES
 from spinney.model.values.lists import Page
 
 T = TypeVar("T")
 
-PAGE = 100
-PAGE_MAX = 1_000
-_PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-
-Word = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_PRINTABLE)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=PRINTABLE)]
 """A name, a label, a reason: printable, and short."""
-Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=_PRINTABLE)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=PRINTABLE)]
 
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
 JobId = Annotated[int, Path(alias="job", ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
 Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, as the history tells it.")]
 NamePath = Annotated[
-    str, Path(alias="name", min_length=1, max_length=200, pattern=_PRINTABLE, description="Its name.")
+    str, Path(alias="name", min_length=1, max_length=200, pattern=PRINTABLE, description="Its name.")
 ]
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="How many at most.")]
 After = Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")]
@@ -59,9 +54,6 @@ class ReasonRequest(RequestModel):
 def page(items: Sequence[T], limit: int, next_: int | str | None) -> Page[T]:
     """The page; where it is full there may be another behind it."""
     return Page(items=items, next=next_ if len(items) >= limit else None)
-
-
-Priority = Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="0 (first) to 99 (last).")]
 
 
 def removing(request: Request) -> Callable[[int], None]:

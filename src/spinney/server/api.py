@@ -1,4 +1,4 @@
-"""``/api/v1``: one module a group of routes, each one call of ``control``.
+"""``/api/v1``: the routes that features bring, made of their commands or declared in their ``api``.
 
 Lists are pages: ``{"items": […], "next": …}``, where ``next`` is what ``after`` of the next page has to be, or null.
 Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--json`` of the command line.
