@@ -46,7 +46,7 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     needed = sum(found or 0 if row.size_bytes is None else row.size_bytes for row, found in there)
     with admission():
         foreseeing.require_weight(needed)
-    if at.profile.priority is None:
+    if at.profile.priority is None and needed > priorities.LARGE_BYTES:
         in_batch = _in_batch(job)
         mine = priorities.of_object(in_batch, needed)
         if mine != in_batch:

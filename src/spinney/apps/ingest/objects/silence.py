@@ -8,8 +8,9 @@ others go on resting, and if it dies another one tries after that. An answer rem
 Marks are changed under a lock of their folder. They are hints and no records: when one is lost the host is tried once
 more, and where the file system has no such locks two jobs may try at once.
 
-What an object has met is kept in ``job.data``: of each host, at how many tries of its mark, so that the object fails
-when the host was tried in vain ``downloads.tries`` times since then, by whomever; of each file, how often it was tried.
+What an object has met is kept in its job's folder, where to look for it costs no question: of each host, at how many
+tries of its mark, so that the object fails when the host was tried in vain ``downloads.tries`` times since then, by
+whomever; of each file, how often it was tried.
 """
 
 import fcntl
@@ -33,8 +34,8 @@ from spinney.jobs import Backoff, delay_s
 
 RESTS = Backoff(base_s=10.0, factor=3.0, cap_s=600.0, jitter=0.0)
 """Between the tries of a host: longer than those of a file, since nobody waits in a slot."""
-KEPT = "silent"
-"""In ``job.data``: ``hosts`` and ``files`` that this object has met."""
+KEPT = "silent.json"
+"""In the job's folder: ``hosts`` and ``files`` that this object has met."""
 _FILES_MAX = 1000
 
 
@@ -114,7 +115,8 @@ class Watch:
         self._taken: dict[str, tuple[Mark, Mark]] = {}
         """The tries that are this attempt's: the mark as it was, and as it is meanwhile."""
         self._seen: dict[str, Mark] = {}
-        self._before: dict[str, Any] = at.job.data.get(KEPT) or {}
+        self._kept = at.job.folder / KEPT
+        self._before = _met_before(self._kept)
         self._met: dict[str, list[float]] = {h: list(met) for h, met in self._before.get("hosts", {}).items()}
         """A host: since when its mark stood, at how many tries it was met, and when."""
         files = self._before.get("files", {})
@@ -258,9 +260,10 @@ class Watch:
         if kept == self._before:
             return
         if kept:
-            self._at.job.data[KEPT] = kept
+            copying.write_durably(self._kept, json.dumps(kept))
         else:
-            del self._at.job.data[KEPT]
+            self._kept.unlink(missing_ok=True)
+        self._before = kept
 
     def _forget(self) -> None:
         """Who is sent back begins anew."""
@@ -281,6 +284,14 @@ def _read(path: Path) -> Mark | None:
         return Mark(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None  # it has just gone, or is none of ours
+
+
+def _met_before(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
 
 
 def _when(seconds: float) -> str:
