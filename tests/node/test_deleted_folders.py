@@ -89,7 +89,7 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
             writer,
             reader,
             node_id=node_id,
-            here=LocalHost(host="h", boot_id="b", run_dir=place.root),
+            here=LocalHost(host="h", boot_id="b", run_dir=place.root, folder_root=place.root),
             folder_root=place.root,
             now_us=lambda: 4,
             on_claimable=lambda: None,

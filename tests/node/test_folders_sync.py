@@ -9,6 +9,7 @@ import pytest
 from spinney import filesystem
 from spinney.folders import folders
 from spinney.model.outcomes import Outcome
+from spinney.node.lifecycle.unsynced_files import sync_folders_of
 from spinney.node.worker import sync
 from spinney.node.worker.sync import clock_ns, opened, sync_folder, synced
 
@@ -34,6 +35,29 @@ def synced_paths(monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fsync)
     return paths
+
+
+@pytest.mark.parametrize(("jobs", "syncs"), [([JOB + 1, JOB], 1), ([JOB + 1], 0)])
+async def test_the_disk_is_synced_for_killed_attempts_that_have_a_folder(
+    tmp_path, folder, monkeypatch, jobs, syncs
+):
+    synced = []
+    monkeypatch.setattr(
+        filesystem, "sync_whole", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink())
+    )
+    await sync_folders_of(tmp_path, jobs)
+    assert synced == [tmp_path] * syncs
+
+
+async def test_a_disk_that_refuses_does_not_keep_killed_attempts_from_being_recorded(
+    tmp_path, folder, monkeypatch, caplog
+):
+    def refuse(fd):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(filesystem, "sync_whole", refuse)
+    await sync_folders_of(tmp_path, [JOB])
+    assert "see the disk" in caplog.text
 
 
 def test_new_files_and_directories_are_synced_files_first(tmp_path, folder, synced_paths):

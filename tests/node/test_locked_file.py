@@ -60,7 +60,9 @@ async def test_nothing_of_a_silent_node_is_killed_before_the_store_says_that_it_
     cluster: Cluster, tmp_path: Path
 ) -> None:
     # Given a node that was silent for a lease, a process of it, and a foreign program that has the file locked
-    here = LocalHost(host=socket.gethostname(), boot_id=boot_id(), run_dir=cluster.run_dir)
+    here = LocalHost(
+        host=socket.gethostname(), boot_id=boot_id(), run_dir=cluster.run_dir, folder_root=cluster.folders
+    )
     node = NodeInfo(
         id=0,
         name="oak",

@@ -1,7 +1,10 @@
 """Attempts that share a worker with one that has to be ended, or that kills it: nothing of that is theirs."""
 
 import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,24 +108,77 @@ class FakeShared:
         self.killed.set_result(grace_s)
 
 
+def pool_of(tmp_path: Path, **parts: Any) -> WorkerPool:
+    given: dict[str, Any] = {
+        "rules": None,
+        "make_child": None,
+        "pump": lambda marked: None,
+        "pages": tmp_path,
+        "logs": tmp_path,
+        "locate": None,
+        "requests": None,
+        "spawn": asyncio.ensure_future,
+        "on_hello": None,
+        "ending": lambda: False,
+        "recorded": None,
+        "sync_killed": None,
+    }
+    return WorkerPool(**given | parts)
+
+
+class FakeParts:
+    """What a pool needs to see a worker off: its child, its output, and the dispatcher. Notes what happens."""
+
+    name, ready = "many", True
+
+    def __init__(self) -> None:
+        self.steps: list[object] = []
+        self.page = self
+
+    def close(self) -> None: ...
+
+    def remove(self, name: str) -> Future[dict[int, str]]:
+        drained: Future[dict[int, str]] = Future()
+        drained.set_result({})
+        return drained
+
+    def exited(self, worker: Worker, how: Exit, remarked: object) -> None:
+        self.steps.append("recorded")
+
+    def available(self) -> None: ...
+
+    async def sync(self, job_ids: Sequence[int]) -> None:
+        self.steps.append(list(job_ids))
+
+    async def flushed(self) -> None: ...
+
+
+async def test_what_killed_attempts_wrote_is_synced_before_they_are_recorded(tmp_path: Path) -> None:
+    """The next attempt may keep what it finds, and syncs only what it writes itself."""
+    parts: Any = FakeParts()
+    ends: list[asyncio.Task[None]] = []
+    pool = pool_of(
+        tmp_path,
+        pump=lambda marked: parts,
+        sync_killed=parts.sync,
+        recorded=parts.flushed,
+        spawn=lambda end: ends.append(asyncio.ensure_future(end)),
+    )
+    pool.dispatcher = parts
+    worker: Any = Worker("many", None)
+    worker.child, worker.hello_received = parts, True
+    worker.held = {100 + n: SimpleNamespace(lease=lease(n, 0, "t")) for n in (1, 2, 3)}
+    pool._workers[parts] = worker
+    pool.exited(parts, died(101, 102))
+    await asyncio.gather(*ends)
+    assert parts.steps == [[1, 2], "recorded"]
+
+
 @pytest.mark.parametrize("grace_s", [3600.0, 0.0])
 async def test_a_shared_worker_is_killed_when_its_neighbours_have_finished_or_their_grace_is_over(
     tmp_path: Path, grace_s: float
 ) -> None:
-    nothing: Any = None
-    pool = WorkerPool(
-        rules=nothing,
-        make_child=nothing,
-        pump=lambda marked: nothing,
-        pages=tmp_path,
-        logs=tmp_path,
-        locate=nothing,
-        requests=nothing,
-        spawn=asyncio.ensure_future,
-        on_hello=nothing,
-        ending=lambda: False,
-        recorded=nothing,
-    )
+    pool = pool_of(tmp_path)
     worker, child = Worker("many", None), FakeShared()
     worker.child = child  # type: ignore[assignment]
     worker.endings[101] = (Outcome.CANCELLED, "cancelled while it ran")

@@ -87,7 +87,7 @@ async def test_a_node_that_beats_just_when_its_lease_has_been_waited_out_is_aliv
         return now_us()
 
     # When it beats before a starting one of its name has declared it dead
-    here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path)
+    here = LocalHost(host="elsewhere", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
     async with StoreThread("starting", lambda: open_store(url)) as db:
         with pytest.raises(NodeRefused, match="is alive on h"):
             await wait_for_name(
@@ -213,7 +213,7 @@ def test_a_missing_lock_file_proves_nothing(tmp_path: Path) -> None:
 
 
 def test_only_a_node_of_this_very_boot_can_be_proven_gone(tmp_path: Path) -> None:
-    here = LocalHost(host="h", boot_id="b", run_dir=tmp_path)
+    here = LocalHost(host="h", boot_id="b", run_dir=tmp_path, folder_root=tmp_path)
     os.close(instances.hold(tmp_path, instance_of(NODE)))
     assert here.proven_gone(NODE)
     assert not here.proven_gone(replace(NODE, boot_id="c"))

@@ -40,7 +40,7 @@ from spinney.node.dispatch.requests import Requests
 from spinney.node.dispatch.slots import Lookahead, Slot, Task
 from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
 from spinney.node.health import NodeHealth
-from spinney.node.lifecycle import instance
+from spinney.node.lifecycle import instance, unsynced_files
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.guard import AT_ONCE
 from spinney.node.lifecycle.heartbeat import Heartbeat, good_until_ns
@@ -102,7 +102,12 @@ class Supervisor:
         self._on_dead, self._ending = on_dead, ending
         self._make_child, self._now_us = make_child, now_us
         self._run_dir, self._root = settings.run_path(), Path(settings.folders)
-        self._here = LocalHost(host=socket.gethostname(), boot_id=host.boot_id(), run_dir=self._run_dir)
+        self._here = LocalHost(
+            host=socket.gethostname(),
+            boot_id=host.boot_id(),
+            run_dir=self._run_dir,
+            folder_root=self._root,
+        )
         self._socket_name = wakeup_socket.socket_name(settings.name, own.pid)
         self._known: set[int] = set()
         self._root_fingerprint: str | None = None
@@ -187,6 +192,7 @@ class Supervisor:
             on_hello=self._on_hello,
             ending=self._ending,
             recorded=lambda: self._recorder.flushed(),
+            sync_killed=lambda job_ids: unsynced_files.sync_folders_of(self._root, job_ids),
         )
         self._dispatcher = Dispatcher(
             slots=self._slots,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -213,7 +214,7 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
     from spinney.store.sql import open_store
 
     place = resolve_settings(store)
-    here = None if place.run_dir is None else dead_nodes.local_host(place.run_dir)
+    here = None if place.run_dir is None else dead_nodes.local_host(place.run_dir, Path(place.folders))
     for node in control.store.nodes():
         if here is not None and node.name == name and node.state != "left":
             dead_nodes.require_not_running(here, node)

@@ -149,10 +149,12 @@ class WorkerPool(Events):
         on_hello: Callable[[Hello], None],
         ending: Callable[[], bool],
         recorded: Callable[[], Awaitable[None]],
+        sync_killed: Callable[[Sequence[int]], Awaitable[None]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``ending``: everything is being killed. ``recorded`` waits until what is to be recorded by now is."""
-        self._ending, self._recorded = ending, recorded
+        """``ending``: everything is being killed. ``recorded`` waits until what is to be recorded by now is.
+        ``sync_killed`` syncs the folders of jobs whose attempts a worker took with it."""
+        self._ending, self._recorded, self._sync_killed = ending, recorded, sync_killed
         self._rules, self._make_child = rules, make_child
         self._pages, self._logs, self._locate = pages, logs, locate
         self._requests, self._spawn, self._on_hello, self._monotonic = requests, spawn, on_hello, monotonic
@@ -419,6 +421,9 @@ class WorkerPool(Events):
             remarked = await asyncio.wrap_future(drained)
         except OSError as error:
             log.error("output of worker %s is cut short: %s", worker.name, error)
+        await self._sync_killed(
+            [worker.held[line.fence].lease.job_id for line in how.running if line.fence in worker.held]
+        )
         for fence in list(worker.output_pending):
             self._marked(fence, remarked.get(fence))
         for fence in worker.held:

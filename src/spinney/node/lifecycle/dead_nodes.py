@@ -36,6 +36,8 @@ def recover_dead_node(
     return asyncio.run(work())
 
 
-def local_host(run_dir: Path) -> LocalHost:
+def local_host(run_dir: Path, folder_root: Path) -> LocalHost:
     """Where this process stands."""
-    return LocalHost(host=socket.gethostname(), boot_id=host.boot_id(), run_dir=run_dir)
+    return LocalHost(
+        host=socket.gethostname(), boot_id=host.boot_id(), run_dir=run_dir, folder_root=folder_root
+    )

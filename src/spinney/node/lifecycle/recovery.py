@@ -18,10 +18,10 @@ needed once its lock is free, because then guard, supervisor and workers are pro
 * A node of an older version has no lease in its row. It is judged by the longest that a node may have
   (``LEASE_MAX_S``).
 
-Before its leases are taken away, everything that still bears the mark of such a node on this host
-is killed, and the pages that its workers left behind are read: they tell which attempts had begun.
-What had not begun goes back uncounted. Pages are removed only after the recovery is durable, so
-that a crash in between repeats it.
+Before its leases are taken away, everything that still bears the mark of such a node on this host is killed,
+and the pages that its workers left behind are read: they tell which attempts had begun. What had not begun goes
+back uncounted, and what the others wrote is synced (``unsynced_files``). Pages are removed only after the
+recovery is durable, so that a crash in between repeats it.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from pathlib import Path
 
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle import instance as instances
+from spinney.node.lifecycle import unsynced_files
 from spinney.node.lifecycle.instance import Instance
 from spinney.node.store_thread import StoreThread
 from spinney.node.workers.shared_page import read_running
@@ -47,6 +48,7 @@ class LocalHost:
     host: str
     boot_id: str
     run_dir: Path
+    folder_root: Path
 
     def local(self, node: NodeInfo) -> bool:
         """Whether that node runs, or ran, under this very kernel."""
@@ -113,6 +115,7 @@ async def take_back(db: StoreThread, here: LocalHost, node: NodeInfo, now_us: Ca
         if killed:
             log.warning("killed %d processes that node %s had left behind", killed, instance)
         running = await asyncio.to_thread(read_pages, instances.pages_dir(here.run_dir, instance))
+        await unsynced_files.sync_folder_root(here.folder_root)
     known = running
     jobs = await db.call(lambda store: store.recover(node.id, known, now_us=now_us()))
     log.warning("recovered dead node=%s id=%d jobs=%d", node.name, node.id, len(jobs))

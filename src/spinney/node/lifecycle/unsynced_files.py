@@ -1,0 +1,41 @@
+"""Files of attempts that were killed: nobody syncs what an attempt wrote when its worker is gone.
+
+The next attempt may keep what it finds there, and syncs only what it writes itself. So the file system of all folders
+is synced before such an attempt is recorded, by the supervisor for its own workers, and by whoever takes back the work
+of a dead node of this host. A host that died has lost what it had not written, and leaves nothing that is in doubt.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from spinney import filesystem
+from spinney.folders import folders
+
+log = logging.getLogger(__name__)
+
+
+async def sync_folders_of(root: Path, job_ids: Iterable[int]) -> None:
+    """Sync the file system of the folder root ``root`` if one of these jobs has a folder there."""
+    if any(folders.path(root, job_id).is_dir() for job_id in job_ids):
+        await sync_folder_root(root)
+
+
+async def sync_folder_root(root: Path) -> None:
+    """Sync the file system of the folder root; an error of the disk is logged, for the attempts are lost anyhow."""
+    try:
+        await asyncio.to_thread(_sync, root)
+    except OSError as error:
+        log.error("what killed attempts wrote below %s could not be synced: %s; see the disk", root, error)
+
+
+def _sync(root: Path) -> None:
+    if not root.is_dir():
+        return
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        filesystem.sync_whole(descriptor)
+    finally:
+        os.close(descriptor)
