@@ -11,9 +11,11 @@ from pathlib import Path
 from unittest import mock
 
 from benchmarks.place import Site, site, until
-from spinney.apps.ingest import app, orders, settings
+from spinney.apps.ingest import app
 from spinney.apps.ingest.application import batches
-from spinney.apps.ingest.digests import digest
+from spinney.apps.ingest.config import settings
+from spinney.apps.ingest.deposits import orders
+from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.staff import prepare
 from spinney.model.jobs import Filter

@@ -10,9 +10,9 @@ from typer.main import get_command
 
 import spinney.apps.ingest
 from spinney.apps.ingest.cli import app
+from spinney.apps.ingest.config.profiles import Profile
+from spinney.apps.ingest.config.settings import Settings, Table
 from spinney.apps.ingest.manifests import json_form
-from spinney.apps.ingest.profiles import Profile
-from spinney.apps.ingest.settings import Settings, Table
 from spinney.cli.commands import build_app
 from spinney.terminal.command_index import COMMAND_MODULES
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest import cleaning, orders
 from spinney.apps.ingest.access import packages, request
+from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.work import OWNER
+from spinney.apps.ingest.upkeep import cleanup
 from spinney.control import Control
 from spinney.model.outcomes import Outcome
 from spinney.model.values.paths import job_folder
@@ -20,7 +21,7 @@ from spinney.testing import StageHarness
 from .access.given import ARK, Service, service
 
 NOW = datetime.now(UTC)
-LATER = NOW + cleaning.LEFTOVER + timedelta(hours=1)
+LATER = NOW + cleanup.LEFTOVER + timedelta(hours=1)
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_a_payload_goes_late_and_only_when_no_batch_may_take_it(archive: Service
 
     def going(now: datetime) -> set[Path]:
         folders = archive.folder / "spinney.folders"
-        return set(cleaning.incoming_over(archive.settings.incoming, control.store, folders, now))
+        return set(cleanup.incoming_over(archive.settings.incoming, control.store, folders, now))
 
     assert going(NOW) == set()
     assert going(LATER) == {came[taken], came[nobodys]}
@@ -109,8 +110,8 @@ def test_attachments_go_with_their_mail(archive: Service, control: Control) -> N
     control.cancel(jobs[1])
     control.store.delete(jobs[1], by="ann", now_us=control.clock())
 
-    assert list(cleaning.outgoing_over(folder, control.store, NOW)) == [kept[1]]
-    assert set(cleaning.outgoing_over(folder, control.store, LATER)) == set(kept[1:])
+    assert list(cleanup.outgoing_over(folder, control.store, NOW)) == [kept[1]]
+    assert set(cleanup.outgoing_over(folder, control.store, LATER)) == set(kept[1:])
 
 
 # --- working areas --------------------------------------------------------------------------------
@@ -127,8 +128,8 @@ def test_a_working_folder_goes_with_its_job(archive: Service, control: Control) 
     control.cancel(deleted)
     control.store.delete(deleted, by="ann", now_us=control.clock())
 
-    assert set(cleaning.areas_over(area, control.store, NOW)) == {at[deleted], at[999]}
-    assert set(cleaning.areas_over(area, control.store, LATER)) == {
+    assert set(cleanup.areas_over(area, control.store, NOW)) == {at[deleted], at[999]}
+    assert set(cleanup.areas_over(area, control.store, LATER)) == {
         at[deleted],
         at[999],
         at[cancelled],
@@ -150,11 +151,11 @@ def test_removing_that_was_cut_off_is_finished(archive: Service, monkeypatch: py
     child = os.fork()
     if child == 0:
         shutil.rmtree = killed
-        cleaning.remove(folder)
+        cleanup.remove(folder)
     os.waitpid(child, 0)
     assert sorted(p.name for p in folder.parent.iterdir()) == [f".gone-{folder.name}", "notes"]
 
-    cleaning.finish(folder.parent)
+    cleanup.finish(folder.parent)
 
     assert list(folder.parent.iterdir()) == [beside]
 
@@ -162,7 +163,7 @@ def test_removing_that_was_cut_off_is_finished(archive: Service, monkeypatch: py
 def test_with_another_store_than_its_own_nothing_is_removed(archive: Service) -> None:
     folder = package(archive, "77-" + "0" * 32, expires=NOW - timedelta(days=9))
 
-    ran = StageHarness().run(cleaning.cleanings)  # the store knows no job of a stage harness
+    ran = StageHarness().run(cleanup.cleanings)  # the store knows no job of a stage harness
 
     assert ran.outcome is Outcome.HOLD
     assert "another store" in ran.message
@@ -170,7 +171,7 @@ def test_with_another_store_than_its_own_nothing_is_removed(archive: Service) ->
 
 
 def over(archive: Service, control: Control, now: datetime) -> list[Path]:
-    return list(cleaning.packages_over(archive.settings.packages, control.store, now))
+    return list(cleanup.packages_over(archive.settings.packages, control.store, now))
 
 
 def package(archive: Service, token: str, expires: datetime) -> Path:

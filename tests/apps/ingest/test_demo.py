@@ -13,7 +13,8 @@ import pytest
 
 from long_tests import long_alone
 from reports.mail_server import Behaviour, mail_server
-from spinney.apps.ingest import looking, settings
+from spinney.apps.ingest.batches import promise_checks
+from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.demo.__main__ import main
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.model.jobs import Attempt
@@ -116,7 +117,7 @@ def assert_that_looking_finds_faults(played: Played) -> None:
     with closing(open_store(f"sqlite:///{played.out / 'spinney.db'}")) as store:
 
         def faults() -> tuple[str, ...]:
-            return looking.look(store, 1, service, folders).faults
+            return promise_checks.look(store, 1, service, folders).faults
 
         assert faults() == ()
         # When a byte of the archive changes, then it says where
@@ -164,7 +165,7 @@ def attempt(fence: int, stage: str, outcome: Outcome | None, at_us: int) -> Atte
 )
 def test_what_counts_as_run_twice(second: Attempt, asked: list[int], said: list[str]) -> None:
     lost, first = attempt(0, "read", Outcome.LOST, 0), attempt(1, "read", Outcome.OK, 10)
-    assert looking.ran_twice([second, first, lost], asked) == said
+    assert promise_checks.ran_twice([second, first, lost], asked) == said
 
 
 @pytest.mark.parametrize(

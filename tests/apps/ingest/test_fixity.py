@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest import fixity, priorities
 from spinney.apps.ingest.application import app
+from spinney.apps.ingest.deposits import priorities
+from spinney.apps.ingest.upkeep import fixity
 from spinney.define.job import Child
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.schedules import Overlap

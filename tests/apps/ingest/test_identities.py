@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest import identities
+from spinney.apps.ingest.deposits import identities
+from spinney.apps.ingest.deposits.metadata import About
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Inventory, open_inventory
-from spinney.apps.ingest.metadata import About
-from spinney.apps.ingest.paths import NotAdmitted
 
 ONE, OTHER = "ark:/12345/one", "ark:/12345/other"
 

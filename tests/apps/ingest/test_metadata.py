@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.apps.ingest import metadata
-from spinney.apps.ingest.metadata import DC, About
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.deposits import metadata
+from spinney.apps.ingest.deposits.metadata import DC, About
+from spinney.apps.ingest.files.paths import NotAdmitted
 
 GIBBON = About(
     who="Gibbon, Edward",

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from spinney.apps.ingest import orders
-from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
+from spinney.apps.ingest.deposits import orders
+from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 
 BID = "bid-00000000-0000-4000-8000-000000000001"
 OBJECT = {"jid": orders.jid(BID, 1), "bid": BID, "profile": "maps", "submitter": "ann"}

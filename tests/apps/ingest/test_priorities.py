@@ -2,7 +2,8 @@
 
 import pytest
 
-from spinney.apps.ingest import app, priorities
+from spinney.apps.ingest import app
+from spinney.apps.ingest.deposits import priorities
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest import profiles, settings
+from spinney.apps.ingest.config import profiles, settings
 from spinney.model.errors import UsageError
 
 

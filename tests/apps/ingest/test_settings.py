@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest import settings
+from spinney.apps.ingest.config import settings
 from spinney.model.errors import UsageError
 
 LEAST = """

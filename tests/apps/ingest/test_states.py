@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.apps.ingest.states import BatchState, shown
+from spinney.apps.ingest.deposits.states import BatchState, shown
 from spinney.model.states import State
 
 S, B = State, BatchState

@@ -7,11 +7,11 @@ have settled, the batch reports; when those that failed are mended, it reports a
     spinney node spinney.apps.ingest:app
     spinney ingest submit deposit.checkm --profile maps
 
-``settings``, ``profiles`` what the service is told · ``orders`` the parameters of its jobs · ``application`` its job
-types and queues · ``batch``, ``objects`` their stages · ``manifests``, ``fetching``, ``containers``, ``identifiers``,
-``metadata``, ``storage``, ``inventory``, ``report`` what these are made of, none of which knows of jobs · ``access``
-packages of stored objects · ``fixity`` the audit that reads them again · ``cleaning`` what is left over · ``staff`` the
-verbs of those who run it, ``cli`` their commands · ``states`` what a batch is shown as.
+- ``application``: its job types and queues. ``batches``, ``objects``, ``access`` and ``upkeep``: their stages.
+- ``config``: settings and profiles. ``deposits``: what jobs are submitted with, and the states that people see.
+- ``manifests``, ``fetching``, ``containers``, ``identifiers``, ``storage``, ``inventory``, ``report`` and ``files``: the
+  parts that stages are made of. None of them knows of jobs.
+- ``staff`` and ``verbs``: the operations of those who run the service. ``cli`` runs them, here or through ``routes``.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,11 @@ def __getattr__(name: str) -> Any:
     """``app``, with all its stages. Loaded when it is asked for: one of the rooms alone does not load the others."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from spinney.apps.ingest import batch, cleaning, fixity, objects  # noqa: F401 - they give it its stages
-    from spinney.apps.ingest.access import packing  # noqa: F401
+    # These modules give the application its stages.
+    from spinney.apps.ingest import objects  # noqa: F401
+    from spinney.apps.ingest.access import package_job  # noqa: F401
     from spinney.apps.ingest.application import app
+    from spinney.apps.ingest.batches import stages  # noqa: F401
+    from spinney.apps.ingest.upkeep import cleanup, fixity  # noqa: F401
 
     return app

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spinney import Defer, Fail
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import InventoryUnusable
-from spinney.apps.ingest.paths import NotAdmitted
 from spinney.errors import BadName, BadParameters, UsageError
 
 AWAY_S = 15.0

@@ -1,10 +1,12 @@
-"""The application: its job types and queues. Their stages are in ``batch``, ``objects``, ``access`` and ``fixity``."""
+"""The application: its job types and queues. Their stages are in ``batches``, ``objects``, ``access`` and ``upkeep``."""
 
 from typing import get_args
 
 from spinney import Spinney
-from spinney.apps.ingest import callbacks, priorities, settings
-from spinney.apps.ingest.orders import Stage
+from spinney.apps.ingest.batches import callbacks
+from spinney.apps.ingest.config import settings
+from spinney.apps.ingest.deposits import priorities
+from spinney.apps.ingest.deposits.orders import Stage
 from spinney.errors import UsageError
 from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox

@@ -16,8 +16,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from spinney.apps.ingest import settings
-from spinney.apps.ingest.access.contents import Content
+from spinney.apps.ingest.access.file_content import Content
+from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written

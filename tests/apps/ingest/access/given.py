@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from new_store import new_store, new_store_on_server
-from spinney.apps.ingest import app, opened, settings
+from spinney.apps.ingest import app
 from spinney.apps.ingest.access.tickets import AccessOrder
+from spinney.apps.ingest.config import open_resources, settings
+from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.inventory import Entry, File, Inventory, open_inventory
-from spinney.apps.ingest.settings import Settings
 from spinney.apps.ingest.storage import Incoming, Storage, open_storage
 from spinney.apps.ingest.storage.layout import Layout
 from spinney.control import Control
@@ -54,7 +55,7 @@ class Service:
 
     @property
     def storage(self) -> Storage:
-        return opened.storage(self.settings, "main")
+        return open_resources.storage(self.settings, "main")
 
     @contextmanager
     def inventory(self) -> Iterator[Inventory]:

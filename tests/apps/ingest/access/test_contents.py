@@ -7,10 +7,10 @@ import pytest
 
 from cli.remote.conftest import Both
 from cli.shell import Shell
-from spinney.apps.ingest import fixity
-from spinney.apps.ingest.access import contents
-from spinney.apps.ingest.access.packing import accesses
-from spinney.apps.ingest.storage import bucket
+from spinney.apps.ingest.access import file_content
+from spinney.apps.ingest.access.package_job import accesses
+from spinney.apps.ingest.storage.s3 import bucket
+from spinney.apps.ingest.upkeep import fixity
 from spinney.control import Control
 from spinney.model.errors import Refused
 from spinney.model.outcomes import Outcome
@@ -37,7 +37,7 @@ def test_every_file_comes_as_it_is(holding: Service) -> None:
     with holding.control() as control:
         found = {
             (path, version): b"".join(
-                contents.content(control, holding.settings, ARK, path, version=version).pieces
+                file_content.content(control, holding.settings, ARK, path, version=version).pieces
             )
             for path, version in [*((path, 1) for path in FILES), ("long", 2), ("long", None)]
         }
@@ -48,7 +48,7 @@ def test_every_file_comes_as_it_is(holding: Service) -> None:
 
 
 def come(control: Control, service: Service, came: bytearray) -> None:
-    for piece in contents.content(control, service.settings, ARK, "long").pieces:
+    for piece in file_content.content(control, service.settings, ARK, "long").pieces:
         came += piece
 
 

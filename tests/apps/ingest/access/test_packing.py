@@ -19,7 +19,7 @@ import pytest
 from long_tests import long_alone
 from spinney.apps.ingest.access import archives, bags, dates, packages
 from spinney.apps.ingest.access.archives import Format
-from spinney.apps.ingest.access.packing import accesses
+from spinney.apps.ingest.access.package_job import accesses
 from spinney.apps.ingest.storage import Storage
 from spinney.model.outcomes import Outcome
 from spinney.testing import StageHarness, StageResult

@@ -5,19 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from spinney.apps.ingest.access import (
-    LARGE,
-    SMALL,
-    Format,
-    Status,
-    Ticket,
-    foretelling,
-    look,
-    request,
-    tickets,
-)
+from spinney.apps.ingest.access import LARGE, SMALL, Format, Status, Ticket, forecast, look, request, tickets
 from spinney.apps.ingest.access.packages import Package
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.control import Control
 from spinney.features.holds.commands import LayHold
 from spinney.features.nodes.commands import DrainNode
@@ -209,14 +199,14 @@ def test_nothing_is_foretold_while_nobody_serves_the_queue(archive: Service) -> 
 
 
 def test_several_at_once_share_what_is_before() -> None:
-    assert foretelling.wait_s(100, 400, 0, 10) == 50
-    assert foretelling.wait_s(100, 400, 2, 10) == 30
+    assert forecast.wait_s(100, 400, 0, 10) == 50
+    assert forecast.wait_s(100, 400, 2, 10) == 30
 
 
 def test_the_rate_is_that_of_the_last_packages() -> None:
-    assert foretelling.measured([]) is None
-    assert foretelling.measured([made(10, 0.001)]) is None  # too short to tell
-    assert foretelling.measured([made(100, 1), made(300, 1), made(10**9, 1)]) == 300
+    assert forecast.measured([]) is None
+    assert forecast.measured([made(10, 0.001)]) is None  # too short to tell
+    assert forecast.measured([made(100, 1), made(300, 1), made(10**9, 1)]) == 300
 
 
 @pytest.mark.parametrize("state", list(State))

@@ -12,9 +12,11 @@ import pytest
 
 from apps.ingest.objects.scene import BID, Service, about
 from reports.mail_server import Behaviour, mail_server
-from spinney.apps.ingest import application, orders, parking
+from spinney.apps.ingest import application
+from spinney.apps.ingest.batches import held_batches
+from spinney.apps.ingest.deposits import orders
+from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
-from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
 from spinney.define.job import Child
 from spinney.model.states import State
 from spinney.testing import StageHarness, StageResult
@@ -456,13 +458,13 @@ def test_a_home_that_is_not_mounted_lets_the_batch_wait_and_lifts_no_hold(servic
     service.write(profiles=str(service.folder / "home/profiles"), home="disk")
     service.prepare()
     batch = Batch(service, b"map", PayloadKind.FILE, "x")
-    parking.hold(service.settings, BID, "a curator looks first")
+    held_batches.hold(service.settings, BID, "a curator looks first")
     (service.folder / "disk").rename(service.folder / "elsewhere")
     ran = batch.run("processing")
     assert (ran.outcome, "mount the disk" in ran.message) == ("defer", True), ran.message
     (service.folder / "elsewhere").rename(service.folder / "disk")
     assert batch.run("processing").outcome == "hold"
-    parking.let_go(service.settings, BID)
+    held_batches.let_go(service.settings, BID)
     assert batch.run("processing").outcome == "ok"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.shell import Shell
-from spinney.apps.ingest.digests import digest
+from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.model.jobs import Filter
 from spinney.model.states import LEASED, State

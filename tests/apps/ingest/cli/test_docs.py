@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from spinney.apps.ingest import profiles, settings
 from spinney.apps.ingest.cli import app
+from spinney.apps.ingest.config import profiles, settings
+from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.settings import Settings
-from spinney.apps.ingest.states import BatchState
 from spinney.cli.commands import build_app
 
 DOCS = Path(__file__).parents[4] / "docs"

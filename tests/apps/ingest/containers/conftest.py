@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from spinney.apps.ingest.containers import Limits, Member, unpack
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.paths import NotAdmitted
 
 Unpack = Callable[..., list[Member]]
 Refused = Callable[..., str]

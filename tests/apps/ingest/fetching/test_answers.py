@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spinney.apps.ingest.fetching import answers
+from spinney.apps.ingest.fetching import response_headers
 from spinney.apps.ingest.fetching.connections import Pace
 
 LATER = "Sun, 09 Sep 2001 01:46:41 GMT"
@@ -12,21 +12,24 @@ EARLIER = "Sun, 09 Sep 2001 01:46:40 GMT"
 
 
 def test_repeated_headers_are_joined() -> None:
-    assert answers.headers_of([(b"A", b"1"), (b"a", b"2"), (b"B", b"\xe9")]) == {"a": "1, 2", "b": "é"}
+    assert response_headers.headers_of([(b"A", b"1"), (b"a", b"2"), (b"B", b"\xe9")]) == {
+        "a": "1, 2",
+        "b": "é",
+    }
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", "1_000", "١", "0x10", "1, 2", "9" * 30, "1.5"])
 def test_a_length_that_is_no_number_is_unknown(text: str) -> None:
-    assert answers.length_of({"content-length": text}) is None
+    assert response_headers.length_of({"content-length": text}) is None
 
 
 def test_a_content_range() -> None:
-    span = answers.span_of({"content-range": "bytes 5-9/10"})
-    assert span == answers.Span(first=5, last=9, whole_bytes=10)
-    unsatisfied = answers.span_of({"content-range": "bytes */10"})
-    assert unsatisfied == answers.Span(first=None, last=None, whole_bytes=10)
+    span = response_headers.span_of({"content-range": "bytes 5-9/10"})
+    assert span == response_headers.Span(first=5, last=9, whole_bytes=10)
+    unsatisfied = response_headers.span_of({"content-range": "bytes */10"})
+    assert unsatisfied == response_headers.Span(first=None, last=None, whole_bytes=10)
     for text in ("", "bytes", "bytes 5-/10", "bytes -5-9/10", "lines 5-9/10", "bytes 5-9/10, bytes 1-2/10"):
-        assert answers.span_of({"content-range": text}) is None
+        assert response_headers.span_of({"content-range": text}) is None
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_a_content_range() -> None:
 def test_only_a_strong_validator_lets_a_file_be_resumed(
     headers: dict[str, str], condition: str | None
 ) -> None:
-    assert answers.condition_of(headers) == condition
+    assert response_headers.condition_of(headers) == condition
 
 
 @pytest.mark.parametrize(
@@ -65,16 +68,16 @@ def test_only_a_strong_validator_lets_a_file_be_resumed(
 def test_a_server_is_left_alone_as_long_as_it_asks_within_bounds(
     headers: dict[str, str], seconds: float | None
 ) -> None:
-    assert answers.retry_after_s(headers, 120.0) == seconds
+    assert response_headers.retry_after_s(headers, 120.0) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "Sun, 99 Sep 2001 01:46:41 GMT", "Sun, 09 Sep 99999 1:1:1 GMT"])
 def test_a_date_that_is_none(text: str) -> None:
-    assert answers.date_of({"date": text}, "date") is None
+    assert response_headers.date_of({"date": text}, "date") is None
 
 
 def test_a_date_is_told_in_utc() -> None:
-    found = answers.date_of({"date": "Sun, 09 Sep 2001 03:46:40 +0200"}, "date")
+    found = response_headers.date_of({"date": "Sun, 09 Sep 2001 03:46:40 +0200"}, "date")
     assert found == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Exchange, Web, stuck
-from spinney.apps.ingest.digests import digest
 from spinney.apps.ingest.fetching import FetchFailed, Rules, Stopped, Wanted, aside_of, fetch_all
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.digests import digest
+from spinney.apps.ingest.files.paths import NotAdmitted
 
 SHA256 = hashlib.sha256(b"hello").hexdigest()
 MD5 = hashlib.md5(b"hello").hexdigest()

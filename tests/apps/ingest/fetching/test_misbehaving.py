@@ -26,8 +26,8 @@ from apps.ingest.web import (
     stuck,
     whole_again,
 )
-from spinney.apps.ingest.digests import digest
 from spinney.apps.ingest.fetching import FetchFailed, Rules, Wanted, aside_of, fetch_all
+from spinney.apps.ingest.files.digests import digest
 
 BODY = bytes(range(256)) * 40
 SUM = digest("sha256", hashlib.sha256(BODY).hexdigest())

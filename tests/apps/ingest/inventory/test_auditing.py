@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from spinney.apps.ingest.inventory import Inventory, auditing
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.apps.ingest.inventory import Inventory, fixity_checks
 
 from .words import ARK, NOON, count, entry
 
@@ -74,12 +74,12 @@ def test_the_same_answer_twice_is_kept_once(inventory: Inventory) -> None:
 def test_the_history_is_bounded_and_keeps_the_newest(inventory: Inventory) -> None:
     inventory.record(entry())
 
-    for day in range(auditing.KEPT + 5):
+    for day in range(fixity_checks.KEPT + 5):
         inventory.audited(ARK, NOON + day * DAY, 1, 3, [TORN])
 
     kept = inventory.audits(ARK)
-    assert [a.when for a in kept] == [NOON + day * DAY for day in range(auditing.KEPT + 4, 4, -1)]
-    assert count(inventory, "inv_audits") == auditing.KEPT
+    assert [a.when for a in kept] == [NOON + day * DAY for day in range(fixity_checks.KEPT + 4, 4, -1)]
+    assert count(inventory, "inv_audits") == fixity_checks.KEPT
     assert inventory.damaged()[0].since == NOON
 
 
@@ -89,8 +89,8 @@ def test_very_many_and_very_long_faults_are_bounded(inventory: Inventory) -> Non
     inventory.audited(ARK, NOON, 5000, 3, (f"{n} " + "x" * 5000 for n in range(5000)))
 
     faults = inventory.audits(ARK)[0].faults
-    assert len(faults) == auditing.FAULTS_MAX + 1
-    assert faults[-1] == f"and {5000 - auditing.FAULTS_MAX} more"
+    assert len(faults) == fixity_checks.FAULTS_MAX + 1
+    assert faults[-1] == f"and {5000 - fixity_checks.FAULTS_MAX} more"
     assert max(map(len, faults)) <= 1000
 
 

@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from spinney.apps.ingest.digests import digest
-from spinney.apps.ingest.inventory import Inventory, finding
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.digests import digest
+from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.apps.ingest.inventory import Inventory, searches
 
 from .words import ARK, contents, entry, file, sha256, sums
 
@@ -153,7 +153,7 @@ def test_text_that_no_row_can_have_is_told(inventory: Inventory) -> None:
 def test_a_batch_gives_what_it_brought_page_after_page(
     inventory: Inventory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "PAGE_MAX", 2)
+    monkeypatch.setattr(searches, "PAGE_MAX", 2)
     for n in range(5):
         inventory.record(entry(f"ark:/9/{n}", local_ids=[f"l-{n}"]))
     inventory.record(entry("ark:/9/0", version=2, files={"new": ""}))
@@ -188,7 +188,7 @@ def test_what_lies_below_a_folder_is_counted_apart_in_each_version(inventory: In
 def test_files_are_those_of_the_moment_when_they_were_asked_for(
     inventory: Inventory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "PAGE_MAX", 2)
+    monkeypatch.setattr(searches, "PAGE_MAX", 2)
     old = {f"f{n}": "old" for n in range(9)}
     inventory.record(entry(version=2, files=old))
     reading = inventory.files(ARK, 2)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, event, text
 
 from servers import postgres_schema
 from spinney.apps.ingest.inventory import Inventory, open_inventory
-from spinney.apps.ingest.inventory.schema import (
+from spinney.apps.ingest.inventory.sql.schema import (
     audits,
     files,
     local_ids,

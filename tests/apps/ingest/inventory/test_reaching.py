@@ -15,15 +15,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from servers import postgres_schema, postgres_url
-from spinney.apps.ingest.inventory import (
-    File,
-    Inventory,
-    InventoryAway,
-    InventoryUnusable,
-    migrating,
-    open_inventory,
-)
-from spinney.apps.ingest.inventory.schema import metadata
+from spinney.apps.ingest.inventory import File, Inventory, InventoryAway, InventoryUnusable, open_inventory
+from spinney.apps.ingest.inventory.sql import upgrades
+from spinney.apps.ingest.inventory.sql.schema import metadata
 from spinney.model.errors import SpinneyError, UsageError
 
 from .words import ARK, entry
@@ -42,7 +36,7 @@ def test_the_tables_are_those_that_the_code_knows(bare_url: str) -> None:
 
 
 def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: str) -> None:
-    scripts = ScriptDirectory(str(migrating.OWN))
+    scripts = ScriptDirectory(str(upgrades.OWN))
     with open_inventory(bare_url) as inventory:
         if bare_url.startswith("sqlite"):
             file = Path(bare_url.removeprefix("sqlite:///"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.apps.ingest.inventory.spans import FIRST, LAST, Content, Span, entered
+from spinney.apps.ingest.inventory.file_spans import FIRST, LAST, Content, Span, entered
 
 VERSIONS = st.dictionaries(
     st.integers(1, 12), st.frozensets(st.sampled_from([("a", 1), ("a", 2), ("b", 1), ("c", 1)])), min_size=1

@@ -8,7 +8,7 @@ import pytest
 
 from apps.ingest.manifests.texts import FILE, FIRST, batch, checkm, put
 from apps.ingest.objects.scene import Service, about, payload
-from spinney.apps.ingest import foreseeing
+from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.manifests import About, Judgement, PayloadKind, Row, judge
 
 SINGLE, CONTAINERS = PayloadKind.SINGLE_FILE_BATCH_MANIFEST, PayloadKind.CONTAINER_BATCH_MANIFEST
@@ -20,7 +20,7 @@ ARK_OF_256 = "ark:12345/" + "x" * 245
 
 
 def told(folder: Path, content: bytes) -> Judgement:
-    return judge(put(folder, content), further=foreseeing.of_rows)
+    return judge(put(folder, content), further=early_checks.of_rows)
 
 
 def object_of(**said: Any) -> str:
@@ -120,16 +120,16 @@ def test_the_stages_refuse_the_same_in_the_same_words(service: Service, tmp_path
     for number, (said, stage) in enumerate(given, 1):
         row = Row(url=URL, name="a.txt", about=About(**said))
         ran = service.of_file(number=number, about=about(**said)).to(stage)
-        assert (ran.outcome, [ran.message]) == ("error", list(foreseeing.of_rows(SINGLE)(row)))
+        assert (ran.outcome, [ran.message]) == ("error", list(early_checks.of_rows(SINGLE)(row)))
 
     rar = service.of_container(b"Rar!", number=3, name="a.rar").to("processing")
     row = Row(url=URL, name="a.rar")
-    assert (rar.outcome, [rar.message]) == ("error", list(foreseeing.of_rows(CONTAINERS)(row)))
+    assert (rar.outcome, [rar.message]) == ("error", list(early_checks.of_rows(CONTAINERS)(row)))
 
     for number, name in enumerate((DEEP, LONG), 4):
         order = payload(PayloadKind.FILE, service.web.put("/x", b"x"), name)
         ran = service.object(number, payload=order).run("estimating")
         assert (ran.outcome, [ran.message]) == (
             "error",
-            list(foreseeing.of_rows(SINGLE)(Row(url=URL, name=name))),
+            list(early_checks.of_rows(SINGLE)(Row(url=URL, name=name))),
         )

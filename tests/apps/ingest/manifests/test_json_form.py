@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.ingest.manifests.texts import URL, put
-from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.files.digests import Digest
 from spinney.apps.ingest.manifests import About, ManifestRefused, PayloadKind, Row, judge, kind_of, read
 from spinney.apps.ingest.manifests.json_form import JSON_MAX_BYTES
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from apps.ingest.web import Web
-from spinney.apps.ingest import app, application, orders, profiles, settings
+from spinney.apps.ingest import app, application
+from spinney.apps.ingest.config import profiles, settings
+from spinney.apps.ingest.deposits import orders
+from spinney.apps.ingest.deposits.orders import Description, Payload, Sum
 from spinney.apps.ingest.inventory import Inventory, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
-from spinney.apps.ingest.orders import Description, Payload, Sum
 from spinney.apps.ingest.staff import prepare
 from spinney.apps.ingest.storage import Storage, open_storage
 from spinney.testing import StageHarness, StageResult

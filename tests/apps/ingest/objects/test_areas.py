@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from apps.ingest.objects.scene import BID, Deposit, Service, about
-from spinney.apps.ingest import orders
+from spinney.apps.ingest.deposits import orders
 
 FILES = {"a": b"x" * 50, "b": b"y" * 30}
 

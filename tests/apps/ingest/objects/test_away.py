@@ -7,7 +7,7 @@ import pytest
 
 from apps.ingest.objects.scene import Service
 from apps.ingest.storage.moody import moody
-from spinney.apps.ingest import opened
+from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.storage import NotThere
 from spinney.testing import StageResult
 
@@ -15,11 +15,11 @@ from spinney.testing import StageResult
 @pytest.fixture(autouse=True)
 def afresh() -> Iterator[None]:
     """As in a process that has just begun."""
-    opened._inventory.cache_clear()
-    opened._storage.cache_clear()
+    open_resources._inventory.cache_clear()
+    open_resources._storage.cache_clear()
     yield
-    opened._inventory.cache_clear()
-    opened._storage.cache_clear()
+    open_resources._inventory.cache_clear()
+    open_resources._storage.cache_clear()
 
 
 def rested(ran: StageResult, *words: str) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 from apps.ingest.objects.scene import Service
 from spinney import filesystem
-from spinney.apps.ingest import orders
+from spinney.apps.ingest.deposits import orders
 from spinney.node.worker.sync import clock_ns, sync_folder
 
 from .scene import BID, STAGES

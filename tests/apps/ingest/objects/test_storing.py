@@ -10,7 +10,7 @@ import pytest
 
 from apps.ingest.identifiers.ezid_server import EzidServer, says
 from apps.ingest.objects.scene import Deposit, Service, about, payload, tarred, zipped
-from spinney.apps.ingest import identities
+from spinney.apps.ingest.deposits import identities
 from spinney.apps.ingest.identifiers import LocalMinter
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.processing import ark_lock
@@ -354,7 +354,7 @@ def test_what_was_unpacked_before_the_machine_was_started_again_is_not_trusted(
     deposit = service.of_container(zipped({"a.txt": b"1"}))
     deposit.to("processing")
     (deposit.folder / "content-1/a.txt").write_bytes(b"")
-    monkeypatch.setattr("spinney.apps.ingest.objects.unpacking.boot_id", lambda: "another")
+    monkeypatch.setattr("spinney.apps.ingest.objects.unpacked_content.boot_id", lambda: "another")
     assert deposit.run("processing").outcome == "ok"
     assert (deposit.folder / "content-1/a.txt").read_bytes() == b"1"
 

@@ -12,7 +12,8 @@ import boto3
 import pytest
 
 from apps.ingest.objects.scene import Service
-from spinney.apps.ingest import application, opened
+from spinney.apps.ingest import application
+from spinney.apps.ingest.config import open_resources
 from spinney.reports import verify
 from spinney.testing import StageHarness
 
@@ -28,7 +29,7 @@ def test_an_object_is_stored_in_s3(service: Service, s3_server: str, bucket: str
     client: Any = boto3.client("s3", endpoint_url=s3_server)
     keys = [one["Key"] for one in client.list_objects_v2(Bucket=bucket)["Contents"]]
     assert "archive/0=ocfl_1.1" in keys
-    storage = opened.storage(service.settings, "main")
+    storage = open_resources.storage(service.settings, "main")
     assert storage.verify(done["ark"]).faults == ()
     assert [file.path for file in storage.files(done["ark"])] == [
         "producer/a",
@@ -119,10 +120,10 @@ def test_a_callback_waits_while_a_profile_cannot_be_read(service: Service, recei
 
 
 def test_an_inventory_that_is_away_uses_no_attempt(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spinney.apps.ingest.inventory.database._BUSY_S", 0.01)
+    monkeypatch.setattr("spinney.apps.ingest.inventory.sql.database._BUSY_S", 0.01)
     deposit = service.of_file()
     deposit.to("processing")
-    opened._inventory.cache_clear()
+    open_resources._inventory.cache_clear()
     writer = sqlite3.connect(service.folder / "home/inventory.db", isolation_level=None)
     writer.execute("begin immediate")
     ran = deposit.run("recording")

@@ -9,7 +9,7 @@ import pytest
 
 from contract.words import kind
 from spinney.apps.ingest import app
-from spinney.apps.ingest.orders import new_bid
+from spinney.apps.ingest.deposits.orders import new_bid
 from spinney.model.jobs import Filter, Submission
 
 from ..access.given import ARK, SECRET, WHEN

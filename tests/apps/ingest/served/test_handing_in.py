@@ -16,8 +16,8 @@ from httpx import Response
 
 from http_listener import Listening
 from spinney.apps.ingest import staff
-from spinney.apps.ingest.orders import BatchOrder
-from spinney.apps.ingest.staff.depositing import Arrival
+from spinney.apps.ingest.deposits.orders import BatchOrder
+from spinney.apps.ingest.staff.submissions import Arrival
 from spinney.apps.ingest.verbs.batches import Status
 from spinney.model.errors import CommitUncertain
 from spinney.web.settings import ServerSettings

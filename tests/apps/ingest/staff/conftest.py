@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from new_store import new_store
-from spinney.apps.ingest import settings
+from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.staff import Service, prepare
 from spinney.control import Control
 from spinney.store.sql import open_store

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from apps.ingest.objects.test_full_disk import small
+from spinney.apps.ingest.config.settings import Mail
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.settings import Mail
 from spinney.apps.ingest.staff import Deposit, Service, batch, batches, expect, submit, sweep
 from spinney.apps.ingest.staff.batches import Listed
 from spinney.model.errors import CommitUncertain, Refused, UsageError

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from contract.words import Site, submission
-from spinney.apps.ingest import orders
+from spinney.apps.ingest.deposits import orders
+from spinney.apps.ingest.deposits.orders import ObjectOrder, Payload
+from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.orders import ObjectOrder, Payload
 from spinney.apps.ingest.staff import (
     Batch,
     Deposit,
@@ -22,7 +23,6 @@ from spinney.apps.ingest.staff import (
     submit,
 )
 from spinney.apps.ingest.staff.batches import Listed
-from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.batches import Batches
 from spinney.features.holds.commands import LayHold, sweep_holds
 from spinney.model.errors import Refused

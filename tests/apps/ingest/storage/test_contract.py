@@ -20,7 +20,7 @@ from apps.ingest.storage.given import (
     where,
 )
 from long_tests import long_alone
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.storage import Incoming, Late, NoSuchObject
 from spinney.apps.ingest.storage.layout import STAGING, staging
 

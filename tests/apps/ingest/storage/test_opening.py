@@ -8,9 +8,9 @@ import pytest
 
 from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, put, where
 from long_tests import LONG
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.storage import NoSuchObject, open_storage
-from spinney.apps.ingest.storage import inventory as inventories
+from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage.layout import Layout, read_layout
 
 

@@ -1,7 +1,7 @@
 """A whole service as tests run it: settings, node, and what it has come to.
 
 Everything that its staff would do or see is done and seen by the command line. Only what nobody would look up is taken
-from elsewhere: what is left over in folders, and whether every promise was kept (``looking``).
+from elsewhere: what is left over in folders, and whether every promise was kept (``promise_checks``).
 """
 
 import hashlib
@@ -22,8 +22,9 @@ from mail_server import Behaviour
 
 from cli.shell import Shell
 from long_tests import LONG
-from spinney.apps.ingest import looking, settings
-from spinney.apps.ingest.digests import digest
+from spinney.apps.ingest.batches import promise_checks
+from spinney.apps.ingest.config import settings
+from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, read, write
 from spinney.model.outcomes import PASSED
 from spinney.model.states import SETTLED
@@ -233,7 +234,7 @@ class Service:
     def faults(self, batch: str) -> list[str]:
         """What the look afterwards finds, and what stands in working folders that should not."""
         with closing(open_store(self.store)) as store:
-            looked = looking.look(
+            looked = promise_checks.look(
                 store, self.status(batch)["job"], self.settings, self.place / "spinney.folders"
             )
         left = [

@@ -19,8 +19,8 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from spinney.apps.ingest.access.archives import Archive
-from spinney.apps.ingest.digests import Sums
-from spinney.apps.ingest.paths import NotAdmitted, relative, shown
+from spinney.apps.ingest.files.digests import Sums
+from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage import Damaged, NoSuchObject, Storage, StoredFile
 
 _DECLARATION = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"

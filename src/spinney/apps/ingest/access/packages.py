@@ -16,7 +16,7 @@ from typing import BinaryIO
 import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from spinney.apps.ingest import copying
+from spinney.apps.ingest.files import copies
 
 TOLD = "package.json"
 _FOLDER_MODE = 0o711
@@ -66,10 +66,10 @@ def make(folder: Path, fence: int, write: Callable[[BinaryIO], Package]) -> Pack
             out.flush()
             os.fsync(out.fileno())
             package = package.model_copy(update={"size_bytes": os.fstat(out.fileno()).st_size})
-        copying.write_durably(folder / TOLD, orjson.dumps(package.model_dump(mode="json")).decode())
+        copies.write_durably(folder / TOLD, orjson.dumps(package.model_dump(mode="json")).decode())
         part.replace(folder / package.file)
-        copying.sync_folder(folder)
-        copying.sync_folder(folder.parent)
+        copies.sync_folder(folder)
+        copies.sync_folder(folder.parent)
     except BaseException:
         part.unlink(missing_ok=True)
         _drop(folder)

@@ -16,8 +16,8 @@ from pydantic import AwareDatetime, Field
 
 from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.packages import Package
-from spinney.apps.ingest.orders import Noun
-from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits.orders import Noun
 from spinney.jobs import LEASED, Job, State
 
 TYPE = "ingest.access"

@@ -6,7 +6,7 @@ verbs are in ``staff``; errors, exit codes and tables are those of ``spinney.cli
 
 import typer
 
-from spinney.apps.ingest.cli import access, depositing, holding, looking, mending, preparing, reporting
+from spinney.apps.ingest.cli import access, deposits, holds, repairs, reports, setup, views
 
 app = typer.Typer(
     help="Deposits into a digital library: hand in, look, mend, report.",
@@ -14,7 +14,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (depositing, looking, reporting, mending, holding, preparing, access):
+for group in (deposits, views, reports, repairs, holds, setup, access):
     group.add_to(app)
 
 __all__ = ["app"]

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import orjson
 
-from spinney.apps.ingest import settings
+from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest

@@ -5,8 +5,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest import paths
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files import paths
+from spinney.apps.ingest.files.paths import NotAdmitted
 
 RATIO_FROM_BYTES = 10_000_000
 """Below this much output no ratio is judged: a small text may well shrink to nothing."""

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import IO, BinaryIO
 
-from spinney.apps.ingest.containers import directory
-from spinney.apps.ingest.containers.entry import Entry
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.containers import zip_directory
+from spinney.apps.ingest.containers.members import Entry
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 _NO_TIME = datetime(1980, 1, 1)
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -25,7 +25,7 @@ _ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
 
 def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
     """The members in the order of the table of contents; raises NotAdmitted for what may not enter."""
-    directory.count_entries(source, most=most_members)
+    zip_directory.count_entries(source, most=most_members)
     try:
         archive = zipfile.ZipFile(source, metadata_encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -9,13 +9,13 @@ from typing import Any, TextIO
 
 import orjson
 
-from spinney.apps.ingest import looking
+from spinney.apps.ingest.batches import promise_checks
+from spinney.apps.ingest.demo.file_server import Web, serving
 from spinney.apps.ingest.demo.node import kill_whole, node, until, watch
-from spinney.apps.ingest.demo.offering import Found, Offer, find, offer
 from spinney.apps.ingest.demo.plan import Plan, make_room, plan
+from spinney.apps.ingest.demo.sample_deposit import Found, Offer, find, offer
 from spinney.apps.ingest.demo.service import opened, requeue, set_up, submit
-from spinney.apps.ingest.demo.serving import Web, serving
-from spinney.apps.ingest.paths import shown
+from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.staff import Accepted, Service
 from spinney.errors import SpinneyError, UsageError
@@ -61,7 +61,7 @@ def _run(planned: Plan) -> int:
             play = _Play(plan=planned, service=service, batch=accepted, web=web, offered=offered)
             reports = play.run(log)
             _say("Looking through history, inventory and archive …")
-            looked = looking.look(service.store, accepted.job, service.settings, service.folders)
+            looked = promise_checks.look(service.store, accepted.job, service.settings, service.folders)
     wrong = [*_not_as_told(offered, reports), *looked.faults]
     _tell(planned, play.folder, looked, wrong, time.monotonic() - begun)
     return 1 if wrong else 0
@@ -184,7 +184,9 @@ def _not_as_told(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
     return wrong
 
 
-def _tell(planned: Plan, folder: Path, looked: looking.Looked, wrong: list[str], took_s: float) -> None:
+def _tell(
+    planned: Plan, folder: Path, looked: promise_checks.Looked, wrong: list[str], took_s: float
+) -> None:
     _say(
         f"  jobs {looked.jobs:,}, attempts {looked.attempts:,}, interrupted by a crash {looked.interrupted:,}"
     )

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from spinney.apps.ingest import settings, staff
+from spinney.apps.ingest import staff
+from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.demo.node import spinney
 from spinney.apps.ingest.demo.plan import Plan
 from spinney.apps.ingest.staff import Service

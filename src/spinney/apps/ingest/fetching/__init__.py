@@ -30,16 +30,15 @@ that were given, or, where none was given, those the journal has for the same UR
 anew; so a file that lost its bytes with the power is never taken for the one that came. A line of the
 journal that was torn, or whose file never got its name, is of no consequence.
 
-``nouns`` rules, what is wanted, what came of it · ``urls`` what may be asked · ``addresses`` where a
-connection may lead · ``connections`` sockets under these rules · ``asking`` one question with its
-redirects · ``answers`` reading headers · ``estimates`` · ``parts``, ``journal``, ``standing``
-what is on disk · ``remote``, ``local`` one try of one file · ``fetches`` all files, all tries · ``crew``
+``rules`` the rules, what is wanted, what came of it · ``urls`` what may be asked · ``addresses`` where a
+connection may lead · ``connections`` sockets under these rules · ``http_client`` one question with its
+redirects · ``response_headers`` reading headers · ``size_estimates`` · ``partial_files``, ``journal``, ``existing_files``
+what is on disk · ``http_files``, ``local_files`` one try of one file · ``fetches`` all files, all tries · ``parallel_tasks``
 several at once.
 """
 
-from spinney.apps.ingest.fetching.estimates import estimate
 from spinney.apps.ingest.fetching.fetches import aside_of, fetch_all
-from spinney.apps.ingest.fetching.nouns import (
+from spinney.apps.ingest.fetching.rules import (
     Estimate,
     Fetched,
     FetchFailed,
@@ -48,6 +47,7 @@ from spinney.apps.ingest.fetching.nouns import (
     Surroundings,
     Wanted,
 )
+from spinney.apps.ingest.fetching.size_estimates import estimate
 from spinney.apps.ingest.fetching.urls import hosts_of
 
 __all__ = [

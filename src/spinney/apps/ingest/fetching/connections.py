@@ -12,9 +12,9 @@ from typing import Any
 
 import httpcore
 
-from spinney.apps.ingest import paths
-from spinney.apps.ingest.fetching.nouns import Rules, Surroundings
-from spinney.apps.ingest.fetching.troubles import Halted, Trouble
+from spinney.apps.ingest.fetching.errors import Halted, Trouble
+from spinney.apps.ingest.fetching.rules import Rules, Surroundings
+from spinney.apps.ingest.files import paths
 from spinney.safe_http import bracketed, is_exempt, is_public
 
 HEAD_MAX_BYTES = 256 << 10

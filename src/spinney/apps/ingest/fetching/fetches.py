@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinney.apps.ingest import copying, paths, space
-from spinney.apps.ingest.digests import canonical
-from spinney.apps.ingest.fetching import crew, parts, urls
+from spinney.apps.ingest.fetching import parallel_tasks, partial_files, urls
+from spinney.apps.ingest.fetching.errors import Differs, Halted, Trouble
+from spinney.apps.ingest.fetching.existing_files import standing
 from spinney.apps.ingest.fetching.journal import Entry, Journal
-from spinney.apps.ingest.fetching.local import copied
-from spinney.apps.ingest.fetching.measures import Measure
-from spinney.apps.ingest.fetching.nouns import Fetched, FetchFailed, Rules, Surroundings, Wanted
-from spinney.apps.ingest.fetching.parts import Part, Place
-from spinney.apps.ingest.fetching.standing import standing
-from spinney.apps.ingest.fetching.troubles import Differs, Halted, Trouble
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.fetching.local_files import copied
+from spinney.apps.ingest.fetching.partial_files import Part, Place
+from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, Rules, Surroundings, Wanted
+from spinney.apps.ingest.fetching.size_checks import Measure
+from spinney.apps.ingest.files import copies, disk_space, paths
+from spinney.apps.ingest.files.digests import canonical
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.jobs import delay_s
 
 if TYPE_CHECKING:
-    from spinney.apps.ingest.fetching.asking import Asker
+    from spinney.apps.ingest.fetching.http_client import Asker
 
 JOURNAL = "fetched.jsonl"
 LOCK = "lock"
@@ -63,7 +63,7 @@ def fetch_all(
 
     Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full.
     """
-    from spinney.apps.ingest.fetching.asking import Asker  # with httpx, which is slow to load
+    from spinney.apps.ingest.fetching.http_client import Asker  # with httpx, which is slow to load
 
     _judge_names(wanted)
     if not wanted:
@@ -87,7 +87,7 @@ def fetch_all(
             asker=asker,
         )
         try:
-            found = crew.together(
+            found = parallel_tasks.together(
                 wanted, fetching.fetch, at_once=at_once, halt=halt, progress=progress, stopped=stopped
             )
         finally:
@@ -119,8 +119,8 @@ class _Fetching:
         except NotAdmitted as error:
             raise _failed(one, str(error), retryable=False) from None
         except OSError as error:
-            if space.is_full(error):
-                raise space.no_room(self.folder, one.size_bytes or 0) from error
+            if disk_space.is_full(error):
+                raise disk_space.no_room(self.folder, one.size_bytes or 0) from error
             reason = f"the file system failed ({error.strerror or error}); mend that, then retry"
             raise _failed(one, reason, retryable=True) from error
 
@@ -162,7 +162,7 @@ class _Fetching:
             try:
                 return self._once(one, place, measure, heard)
             except Differs as differs:
-                parts.dropped(place)
+                partial_files.dropped(place)
                 if anew:
                     raise _failed(one, differs.reason, retryable=False) from None
                 anew = True
@@ -186,7 +186,7 @@ class _Fetching:
             root, path = urls.beneath(parsed, self.rules.file_roots)
             part = copied(place, _source(one), root, path, measure, heard)
         else:
-            from spinney.apps.ingest.fetching.remote import downloaded
+            from spinney.apps.ingest.fetching.http_files import downloaded
 
             part = downloaded(self.asker, place, _source(one), one.url, measure, heard)
         try:
@@ -261,7 +261,7 @@ def _alone(aside: Path, first: Wanted) -> Iterator[None]:
 def _sync(folder: Path, wanted: Sequence[Wanted]) -> None:
     files = [folder / one.name for one in wanted]
     folders = {at for file in files for at in file.parents if at.is_relative_to(folder)}
-    copying.sync_together([*files, *folders, folder.parent])
+    copies.sync_together([*files, *folders, folder.parent])
 
 
 def _sweep(aside: Path) -> None:

@@ -8,7 +8,7 @@ with the value before it; one that begins with '#' is a comment; an empty one en
 import re
 from dataclasses import dataclass, replace
 
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 # Line ends as str.splitlines knows them, and what else no line of text should hold.
 _IN_VALUES = re.compile("[%\u0000-\u001f\u007f-\u009f\u2028\u2029]")

@@ -10,7 +10,7 @@ that follow another or end the name go. The case of the name counts.
 import re
 from dataclasses import dataclass
 
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 LENGTH_MAX = 255
 """Characters of an ARK that is read; ours, so that a name made from it fits a file system."""

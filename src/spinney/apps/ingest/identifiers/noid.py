@@ -17,8 +17,8 @@ No vowels, so that no words come about, and no l, which is taken for 1. The orde
 import re
 from dataclasses import dataclass
 
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers.scatter import scattered
-from spinney.apps.ingest.paths import NotAdmitted, shown
 
 ALPHABET = "0123456789bcdfghjkmnpqrstvwxz"
 """The 29 characters of a name; a prime, so that the check finds one wrong and two swapped characters."""

@@ -14,16 +14,16 @@ unused, and a local id may be bound to an ark that is never recorded: that ark w
 on SQLite there is one writer at a time. A version never changes: another content under the same number is refused, and
 so is a local id that belongs to another object.
 
-Rooms: ``inventory`` the verbs · ``opening`` it · ``nouns`` · ``recording`` with ``admitting`` (what may enter),
-``spans`` (how a file is kept once for many versions) and ``values`` · ``numbering`` · ``binding`` · ``finding`` ·
-``auditing`` · ``rows`` · ``schema``, ``migrating`` and ``migrations`` · ``database`` and ``postgres``, how each kind is
-reached. Importing this room loads no SQLAlchemy; opening an inventory does.
+``inventory`` has the operations, and ``opening`` opens it. ``model`` has the classes, ``entry_rules`` what may enter.
+``versions`` records a version, with ``file_spans`` for how a file is kept once for many of them; ``minter_numbers``,
+``local_ids``, ``searches`` and ``fixity_checks`` are one operation each. ``sql`` has tables, upgrades and the two
+databases. Importing this package loads no SQLAlchemy; opening an inventory does.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable, LocalIdTaken
-from spinney.apps.ingest.inventory.nouns import (
+from spinney.apps.ingest.inventory.model import (
     Audit,
     Damaged,
     Due,

@@ -1,6 +1,6 @@
 """What goes wrong with the inventory. Every message says what to do next."""
 
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.errors import SpinneyError
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from spinney.apps.ingest.digests import Digest
-from spinney.apps.ingest.inventory import auditing, binding, finding, migrating, numbering, recording
-from spinney.apps.ingest.inventory.database import Database
-from spinney.apps.ingest.inventory.nouns import Audit, Damaged, Due, Entry, File, Found, Object, Recorded
+from spinney.apps.ingest.files.digests import Digest
+from spinney.apps.ingest.inventory import fixity_checks, minter_numbers, searches, versions
+from spinney.apps.ingest.inventory import local_ids as binding
+from spinney.apps.ingest.inventory.model import Audit, Damaged, Due, Entry, File, Found, Object, Recorded
+from spinney.apps.ingest.inventory.sql import upgrades
+from spinney.apps.ingest.inventory.sql.database import Database
 
 
 class Inventory:
@@ -36,7 +38,7 @@ class Inventory:
 
     def init(self) -> None:
         """Make the tables, or bring them up to date. Any number may do so at once; what is current is left alone."""
-        migrating.init(self._database, self._file)
+        upgrades.init(self._database, self._file)
 
     def close(self) -> None:
         self._database.close()
@@ -46,7 +48,7 @@ class Inventory:
     def number(self, minter: str, key: str) -> int:
         """The number that this minter gave to this key, from 1; a new one when it has none. No number is given twice;
         there may be gaps."""
-        return numbering.number(self._workable, minter, key)
+        return minter_numbers.number(self._workable, minter, key)
 
     def bind(self, collection: str, local_ids: Iterable[str], ark: str) -> None:
         """Say that these local ids mean this ark, which need not be recorded yet: all of them, or none. Raises
@@ -60,12 +62,12 @@ class Inventory:
         Raises NotAdmitted for a version that is there with other content and for an object of another collection or
         owner; LocalIdTaken. ``created`` is not compared; the first stands.
         """
-        recording.record(self._workable, entry)
+        versions.record(self._workable, entry)
 
     def audited(self, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]) -> None:
         """Enter what reading all files of an object has shown: a sentence for each fault, none when all is well. The
         same ``when`` again changes nothing. Raises NotAdmitted for an object that is not recorded."""
-        auditing.audited(self._workable, ark, when, files, size_bytes, faults)
+        fixity_checks.audited(self._workable, ark, when, files, size_bytes, faults)
 
     # --- looking up -----------------------------------------------------------------------
 
@@ -94,7 +96,7 @@ class Inventory:
 
         Raises NotAdmitted for what is no digest or no place, and for a limit outside 1..1000.
         """
-        return finding.find(
+        return searches.find(
             self._workable,
             ark=ark,
             local_id=local_id,
@@ -108,21 +110,21 @@ class Inventory:
 
     def object(self, ark: str) -> Object | None:
         """An object with its versions."""
-        return finding.object_(self._workable, ark)
+        return searches.object_(self._workable, ark)
 
     def files(self, ark: str, version: int) -> Iterator[File]:
         """The files of a version, by path, as of one moment; close the iterator when you leave it early. Raises
         NotAdmitted, at the first step, for a version that is not recorded."""
-        return finding.files_of(self._workable, ark, version)
+        return searches.files_of(self._workable, ark, version)
 
     def batch_entries(self, batch_id: str, *, apart: str | None = None) -> Iterator[Recorded]:
         """The versions that a batch has brought, object after object. ``apart``: a folder of them, whose files are
         counted apart as well."""
-        return finding.batch_entries(self._workable, batch_id, apart)
+        return searches.batch_entries(self._workable, batch_id, apart)
 
     def storages(self) -> set[str]:
         """The names of storages that hold recorded versions. Reads all versions."""
-        return finding.storages(self._workable)
+        return searches.storages(self._workable)
 
     # --- fixity ---------------------------------------------------------------------------
 
@@ -131,19 +133,19 @@ class Inventory:
     ) -> list[Due]:
         """Objects not audited since ``before``: those never audited first, then the least recently audited.
         ``within``: only objects of these collections."""
-        return auditing.due(self._workable, before, limit, within)
+        return fixity_checks.due(self._workable, before, limit, within)
 
     def audits(self, ark: str) -> Sequence[Audit]:
         """The last audits of an object (at most ``auditing.KEPT``), newest first."""
-        return auditing.history(self._workable, ark)
+        return fixity_checks.history(self._workable, ark)
 
     def damaged(self, limit: int = 1000, *, within: Sequence[str] | None = None) -> list[Damaged]:
         """Objects whose last audit found faults. ``within``: only objects of these collections."""
-        return auditing.damaged(self._workable, limit, within)
+        return fixity_checks.damaged(self._workable, limit, within)
 
     @property
     def _workable(self) -> Database:
         if not self._is_workable:
-            migrating.require(self._database)
+            upgrades.require(self._database)
             self._is_workable = True
         return self._database

@@ -13,7 +13,7 @@ def open_inventory(url: str) -> "Inventory":
 
     Nothing is connected to yet. Raises UsageError for what is no such URL.
     """
-    from spinney.apps.ingest.inventory.database import database
     from spinney.apps.ingest.inventory.inventory import Inventory
+    from spinney.apps.ingest.inventory.sql.database import database
 
     return Inventory(database(url), database_file(url))

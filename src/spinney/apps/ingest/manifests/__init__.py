@@ -51,7 +51,7 @@ sample manifests. Where these leave something open, or manifests in use differ, 
   decoded. In an object two names that are equal are refused with both lines, and so is a file that is
   another's folder; two that are equal but for case or for the encoding of accents are kept, with a
   warning, since some file systems take them for one. In a batch each row is an object, and names may repeat.
-- Digest: algorithm and value, or neither (see `spinney.apps.ingest.digests`). Size: decimal digits.
+- Digest: algorithm and value, or neither (see `spinney.apps.ingest.files.digests`). Size: decimal digits.
 - Local identifiers: several in one field, divided by ``;``.
 - The date of the last change is kept as it was given, also in the inventory, and not judged: too many forms
   are in use.
@@ -74,8 +74,8 @@ or, up to 4 MiB, one document: ``{"profile": "object-manifest", "files": […]}`
 object manifest, in place of its ``url``. A line has up to 4 MiB; an object of more files is named by URL.
 A key that is not known, or stands twice, is refused by name. Names may hold any character here.
 
-``model`` the nouns · ``fields`` what a field may say · ``names`` which names meet · ``lines`` bounded text ·
-``checkm`` and ``json_form`` the two forms · ``reading`` and ``writing`` the verbs.
+``model`` the nouns · ``fields`` what a field may say · ``file_names`` which names meet · ``lines`` bounded text ·
+``checkm`` and ``json_form`` the two forms · ``reader`` and ``writer``.
 """
 
 from spinney.apps.ingest.manifests.model import (
@@ -89,8 +89,8 @@ from spinney.apps.ingest.manifests.model import (
     Row,
     Warnings,
 )
-from spinney.apps.ingest.manifests.reading import judge, kind_of, read
-from spinney.apps.ingest.manifests.writing import write, write_json
+from spinney.apps.ingest.manifests.reader import judge, kind_of, read
+from spinney.apps.ingest.manifests.writer import write, write_json
 
 __all__ = [
     "NOTHING",

@@ -11,10 +11,10 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO
 
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.manifests import fields, lines
+from spinney.apps.ingest.manifests.file_names import Names
 from spinney.apps.ingest.manifests.model import NOTHING, About, PayloadKind, Problem, Report, Row
-from spinney.apps.ingest.manifests.names import Names
-from spinney.apps.ingest.paths import NotAdmitted, shown
 
 LINE_MAX_BYTES = 64 * 1024
 DECLARATION = "checkm_0.7"

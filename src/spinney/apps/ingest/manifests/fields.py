@@ -7,9 +7,9 @@ Messages show neither the query of a URL nor what stands before its ``@``: both 
 import re
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from spinney.apps.ingest import digests, paths
-from spinney.apps.ingest.digests import Digest
-from spinney.apps.ingest.paths import NotAdmitted, shown
+from spinney.apps.ingest.files import digests, paths
+from spinney.apps.ingest.files.digests import Digest
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 URL_MAX = 8192
 TEXT_MAX = 8192

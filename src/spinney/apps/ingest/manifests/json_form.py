@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.manifests import fields, lines
+from spinney.apps.ingest.manifests.file_names import Names
 from spinney.apps.ingest.manifests.model import NOTHING, About, PayloadKind, Problem, Report, Row, Unit
-from spinney.apps.ingest.manifests.names import Names
-from spinney.apps.ingest.paths import NotAdmitted, shown
 
 JSON_MAX_BYTES = 4 * 1024 * 1024
 """Of one line, or of a manifest that is one document. Parsed, hostile JSON takes thirty times that."""

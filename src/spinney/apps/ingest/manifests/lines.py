@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from spinney.apps.ingest import paths
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files import paths
+from spinney.apps.ingest.files.paths import NotAdmitted
 
 BOM = b"\xef\xbb\xbf"
 BUFFER_BYTES = 1 << 18

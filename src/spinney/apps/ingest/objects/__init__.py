@@ -26,7 +26,7 @@ from spinney.apps.ingest.objects.notify import notify
 from spinney.apps.ingest.objects.processing import processing
 from spinney.apps.ingest.objects.provisioning import provisioning
 from spinney.apps.ingest.objects.recording import recording
-from spinney.apps.ingest.resting import awaited
+from spinney.apps.ingest.space_waits import awaited
 
 objects.stage(queue=queue_of("estimating"), max_attempts=3)(awaited(estimating))
 objects.stage(queue=queue_of("provisioning"))(awaited(provisioning))

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Defer, Job
-from spinney.apps.ingest import copying, fetching, space
+from spinney.apps.ingest import fetching
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.digests import Sums
+from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import Stopped, Wanted
+from spinney.apps.ingest.files import copies, disk_space
+from spinney.apps.ingest.files.digests import Sums
+from spinney.apps.ingest.files.paths import NotAdmitted, folded, kept_apart, shown
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.objects import silence
+from spinney.apps.ingest.objects import silent_hosts
 from spinney.apps.ingest.objects.provisioning import disk, release, renew
 from spinney.apps.ingest.objects.work import (
     FETCHED,
@@ -27,9 +30,7 @@ from spinney.apps.ingest.objects.work import (
     work,
     write_list,
 )
-from spinney.apps.ingest.orders import ObjectOrder, Sum
-from spinney.apps.ingest.paths import NotAdmitted, folded, kept_apart, shown
-from spinney.apps.ingest.resting import FULL_S
+from spinney.apps.ingest.space_waits import FULL_S
 from spinney.errors import BadName, UsageError
 from spinney.jobs import names
 
@@ -119,7 +120,7 @@ def _fetched(at: Work, wanted: list[Wanted]) -> list[dict[str, Any]]:
     job = at.job
     is_full = _watch(at)
     try:
-        with silence.watched(at, fetching.hosts_of(w.url for w in wanted), silence.FILES) as watch:
+        with silent_hosts.watched(at, fetching.hosts_of(w.url for w in wanted), silent_hosts.FILES) as watch:
             at_once = _hosts_locked(at, wanted)
             found = fetching.fetch_all(
                 watch.wanted(wanted),
@@ -133,8 +134,8 @@ def _fetched(at: Work, wanted: list[Wanted]) -> list[dict[str, Any]]:
                 stopped=lambda: job.cancelled or is_full(),
                 answered=watch.answered,
             )
-    except space.NoRoom as error:
-        raise space.no_room(
+    except disk_space.NoRoom as error:
+        raise disk_space.no_room(
             at.folder, max(0, job.results["estimating"]["bytes"] - _here_bytes(at))
         ) from error
     except Stopped:
@@ -186,10 +187,10 @@ def _copied(source: Path, target: Path, at: Work, sums: Sums) -> int:
     beside.parent.mkdir(exist_ok=True)
     beside.unlink(missing_ok=True)
     with source.open("rb") as file:
-        size = copying.copy(file, beside, sums, sync=at.syncs)
+        size = copies.copy(file, beside, sums, sync=at.syncs)
     beside.replace(target)
     if at.syncs:
-        copying.sync_together([above for above in target.parents if above.is_relative_to(folder)])
+        copies.sync_together([above for above in target.parents if above.is_relative_to(folder)])
     return size
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from spinney import Fail, Job, Warn
-from spinney.apps.ingest import fetching, foreseeing, manifests, priorities
+from spinney.apps.ingest import fetching, manifests
 from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.deposits import early_checks, priorities
+from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import Estimate, Stopped, Wanted
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
-from spinney.apps.ingest.objects import moving, silence
+from spinney.apps.ingest.objects import silent_hosts, work_places
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, work, write_list
-from spinney.apps.ingest.orders import ObjectOrder, Sum
-from spinney.apps.ingest.paths import NotAdmitted, shown
 
 SHOWN = 5
 """Files that a message names."""
@@ -41,11 +42,11 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
             job.check_cancelled()
             raise Fail("estimating was called off") from None
     write_wanted(at, rows)
-    moving.leave(at)
+    work_places.leave(at)
     there = [(row, asked[row.url].size_bytes if row.url in asked else None) for row in rows]
     needed = sum(found or 0 if row.size_bytes is None else row.size_bytes for row, found in there)
     with admission():
-        foreseeing.require_weight(needed)
+        early_checks.require_weight(needed)
     if at.profile.priority is None and needed > priorities.LARGE_BYTES:
         in_batch = _in_batch(job)
         mine = priorities.of_object(in_batch, needed)
@@ -69,7 +70,7 @@ def write_wanted(at: Work, rows: list[Row]) -> None:
 
 
 def _asked(at: Work, urls: list[str]) -> dict[str, Estimate]:
-    with silence.watched(at, _hosts_of(urls), silence.SIZES, forgiving=True) as watch:
+    with silent_hosts.watched(at, _hosts_of(urls), silent_hosts.SIZES, forgiving=True) as watch:
         found = fetching.estimate(
             urls,
             watch.rules,
@@ -119,7 +120,7 @@ def _noted(warnings: Warnings) -> Iterator[str]:
 
 def _admitted(row: Row) -> Row:
     """Here, since what is stored must be recordable. Raises NotAdmitted."""
-    foreseeing.require_file(row)
+    early_checks.require_file(row)
     return row
 
 
@@ -162,11 +163,13 @@ def _fetched_manifest(at: Work) -> Any:
     folder = at.folder / MANIFEST
     # One that stands would do for who asks again, and it may be the one that could not be read.
     _remove_manifest(folder)
-    with silence.watched(at, _hosts_of([at.url]), silence.MANIFEST) as watch:
+    with silent_hosts.watched(at, _hosts_of([at.url]), silent_hosts.MANIFEST) as watch:
         fetching.fetch_all(
             watch.wanted([wanted]),
             folder,
-            replace(watch.rules, largest_bytes=foreseeing.MANIFEST_MAX_BYTES, if_larger="divide the object"),
+            replace(
+                watch.rules, largest_bytes=early_checks.MANIFEST_MAX_BYTES, if_larger="divide the object"
+            ),
             tries=at.settings.downloads.tries,
             stopped=lambda: at.job.cancelled,
             answered=watch.answered,

@@ -5,9 +5,9 @@ from typing import Any
 
 from spinney import Job, Warn
 from spinney.apps.ingest.application import outbox
-from spinney.apps.ingest.objects.moving import clear
+from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.objects.work import Work, work
-from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.objects.work_places import clear
 
 
 def notify(job: Job, order: ObjectOrder) -> None:

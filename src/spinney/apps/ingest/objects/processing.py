@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney import Defer, Job, Warn
-from spinney.apps.ingest import identities, metadata, opened, targets
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.inventory import LocalIdTaken, admitting
+from spinney.apps.ingest.config import open_resources, storage_targets
+from spinney.apps.ingest.deposits import identities, metadata
+from spinney.apps.ingest.deposits.metadata import About
+from spinney.apps.ingest.deposits.orders import ObjectOrder
+from spinney.apps.ingest.deposits.provenance import Provenance
+from spinney.apps.ingest.files.paths import PRODUCER, SYSTEM
+from spinney.apps.ingest.inventory import LocalIdTaken, entry_rules
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.metadata import About
 from spinney.apps.ingest.objects.provisioning import release
-from spinney.apps.ingest.objects.unpacking import modified, unpacked, warning
+from spinney.apps.ingest.objects.unpacked_content import modified, unpacked, warning
 from spinney.apps.ingest.objects.work import (
     FETCHED,
     PAYLOAD,
@@ -24,9 +28,6 @@ from spinney.apps.ingest.objects.work import (
     work,
     write_list,
 )
-from spinney.apps.ingest.orders import ObjectOrder
-from spinney.apps.ingest.paths import PRODUCER, SYSTEM
-from spinney.apps.ingest.provenance import Provenance
 from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
     with admission():
         content = _content(at)
         about = _about(at, content)
-        inventory = opened.inventory(at.settings)
+        inventory = open_resources.inventory(at.settings)
         ark, is_minted = _identified(at, inventory, about)
         # Nothing above is done twice: the ARK is kept, the content is whole. Kept until the object is recorded, so that
         # nobody finds it stored and does not know whose it is.
         job.lock(ark_lock(ark), until="job")
         if not (is_minted and _is_new(at, inventory, ark)):
-            storage = targets.standing(at.settings, at.profile.storage)
+            storage = storage_targets.standing(at.settings, at.profile.storage)
             identities.require_ours(inventory, storage, at.profile, ark)
         _bind(at, inventory, about, ark)
         value = _stored(at, content, replace(about, ark=ark), ark)
@@ -97,7 +98,7 @@ def _about(at: Work, content: list[Incoming]) -> About:
     )
     # Here, since what is stored must be recordable.
     for what, said in (("creator", about.who), ("title", about.what), ("date", about.when)):
-        admitting.plain(what, said or "")
+        entry_rules.plain(what, said or "")
     return about
 
 
@@ -139,7 +140,7 @@ def _deposited_by(at: Work, inventory: "Inventory", ark: str) -> list[str] | Non
     """The jid, or what stands in its place, of each version that the storage has of an object, or the inventory knows
     of; None: there is no such object."""
     try:
-        found = targets.standing(at.settings, at.profile.storage).versions(ark)
+        found = storage_targets.standing(at.settings, at.profile.storage).versions(ark)
     except NoSuchObject:
         known = inventory.object(ark)  # in another storage, or lost from this one
         return None if known is None else [version.job_id for version in known.versions]
@@ -156,7 +157,7 @@ def _bind(at: Work, inventory: "Inventory", about: About, ark: str) -> None:
 
 def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
     files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(about)
-    storage = targets.standing(at.settings, at.profile.storage)
+    storage = storage_targets.standing(at.settings, at.profile.storage)
     ours = Provenance(
         bid=at.order.bid,
         jid=at.order.jid,

@@ -11,19 +11,19 @@ from typing import Any
 
 from spinney import Defer, Hold, Job
 from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.config.settings import Working
+from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.objects import moving
+from spinney.apps.ingest.objects import work_places
 from spinney.apps.ingest.objects.estimating import wanted_rows, write_wanted
 from spinney.apps.ingest.objects.work import Work, work
-from spinney.apps.ingest.orders import ObjectOrder
-from spinney.apps.ingest.resting import FULL_S
-from spinney.apps.ingest.settings import Working
+from spinney.apps.ingest.space_waits import FULL_S
 
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Promise the object its space, until the job settles."""
     at = work(job, order)
-    if not moving.bring(at):
+    if not work_places.bring(at):
         with admission():
             write_wanted(at, wanted_rows(at))
     found, working = disk(at.folder), at.settings.working

@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from spinney import Job
-from spinney.apps.ingest import opened, standing
 from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.batches import unchanged_objects
+from spinney.apps.ingest.config import open_resources
+from spinney.apps.ingest.deposits.orders import ObjectOrder
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.objects.work import STORED, read_list, work
-from spinney.apps.ingest.orders import ObjectOrder
-from spinney.apps.ingest.paths import NotAdmitted
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory
@@ -27,7 +28,7 @@ def recording(job: Job, order: ObjectOrder) -> dict[str, Any]:
     _note(job, order)
     by = done.get("by", order.model_dump(include={"bid", "jid", "submitter"}))
     with admission():
-        inventory = opened.inventory(at.settings)
+        inventory = open_resources.inventory(at.settings)
         if not done["own"] and _is_recorded(inventory, done["ark"], done["version"]):
             return value
         before = _files(inventory, done["ark"], done["version"] - 1) if order.update else {}
@@ -69,10 +70,12 @@ def _note(job: Job, order: ObjectOrder) -> None:
     if batch is None:
         return
     if done["own"]:
-        standing.forget(batch.folder, order.jid)
+        unchanged_objects.forget(batch.folder, order.jid)
     else:
-        found = standing.Standing(ark=done["ark"], version=done["version"], local_ids=done["local_ids"])
-        standing.keep(batch.folder, order.jid, found)
+        found = unchanged_objects.Standing(
+            ark=done["ark"], version=done["version"], local_ids=done["local_ids"]
+        )
+        unchanged_objects.keep(batch.folder, order.jid, found)
 
 
 def _is_recorded(inventory: "Inventory", ark: str, version: int) -> bool:

@@ -9,13 +9,15 @@ from typing import Any
 import orjson
 
 from spinney import Fail, Job
-from spinney.apps.ingest import copying, profiles, queries, settings
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.config import profiles, settings
+from spinney.apps.ingest.config.profiles import Profile
+from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits import url_queries
+from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetching import Rules
-from spinney.apps.ingest.orders import ObjectOrder
-from spinney.apps.ingest.profiles import Profile
-from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.files import copies
 from spinney.errors import UsageError
 
 WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
@@ -23,7 +25,7 @@ PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
 PROMISING = "provisioning"
 """The stage that chooses the area of an object; those before it go by its profile."""
 OWNER = "job"
-"""In a folder of a working area: the number of the job whose it is, by which ``cleaning`` goes."""
+"""In a folder of a working area: the number of the job whose it is, by which ``cleanup`` goes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class Work:
         payload, parent = self.order.payload, self.job.parent
         if payload.url is None or parent is None:
             return payload.url or ""
-        return queries.whole(parent.folder, payload.url, payload.query)
+        return url_queries.whole(parent.folder, payload.url, payload.query)
 
     def held(self) -> Path | None:
         """The payload, where the batch has it in its own folder."""
@@ -123,7 +125,7 @@ def _owned(area: Path, jid: str, job_id: int) -> Path:
     owner, told = folder / OWNER, f"{job_id}\n".encode()
     if not owner.is_file() or owner.read_bytes() != told:
         folder.mkdir(exist_ok=True)
-        copying.sync_folder(area)
+        copies.sync_folder(area)
         owner.write_bytes(told)
     return folder
 
@@ -153,7 +155,7 @@ def write_list(path: Path, rows: Iterable[dict[str, Any]], *, sync: bool) -> Non
             os.fsync(out.fileno())
     beside.replace(path)
     if sync:
-        copying.sync_folder(path.parent)
+        copies.sync_folder(path.parent)
 
 
 def read_list(path: Path, made_by: str) -> Iterator[dict[str, Any]]:

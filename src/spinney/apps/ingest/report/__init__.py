@@ -9,16 +9,16 @@ update, and says what is otherwise than in the last one that was told.
 
 Who writes what, in this order: ``files.write`` puts everything of report N into one folder of its own, each file
 whole or not there, the same bytes from the same report. Then the mail is submitted under a key of batch and number
-(``mailing.key``), with a Message-ID made of them. Only then is N the last report that was told, which the next one is
+(``mail.key``), with a Message-ID made of them. Only then is N the last report that was told, which the next one is
 compared with. Cut off anywhere, the same number is written and submitted again, and never another.
 """
 
-from spinney.apps.ingest.report.building import Changes, Report, Told, Totals, build
+from spinney.apps.ingest.report.builder import Changes, Report, Told, Totals, build
 from spinney.apps.ingest.report.facts import BatchFacts, Kind, ObjectEnd
 from spinney.apps.ingest.report.files import Written, read_told, write
-from spinney.apps.ingest.report.mailing import key, mail
+from spinney.apps.ingest.report.mail import key, mail
 from spinney.apps.ingest.report.page import html
-from spinney.apps.ingest.report.wording import text
+from spinney.apps.ingest.report.text import text
 
 __all__ = [
     "BatchFacts",

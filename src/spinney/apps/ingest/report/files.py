@@ -14,11 +14,11 @@ from pathlib import Path
 
 import orjson
 
-from spinney.apps.ingest import copying
-from spinney.apps.ingest.report.building import Report, Told, values
+from spinney.apps.ingest.files import copies
+from spinney.apps.ingest.report.builder import Report, Told, values
 from spinney.apps.ingest.report.facts import ObjectEnd
 from spinney.apps.ingest.report.page import html
-from spinney.apps.ingest.report.wording import text
+from spinney.apps.ingest.report.text import text
 
 TOLD = "told.jsonl"
 PAGE_OBJECTS = 500
@@ -47,8 +47,8 @@ def write(report: Report, folder: Path) -> dict[str, Written]:
         TOLD: _told(report),
     }
     written = {name: _written(folder / name, chunks) for name, chunks in contents.items()}
-    copying.sync_folder(folder)
-    copying.sync_folder(folder.parent)
+    copies.sync_folder(folder)
+    copies.sync_folder(folder.parent)
     return written
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from spinney.apps.ingest.paths import shown
-from spinney.apps.ingest.report.building import Changes, Report, Totals
+from spinney.apps.ingest.files.paths import shown
+from spinney.apps.ingest.report.builder import Changes, Report, Totals
 from spinney.apps.ingest.report.facts import ObjectEnd
 
 _LABEL_MAX = 120

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.report import lines
-from spinney.apps.ingest.report.building import Report
-from spinney.apps.ingest.report.wording import FAILURES, UNCHANGED
+from spinney.apps.ingest.report.builder import Report
+from spinney.apps.ingest.report.text import FAILURES, UNCHANGED
 
 if TYPE_CHECKING:
     from jinja2 import Template

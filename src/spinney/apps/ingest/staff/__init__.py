@@ -19,19 +19,19 @@ killed before the job is there, they stay, and ``sweep`` removes them after a da
 areas and in ``incoming``. Killed after the first, nodes remove the folders; the rest goes with ``sweep`` and the
 cleaning.
 
-``release`` of a batch: the file ``held/<bid>`` goes, then the job is released (``parking``).
+``release`` of a batch: the file ``held/<bid>`` goes, then the job is released (``held_batches``).
 """
 
 from spinney.apps.ingest.staff.batches import Batch, Listed, batch, batches, object_, objects
-from spinney.apps.ingest.staff.deleting import Deleted, Swept, delete, sweep
-from spinney.apps.ingest.staff.depositing import Accepted, Arrival, Deposit, accept, expect, submit
-from spinney.apps.ingest.staff.holding import PAUSABLE, hold, pause, release, release_batch, unpause
-from spinney.apps.ingest.staff.preparing import Prepared, prepare
-from spinney.apps.ingest.staff.profiling import Readable, readable, visible
+from spinney.apps.ingest.staff.deletions import Deleted, Swept, delete, sweep
+from spinney.apps.ingest.staff.holds import PAUSABLE, hold, pause, release, release_batch, unpause
+from spinney.apps.ingest.staff.profile_list import Readable, readable, visible
 from spinney.apps.ingest.staff.refusals import refused, refused_as_meant
-from spinney.apps.ingest.staff.reporting import as_of_now, path_of
-from spinney.apps.ingest.staff.requeueing import Requeue, plan, requeue
+from spinney.apps.ingest.staff.reports import as_of_now, path_of
+from spinney.apps.ingest.staff.requeues import Requeue, plan, requeue
 from spinney.apps.ingest.staff.service import Service
+from spinney.apps.ingest.staff.setup import Prepared, prepare
+from spinney.apps.ingest.staff.submissions import Accepted, Arrival, Deposit, accept, expect, submit
 
 __all__ = [
     "PAUSABLE",

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spinney.apps.ingest.orders import BatchOrder, ObjectOrder
-from spinney.apps.ingest.paths import shown
+from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
+from spinney.apps.ingest.deposits.states import STOPPABLE, BatchState
+from spinney.apps.ingest.deposits.states import shown as state_shown
+from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
-from spinney.apps.ingest.states import STOPPABLE, BatchState
-from spinney.apps.ingest.states import shown as state_shown
 from spinney.errors import Refused, UsageError
 from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
 

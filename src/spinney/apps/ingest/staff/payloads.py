@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from spinney.apps.ingest import copying
-from spinney.apps.ingest.digests import Digest, Sums
-from spinney.apps.ingest.paths import shown
+from spinney.apps.ingest.files import copies
+from spinney.apps.ingest.files.digests import Digest, Sums
+from spinney.apps.ingest.files.paths import shown
 from spinney.errors import Refused, UsageError
 
 SHA256 = "sha256"
@@ -57,7 +57,7 @@ class Incoming:
         assert self._file is not None, "it is written within its 'with'"
         self._sums.update(piece)
         self.size_bytes += len(piece)
-        copying.write_all(self._file, piece)
+        copies.write_all(self._file, piece)
 
     @property
     def sha256(self) -> str:
@@ -66,7 +66,7 @@ class Incoming:
 
     def copy(self, source: BinaryIO) -> None:
         """Append all that ``source`` has. Raises Refused when it changed while it was read."""
-        while piece := source.read(copying.CHUNK_BYTES):
+        while piece := source.read(copies.CHUNK_BYTES):
             self.write(piece)
         found = os.fstat(source.fileno())
         if stat.S_ISREG(found.st_mode) and found.st_size != self.size_bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.errors import Refused, UsageError
 
 

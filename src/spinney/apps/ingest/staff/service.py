@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
-from spinney.apps.ingest.settings import Settings
+from spinney.apps.ingest.config.settings import Settings
 from spinney.operations import Control, Queries, Store
 
 BATCH, OBJECT = BATCHES.name, OBJECTS.name

@@ -2,7 +2,7 @@
 
 import orjson
 
-from spinney.apps.ingest.paths import shown
+from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.storage.contract import Late
 from spinney.apps.ingest.storage.place import Claim
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from spinney.apps.ingest.digests import Digest
-from spinney.apps.ingest.paths import NotAdmitted
+from spinney.apps.ingest.files.digests import Digest
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.errors import UsageError
 
 

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import BinaryIO
 
-from spinney.apps.ingest.storage import inventory as inventories
-from spinney.apps.ingest.storage import putting, reading, verifying
+from spinney.apps.ingest.storage import object_inventory as inventories
+from spinney.apps.ingest.storage import object_reader, puts, verification
 from spinney.apps.ingest.storage.contract import Incoming, Stored, StoredFile, Verified, Version
 from spinney.apps.ingest.storage.layout import Layout
 from spinney.apps.ingest.storage.place import Claim, Place
@@ -37,8 +37,8 @@ class OcflStorage:
     ) -> Stored:
         """See `contract.Storage.put`."""
         claim = Claim(object_id=object_id, root=self._layout.path(object_id), key=key, fence=fence)
-        order = putting.Order(files=files, message=message, user=user, created=created, merge=merge)
-        return putting.put(self._place, claim, order, self._algorithm)
+        order = puts.Order(files=files, message=message, user=user, created=created, merge=merge)
+        return puts.put(self._place, claim, order, self._algorithm)
 
     def exists(self, object_id: str) -> bool:
         """See `contract.Storage.exists`."""
@@ -46,17 +46,19 @@ class OcflStorage:
 
     def versions(self, object_id: str) -> list[Version]:
         """See `contract.Storage.versions`."""
-        return inventories.versions(reading.require(self._place, self._layout.path(object_id), object_id))
+        return inventories.versions(
+            object_reader.require(self._place, self._layout.path(object_id), object_id)
+        )
 
     def files(self, object_id: str, version: int | None = None) -> Iterator[StoredFile]:
         """See `contract.Storage.files`."""
-        return reading.files(self._place, self._layout.path(object_id), object_id, version)
+        return object_reader.files(self._place, self._layout.path(object_id), object_id, version)
 
     def opened(
         self, object_id: str, path: str | StoredFile, version: int | None = None
     ) -> AbstractContextManager[BinaryIO]:
         """See `contract.Storage.opened`."""
-        return reading.opened(self._place, self._layout.path(object_id), object_id, path, version)
+        return object_reader.opened(self._place, self._layout.path(object_id), object_id, path, version)
 
     def url(self, object_id: str, file: StoredFile) -> str:
         """See `contract.Storage.url`."""
@@ -64,4 +66,4 @@ class OcflStorage:
 
     def verify(self, object_id: str, between: Callable[[int], None] = lambda read: None) -> Verified:
         """See `contract.Storage.verify`."""
-        return verifying.verify(self._place, self._layout.path(object_id), object_id, between)
+        return verification.verify(self._place, self._layout.path(object_id), object_id, between)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from spinney.apps.ingest.paths import NotAdmitted, relative, shown
+from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage.contract import Storage
-from spinney.apps.ingest.storage.inventory import ADDRESSING
+from spinney.apps.ingest.storage.object_inventory import ADDRESSING
 from spinney.apps.ingest.storage.ocfl import OcflStorage
 from spinney.apps.ingest.storage.place import Step
 
@@ -37,7 +37,7 @@ def open_storage(
     text = str(target)
     if text.startswith("s3:"):
         return _open_s3(text, algorithm, endpoint, region, make, at)
-    from spinney.apps.ingest.storage.on_disk import open_disk
+    from spinney.apps.ingest.storage.disk.disk_place import open_disk
 
     place, layout = open_disk(_folder(text), staging, make, at)
     return OcflStorage(place, layout, algorithm)
@@ -71,7 +71,7 @@ def _open_s3(
         relative(prefix)
     try:
         # Loaded here: who stores on a file system needs no boto3.
-        from spinney.apps.ingest.storage.in_s3 import open_s3
+        from spinney.apps.ingest.storage.s3.s3_place import open_s3
     except ImportError as error:
         raise NotAdmitted(
             f"an s3: storage needs boto3 ({error}); install spinney with its s3 extra"

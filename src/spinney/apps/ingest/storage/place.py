@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from spinney.apps.ingest.storage.contract import Incoming
-from spinney.apps.ingest.storage.inventory import Inventory
+from spinney.apps.ingest.storage.object_inventory import Inventory
 
 Step = Callable[[str], None]
 """Told each step of a put when it is done (the names stand in the package's docstring); tests kill there."""

@@ -6,8 +6,8 @@ from io import BytesIO
 from os import fstat
 from typing import BinaryIO
 
-from spinney.apps.ingest.digests import Sums
-from spinney.apps.ingest.paths import NotAdmitted, opened_beneath, shown
+from spinney.apps.ingest.files.digests import Sums
+from spinney.apps.ingest.files.paths import NotAdmitted, opened_beneath, shown
 from spinney.apps.ingest.storage.contract import Incoming
 
 CHUNK_BYTES = 1 << 20

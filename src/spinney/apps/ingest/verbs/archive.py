@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.apps.ingest.access import Format, Ticket, listing, request, tickets
+from spinney.apps.ingest.access import Format, Ticket, request, tickets, version_manifest
 from spinney.apps.ingest.access import look as look_up
-from spinney.apps.ingest.access.contents import Content, content, require_may
+from spinney.apps.ingest.access.file_content import Content, content, require_may
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.staff import Service, readable, refused_as_meant, visible
@@ -146,8 +146,8 @@ class Manifest(BaseModel):
     version: int | None = VERSION
     as_json: bool = Field(default=False, description="As JSON Lines, which can tell any name.")
 
-    def content(self, service: Service, locate: listing.Locate | None = None) -> Content:
-        return listing.manifest(
+    def content(self, service: Service, locate: version_manifest.Locate | None = None) -> Content:
+        return version_manifest.manifest(
             service.control,
             service.settings,
             self.ark,
@@ -158,7 +158,7 @@ class Manifest(BaseModel):
 
     def require_may(self, service: Service) -> None:
         """Raise where the person may not have it, or no more."""
-        listing.require_may(service.control, service.settings, self.ark)
+        version_manifest.require_may(service.control, service.settings, self.ark)
 
 
 class Token(Verb):

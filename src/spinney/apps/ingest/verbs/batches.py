@@ -9,11 +9,11 @@ from pydantic import Field
 
 from spinney.apps.ingest import report as reports
 from spinney.apps.ingest import staff
-from spinney.apps.ingest.elements import elements, mode, passed
-from spinney.apps.ingest.orders import ObjectOrder
+from spinney.apps.ingest.deposits.elements import elements, mode, passed
+from spinney.apps.ingest.deposits.orders import ObjectOrder
+from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
 from spinney.apps.ingest.staff import Batch, Listed, Service
-from spinney.apps.ingest.states import BatchState
 from spinney.apps.ingest.verbs.base import Text, Verb
 from spinney.command_line import display
 from spinney.errors import UsageError

@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.apps.ingest import digests
-from spinney.apps.ingest.digests import Digest
+from spinney.apps.ingest.deposits.orders import Description
+from spinney.apps.ingest.files import digests
+from spinney.apps.ingest.files.digests import Digest
+from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.orders import Description
-from spinney.apps.ingest.paths import shown
 from spinney.apps.ingest.staff import Accepted, Deposit, refused_as_meant
 from spinney.apps.ingest.verbs.base import Text
 from spinney.errors import UsageError, did_you_mean, listed

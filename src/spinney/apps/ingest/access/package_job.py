@@ -1,0 +1,111 @@
+"""The job type of a request: its one stage makes the package."""
+
+import shutil
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from spinney import Defer, Fail, Job
+from spinney.apps.ingest.access import archives, bags, dates, packages
+from spinney.apps.ingest.access.packages import Package
+from spinney.apps.ingest.access.requests import LARGE, SMALL
+from spinney.apps.ingest.access.tickets import TYPE, AccessOrder
+from spinney.apps.ingest.admission import admission
+from spinney.apps.ingest.application import app
+from spinney.apps.ingest.config import open_resources, settings, storage_targets
+from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits import priorities
+from spinney.apps.ingest.files import disk_space
+
+SHOW_S = 0.5
+ROOM_S = 300.0
+"""How long a package rests for which there is no room."""
+
+app.queue(LARGE)
+accesses = app.pipeline(
+    TYPE,
+    queue=app.queue(SMALL),
+    priority=priorities.FIRST,
+    description="Make a package of a stored object for who asked",
+)
+
+
+@accesses.stage(max_attempts=3)
+def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
+    """Write the files of the version into an archive, each compared with its digests on the way."""
+    with admission():
+        found = settings.load()
+    folder = found.packages / f"{job.id}-{order.secret}"
+    made = packages.standing(folder, datetime.now(UTC))
+    if made is None:  # else an attempt made it, and was cut off before it could say so
+        made = _made(job, found, order, folder)
+    return made.model_dump(mode="json")
+
+
+def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Package:
+    free = shutil.disk_usage(found.home).free
+    if free < order.size_bytes:
+        raise Defer(
+            ROOM_S, f"it needs {order.size_bytes} bytes, and {found.home} has {free}; make room there"
+        )
+    version = bags.Version(ark=order.ark, number=order.version, created=order.created)
+    with admission():
+        modified = _modified(found, order)
+    began = time.monotonic()
+
+    def write(out: BinaryIO) -> Package:
+        with archives.writing(order.format, out, order.created) as archive:
+            bagged = bags.bag(archive, storage, version, _progress(job, order.size_bytes), modified)
+        now = datetime.now(UTC)
+        return Package(
+            file=f"{version.name}.{order.format}",
+            size_bytes=0,
+            files=bagged.files,
+            content_bytes=bagged.bytes,
+            made=now,
+            expires=now + timedelta(days=found.access.keep_days),
+            seconds=time.monotonic() - began,
+        )
+
+    with admission():
+        try:
+            storage = storage_targets.standing(found, order.storage)
+            return packages.make(folder, job.fence, write)
+        except bags.Differs as error:
+            _report(found, order, str(error))
+            raise Fail(f"{order.ark} is damaged: {error}", retryable=False) from error
+        except OSError as error:
+            if disk_space.is_full(error):
+                raise Defer(ROOM_S, str(disk_space.no_room(found.home, order.size_bytes))) from error
+            why = error.strerror or error
+            raise Fail(
+                f"the package could not be made ({why}); see to disk and storage, and retry"
+            ) from error
+
+
+def _modified(found: Settings, order: AccessOrder) -> dict[str, datetime]:
+    """When the files of the version were last changed, where that was said and can be read."""
+    files = open_resources.inventory(found).files(order.ark, order.version)
+    return {file.path: when for file in files if (when := dates.moment(file.modified)) is not None}
+
+
+def _report(found: Settings, order: AccessOrder, fault: str) -> None:
+    """To the inventory; who is told of damage is told by the next audit."""
+    inventory = open_resources.inventory(found)
+    inventory.audited(order.ark, datetime.now(UTC), order.files, order.size_bytes, [fault])
+
+
+def _progress(job: Job, total: int) -> Callable[[int], None]:
+    came, shown_s = 0, time.monotonic()
+
+    def progress(size_bytes: int) -> None:
+        nonlocal came, shown_s
+        came += size_bytes
+        job.check_cancelled()
+        if total and time.monotonic() - shown_s > SHOW_S:
+            shown_s = time.monotonic()
+            job.progress(min(1.0, came / total), f"{came:,} of {total:,} bytes")
+
+    return progress

@@ -1,0 +1,207 @@
+"""``submit`` and ``check``: payloads handed in, and manifests judged."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from spinney.apps.ingest import manifests
+from spinney.apps.ingest.cli import arguments
+from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.deposits import early_checks
+from spinney.apps.ingest.deposits.states import BatchState
+from spinney.apps.ingest.manifests import Judgement, PayloadKind
+from spinney.apps.ingest.report.lines import counted
+from spinney.apps.ingest.staff import refused
+from spinney.apps.ingest.staff.payloads import opened
+from spinney.apps.ingest.verbs.batches import Status
+from spinney.apps.ingest.verbs.deposits import Submit
+from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
+from spinney.errors import UsageError
+
+STDIN = "-"
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("submit")(submit_payload)
+    app.command()(check)
+
+
+def submit_payload(
+    payload: Annotated[
+        str, typer.Argument(metavar="PAYLOAD", help="A file, a container or a manifest; - is stdin.")
+    ],
+    profile: Annotated[
+        str,
+        typer.Option(
+            help="How it is to be treated.", show_default=False, autocompletion=arguments.profile_names
+        ),
+    ],
+    kind: Annotated[
+        PayloadKind | None,
+        typer.Option(help="What it is; a manifest says so itself.", show_default=False),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Its name, if not that of the file; needed for stdin.", show_default=False),
+    ] = None,
+    submitter: Annotated[
+        str | None, typer.Option(help="In whose name; else your login name.", show_default=False)
+    ] = None,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update", help="Lay its files over those that the objects have; else they replace them."
+        ),
+    ] = False,
+    digest: Annotated[
+        str | None,
+        typer.Option(metavar="ALGORITHM:VALUE", help="Of the payload; checked.", show_default=False),
+    ] = None,
+    primary_id: Annotated[
+        str | None, typer.Option(metavar="ARK", help="Of the object, if it has one.", show_default=False)
+    ] = None,
+    local_id: Annotated[
+        list[str] | None, typer.Option(help="Of the object; may be repeated.", show_default=False)
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    creator: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    date: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="Gets the reports of this batch; may be repeated.", show_default=False
+        ),
+    ] = None,
+    response: Annotated[str, typer.Option(metavar="FORM", help="Kept with each object.")] = "json",
+    fail_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STAGE",
+            help="A drill, in test mode: each object fails once there.",
+            show_default=False,
+            autocompletion=arguments.stages,
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD",
+            help="Handed in again under it within a day, the same makes no second batch.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless it completed.")
+    ] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Hand a payload in: it becomes a batch. Prints the batch and its job."""
+    from spinney.command_line import wait_for
+
+    if key is not None and not _KEY.fullmatch(key):
+        raise UsageError("a key is 1 to 200 printable characters of ASCII without blanks; choose another")
+    # A server knows who asks; in whose name it is handed in is said of the payload.
+    with serving(store, None if endpoint.server(store) else submitter) as service:
+        asked = Submit(
+            name=_name(payload, name),
+            profile=profile,
+            kind=kind,
+            submitter=submitter,
+            update=update,
+            digest=digest,
+            primary_id=primary_id,
+            local_id=local_id or [],
+            title=title,
+            creator=creator,
+            date=date,
+            response=response,
+            notification=notify or [],
+            fail_at=fail_at,
+        )
+        with _opened(payload) as source:
+            accepted = service.submit(source, asked, key)
+        _tell(accepted, json=json)
+        if wait:
+            wait_for(service.control.queries, [accepted["job"]], json=json)
+            completed = service.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
+            raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
+
+
+def check(
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="In Checkm or JSON.")],
+    json: JsonOption = False,
+) -> None:
+    """Judge a manifest without depositing it, with what its objects would fail by later; exit code 1 when anything is
+    wrong with it."""
+    with refused():
+        found = manifests.judge(manifest, further=early_checks.of_rows)
+    if json:
+        display.print_json(_judgement(found))
+    else:
+        for problem in found.problems:
+            typer.echo(display.safe(str(problem)))
+        for warning in found.warnings.first:
+            typer.echo(display.safe(f"warning: {warning}"))
+        typer.echo(_verdict(found))
+    if found.problems:
+        raise typer.Exit(Exit.REFUSED)
+
+
+def _name(payload: str, name: str | None) -> str:
+    if name is not None:
+        return name
+    if payload == STDIN:
+        raise UsageError("what comes by stdin has no name; give it one with --name")
+    return Path(payload).name
+
+
+@contextmanager
+def _opened(payload: str) -> Iterator[BinaryIO]:
+    if payload == STDIN:
+        with open(0, "rb", buffering=0, closefd=False) as stdin:
+            yield stdin
+        return
+    with opened(Path(payload)) as file:
+        yield file
+
+
+def _tell(accepted: Mapping[str, Any], *, json: bool) -> None:
+    if json:
+        display.print_json_lines([accepted])
+        return
+    bid, held = accepted["bid"], accepted["held"]
+    typer.echo(f"{bid} job {accepted['job']}")
+    if held is not None:
+        typer.echo(
+            f"spinney: it is held ({display.safe(held)}); 'spinney ingest release --batch {bid}' lets it go on",
+            err=True,
+        )
+
+
+def _judgement(found: Judgement) -> dict[str, object]:
+    return {
+        "kind": found.kind,
+        "rows": found.rows,
+        "bytes": found.size_bytes,
+        "sizes_unknown": found.sizes_unknown,
+        "whole": found.whole,
+        "problems": found.problems,
+        "warnings": found.warnings.first,
+    }
+
+
+def _verdict(found: Judgement) -> str:
+    kind = "no kind of manifest that is known" if found.kind is None else str(found.kind)
+    unknown = f", the sizes of {found.sizes_unknown:,} not given" if found.sizes_unknown else ""
+    told = f"{kind}: {counted(found.rows, 'row')}, {counted(found.size_bytes, 'byte')}{unknown}"
+    if found.warnings.count:
+        told += f"; {counted(found.warnings.count, 'warning')}"
+    if not found.problems:
+        return told
+    return f"{told}; {counted(len(found.problems), 'problem')}{'' if found.whole else ', and the rest was not read'}"

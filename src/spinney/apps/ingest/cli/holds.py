@@ -1,0 +1,98 @@
+"""``hold``, ``release``, ``pause``, ``unpause``: stops, and their end. ``spinney holds`` lists them."""
+
+from typing import Annotated
+
+import typer
+
+from spinney.apps.ingest.cli import arguments
+from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.verbs.operations import Hold, Pause, Release, Unpause
+from spinney.command_line import ByOption, StoreOption, completion, display
+from spinney.errors import UsageError
+
+ReasonOption = Annotated[
+    str, typer.Option("--reason", help="Why; shown with what is held.", show_default=False)
+]
+WhyOption = Annotated[
+    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+]
+WhatArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[QUEUE]", help="ingest, access-small or access-large.", autocompletion=arguments.pausable
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (hold, release, pause, unpause):
+        app.command()(command)
+
+
+def hold(
+    collection: Annotated[
+        str,
+        typer.Argument(
+            metavar="COLLECTION",
+            help="All of its batches and objects.",
+            autocompletion=completion.collections,
+        ),
+    ],
+    reason: ReasonOption,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Let nothing of a collection start; what runs finishes its stage, what comes is held."""
+    with serving(store, by) as service:
+        laid = service.do(Hold(collection=collection, reason=reason))
+    held = laid["jobs"]
+    jobs = "1 job is" if held == 1 else f"{held:,} jobs are"
+    typer.echo(f"hold {laid['hold']} on collection {collection}: {jobs} held")
+
+
+def release(
+    collection: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[COLLECTION]",
+            help="That is held.",
+            show_default=False,
+            autocompletion=completion.collections,
+        ),
+    ] = None,
+    batch: Annotated[
+        str | None, typer.Option(metavar="BATCH", help="One that is held as it came.", show_default=False)
+    ] = None,
+    reason: WhyOption = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Let a held collection go on, or a batch that its profile holds."""
+    if (collection is None) == (batch is None):
+        raise UsageError("name a collection, or a batch with --batch: one of the two")
+    with serving(store, by) as service:
+        done = service.do(Release(collection=collection, batch=batch, reason=reason))
+    if batch is not None:
+        under = f", but stays under {display.safe(done['under'][0])}" if done["under"] else ""
+        typer.echo(f"{done['batch']} is released{under}")
+        return
+    for number in done["ended"]:
+        typer.echo(f"hold {number} on collection {collection} is released")
+
+
+def pause(
+    what: WhatArgument = "ingest", *, reason: ReasonOption, by: ByOption = None, store: StoreOption = None
+) -> None:
+    """Let nothing of ingest, or of an access queue, start until it is unpaused."""
+    with serving(store, by) as service:
+        laid = service.do(Pause(what=what, reason=reason))["laid"]
+    typer.echo(f"{what} is paused" if laid else f"{what} was paused already; its reason stays")
+
+
+def unpause(
+    what: WhatArgument = "ingest", *, reason: WhyOption = None, by: ByOption = None, store: StoreOption = None
+) -> None:
+    """Let it go on."""
+    with serving(store, by) as service:
+        lifted = service.do(Unpause(what=what, reason=reason))["lifted"]
+    typer.echo(f"{what} goes on" if lifted else f"{what} was not paused")

@@ -1,0 +1,113 @@
+"""``requeue``, ``delete``, ``sweep``: failed objects sent back, batches removed."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from spinney.apps.ingest.cli import arguments
+from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.report.lines import counted
+from spinney.apps.ingest.verbs.operations import Delete, Requeue, Sweep
+from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("requeue")(requeue_objects)
+    app.command()(delete)
+    app.command("sweep")(sweep_batches)
+
+
+def requeue_objects(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="BATCH|OBJECT...", help="bid-…, jid-…, or the numbers of their jobs."),
+    ],
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="STAGE",
+            help="From this stage on; else behind the last that was successful.",
+            show_default=False,
+            autocompletion=arguments.stages,
+        ),
+    ] = None,
+    message: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False),
+    ] = None,
+    completed: Annotated[
+        bool, typer.Option("--completed", help="Also those that completed, from their first stage on.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
+    asked = Requeue(names=names, stage=stage, message=message, completed=completed, dry_run=dry_run)
+    with serving(store, by) as service:
+        done = service.do(asked)["items"]
+    if json:
+        display.print_json_lines(list(done))
+    for each in done:
+        _tell(each, json=json)
+    if any(each.get("refused") for each in done):
+        raise typer.Exit(Exit.REFUSED)
+
+
+def delete(
+    names: Annotated[
+        list[str], typer.Argument(metavar="BATCH...", help="bid-…, or the numbers of their jobs.")
+    ],
+    completed: Annotated[bool, typer.Option("--completed", help="Also when it completed.")] = False,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Delete failed or held batches with all that belongs to them; what is archived stays."""
+    with serving(store, by) as service:
+
+        def one(name: str) -> None:
+            gone = service.do(Delete(batch=name, completed=completed))["deleted"]
+            if json:
+                display.print_json_lines([gone])
+            else:
+                typer.echo(f"{gone['bid']} is deleted, with {counted(gone['jobs'] - 1, 'object')}")
+
+        for_each(names, one)
+
+
+def sweep_batches(
+    days: Annotated[
+        int, typer.Option(min=0, max=36_500, metavar="N", help="Batches that completed so many days ago.")
+    ],
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Delete what completed long ago, and what was handed in and never became a batch."""
+    with serving(store, by) as service:
+        swept = service.do(Sweep(days=days, dry_run=dry_run))
+    if json:
+        display.print_json(swept)
+        return
+    for gone in (*swept["batches"], *swept["leftovers"]):
+        typer.echo(display.safe(gone))
+    would = "would be" if dry_run else "are"
+    typer.echo(f"{len(swept['batches']):,} batches and {len(swept['leftovers']):,} leftovers {would} removed")
+
+
+def _tell(each: Mapping[str, Any], *, json: bool) -> None:
+    if "would_requeue" in each:
+        said = f"{each['would_requeue']:,} would be requeued"
+    else:
+        said = f"{each['requeued']:,} requeued" if each["requeued"] else "nothing to requeue"
+    if not json:
+        typer.echo(f"{each['what']}: {said}")
+    for sentence in each.get("refused", {}).values():
+        typer.echo(f"spinney: {display.safe(sentence)}", err=True)

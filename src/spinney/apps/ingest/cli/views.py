@@ -1,0 +1,263 @@
+"""``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``: what people look at."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from spinney.apps.ingest.cli import arguments
+from spinney.apps.ingest.cli.arguments import BatchArgument, ProfileOption, StageOption
+from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.deposits.states import BatchState
+from spinney.apps.ingest.verbs.archive import Find, Profiles
+from spinney.apps.ingest.verbs.batches import LIMIT_MAX, Batches, Object, Objects, Status
+from spinney.command_line import Exit, JsonOption, StoreOption, completion, display
+from spinney.jobs import JOB_ID_MAX, State
+
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=LIMIT_MAX, help="How many.")]
+AfterOption = Annotated[
+    int, typer.Option("--after", metavar="JOB", min=0, max=JOB_ID_MAX, help="From behind this job on.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(status)
+    app.command("batches")(list_batches)
+    app.command("objects")(list_objects)
+    app.command("object")(show_object)
+    app.command()(find)
+    app.command("profiles")(list_profiles)
+
+
+def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = None) -> None:
+    """Show where a batch stands, and how many of its objects stand where."""
+    with serving(store) as service:
+        told = service.do(Status(batch=which))
+    under = told.pop("under")
+    if json:
+        display.print_json(told)
+        return
+    del told["holds"]
+    told["objects"] = _counted(told["objects"])
+    _print_facts(told | {name: display.format_time(told[name]) for name in ("accepted_us", "settled_us")})
+    for hold in under:
+        display.console().print(f"{'under':<12} {display.safe(hold)}")
+
+
+def list_batches(
+    profile: ProfileOption = None,
+    state: Annotated[
+        BatchState | None,
+        typer.Option(help="Only of this state.", show_default=False, autocompletion=arguments.batch_states),
+    ] = None,
+    submitter: Annotated[
+        str | None,
+        typer.Option(
+            help="Only of this submitter.", show_default=False, autocompletion=completion.submitters
+        ),
+    ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            help="Only of this collection.", show_default=False, autocompletion=completion.collections
+        ),
+    ] = None,
+    after: AfterOption = 0,
+    limit: LimitOption = 50,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """List batches, the newest first."""
+    asked = Batches(
+        profile=profile, state=state, submitter=submitter, collection=collection, after=after, limit=limit
+    )
+    with serving(store) as service:
+        found = service.do(asked)["items"]
+    if json:
+        display.print_json_lines(found)
+        return
+    display.print_table(
+        (
+            "JOB",
+            "BATCH",
+            "STATE",
+            "OBJECTS",
+            "WARNINGS",
+            "PROFILE",
+            "SUBMITTER",
+            "PAYLOAD",
+            "ACCEPTED",
+            "MESSAGE",
+        ),
+        (
+            (
+                b["job"],
+                b["batch"],
+                b["state"],
+                _counted(b["objects"]),
+                b["warnings"] or "",
+                b["profile"],
+                b["submitter"],
+                b["payload"],
+                display.format_time(b["accepted_us"]),
+                b["message"],
+            )
+            for b in found
+        ),
+    )
+
+
+def list_objects(
+    which: BatchArgument,
+    state: Annotated[
+        list[State] | None,
+        typer.Option(
+            help="Only of this state; may be repeated.", show_default=False, autocompletion=completion.states
+        ),
+    ] = None,
+    stage: StageOption = None,
+    message: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False),
+    ] = None,
+    after: AfterOption = 0,
+    limit: LimitOption = 50,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """List the objects of a batch, in their order; with --json all that is kept of each."""
+    asked = Objects(
+        batch=which, state=state or [], stage=stage, message=message, whole=json, after=after, limit=limit
+    )
+    with serving(store) as service:
+        found = service.do(asked)["items"]
+    if json:
+        display.print_json_lines(found)
+        return
+    display.print_table(
+        ("JOB", "OBJECT", "STATE", "STAGE", "PASSED", "NAME", "MESSAGE"),
+        (tuple(each.values()) for each in found),
+    )
+
+
+def show_object(
+    which: Annotated[str, typer.Argument(metavar="OBJECT", help="The number of its job, or jid-… .")],
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show all that is kept of an object."""
+    with serving(store) as service:
+        told = service.do(Object(object=which))["object"]
+    if json:
+        display.print_json(told)
+    else:
+        _print_facts(told)
+
+
+def find(
+    ark: Annotated[str | None, typer.Option(help="This object.", show_default=False)] = None,
+    local_id: Annotated[
+        str | None, typer.Option(help="Objects of this local id.", show_default=False)
+    ] = None,
+    file_name: Annotated[
+        str | None,
+        typer.Option(help="Files of this name, or with this end of their path.", show_default=False),
+    ] = None,
+    digest: Annotated[
+        str | None,
+        typer.Option(metavar="[ALGORITHM:]VALUE", help="Files of this digest.", show_default=False),
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="Only of this collection.", show_default=False)
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="From behind what has this 'place'.", show_default=False),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 50,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Find stored objects, or files of theirs, in the inventory."""
+    asked = Find(
+        ark=ark,
+        local_id=local_id,
+        file_name=file_name,
+        digest=digest,
+        collection=collection,
+        limit=limit,
+        after=after,
+    )
+    with serving(store) as service:
+        found = service.do(asked)["items"]
+    if json:
+        display.print_json_lines(found)
+    elif file_name is None and digest is None:
+        display.print_table(
+            ("ARK", "COLLECTION", "VERSION", "FILES", "BYTES", "LOCAL IDS", "TITLE"), map(_object_row, found)
+        )
+    else:
+        display.print_table(("ARK", "COLLECTION", "VERSIONS", "BYTES", "FILE"), map(_file_row, found))
+
+
+def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
+    """List the profiles; exit code 1 when one of them cannot be read."""
+    with serving(store) as service:
+        found = service.do(Profiles())["items"]
+    problems = [each["problem"] for each in found if "problem" in each]
+    if json:
+        display.print_json_lines(found)
+    else:
+        display.print_table(
+            ("PROFILE", "COLLECTION", "STORAGE", "MINTER", "PRIORITY", "TOLD", "HOLD"),
+            (_profile_row(each) for each in found if "problem" not in each),
+        )
+        for problem in problems:
+            typer.echo(f"spinney: {display.safe(problem)}", err=True)
+    if problems:
+        raise typer.Exit(Exit.REFUSED)
+
+
+def _counted(objects: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {state}" for state, n in objects.items())
+
+
+# --- how it is told ---------------------------------------------------------------------------
+
+
+def _object_row(found: Mapping[str, Any]) -> tuple[Any, ...]:
+    head = found["head"]
+    sizes = (head["version"], f"{head['files']:,}", f"{head['size_bytes']:,}")
+    return (found["ark"], found["collection"], *sizes, ", ".join(found["local_ids"]), head["what"])
+
+
+def _file_row(found: Mapping[str, Any]) -> tuple[Any, ...]:
+    at = found["file"]
+    first, last = at["first_version"], at["last_version"]
+    versions = str(first) if first == last else f"{first}-{last}"
+    return (found["ark"], found["collection"], versions, f"{at['file']['size_bytes']:,}", at["file"]["path"])
+
+
+def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
+    report = profile["report"]
+    told = ", ".join(report["batch"])
+    priority = "by size" if profile["priority"] is None else profile["priority"]
+    return (
+        profile["name"],
+        ", ".join(profile["collections"]),
+        profile["storage"],
+        profile["minter"],
+        priority,
+        f"{report['kind']}: {told}" if told else report["kind"],
+        profile["hold"],
+    )
+
+
+def _print_facts(told: Mapping[str, Any]) -> None:
+    out = display.console()
+    for name, value in told.items():
+        if value not in (None, "", (), []):
+            text = ", ".join(value) if isinstance(value, list) else str(value)
+            out.print(
+                f"{name.removesuffix('_us').replace('_', ' '):<14} {display.safe(text)}", soft_wrap=True
+            )

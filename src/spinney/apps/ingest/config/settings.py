@@ -1,0 +1,325 @@
+"""What an ingest service is told once: ``ingest.toml``, which ``SPINNEY_INGEST`` names.
+
+    home = "/srv/ingest"                        # payloads that come in, packages that go out, inventory.db
+    profiles = "/etc/ingest/profiles"           # a TOML file a profile; home/profiles unless given
+    file_roots = ["/srv/deposits"]              # where file: payloads may lie
+
+    [storage.main]
+    url = "file:///srv/archive"                 # or s3://bucket/prefix
+
+    [minters.main]
+    naan = "99999"
+    shoulder = "fk4"
+
+    [mail]
+    host = "mail.example.org"
+    sender = "Archive <archive@example.org>"
+    admins = ["staff@example.org"]
+
+Paths that are not absolute begin at the file's folder. Every node and everybody who submits needs the file, and sees
+the same folders. Passwords and secrets are not in it: they come from the environment, by the names that stand here.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, noid
+from spinney.config import database_file
+from spinney.errors import UsageError
+from spinney.reports import MailSettings, Security
+from spinney.reports.addresses import mailbox
+
+VARIABLE = "SPINNEY_INGEST"
+FILE = "ingest.toml"
+ADDRESSES_MAX = 50
+"""Of one kind: a mail has a hundred recipients at most."""
+
+
+def checked(check: Callable[[str], object]) -> Callable[[str], str]:
+    """``check``, which raises for what may not be, as a rule of a table; the text stays as it is."""
+
+    def rule(text: str) -> str:
+        try:
+            check(text)
+        except (NotAdmitted, UsageError) as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return rule
+
+
+def _beside(path: Path, info: ValidationInfo) -> Path:
+    if "\0" in str(path):
+        raise ValueError("no path has a NUL in it")
+    return Path(info.context or ".", path)
+
+
+def _inventory(url: str, info: ValidationInfo) -> str:
+    file = database_file(url)
+    return url if file is None else f"sqlite:///{_beside(file, info)}"
+
+
+def _target(url: str, info: ValidationInfo) -> str:
+    parts = urlsplit(url)
+    if parts.scheme == "s3":
+        if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("an S3 storage is named s3://bucket/prefix, without credentials in it")
+        return url
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+            raise ValueError("a storage on this machine is named file:///folder")
+        return url
+    if "://" in url:
+        raise ValueError("objects are stored in a folder, at file:///folder or at s3://bucket/prefix")
+    return str(_beside(Path(url), info))
+
+
+def _web(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("it must be a URL of http or https, without a user or password")
+    return url
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,39}$")]
+Located = Annotated[Path, AfterValidator(_beside)]
+"""A path that begins at the file's folder unless it is absolute."""
+Mailbox = Annotated[str, AfterValidator(checked(mailbox))]
+Mailboxes = Annotated[tuple[Mailbox, ...], Field(max_length=ADDRESSES_MAX)]
+
+
+class Table(BaseModel):
+    """A table of a TOML file: what it does not know is refused by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Target(Table):
+    """Where objects are stored (``storage.open_storage``)."""
+
+    url: Annotated[str, AfterValidator(_target)]
+    endpoint: Annotated[str, AfterValidator(_web)] | None = None
+    region: str | None = None
+    algorithm: Literal["sha512", "sha256"] = "sha512"
+
+    @property
+    def folder(self) -> Path | None:
+        """The storage root on a disk of this machine; None for S3."""
+        if self.url.startswith("s3:"):
+            return None
+        return Path(unquote(urlsplit(self.url).path) if self.url.startswith("file:") else self.url)
+
+
+class Minting(Table):
+    """Who mints ARKs: this service itself, or with ``url`` an EZID service."""
+
+    naan: str
+    shoulder: str
+    """Without the NAAN, as in ``fk4``."""
+    template: str = "zeedeedk"
+    url: str | None = None
+    user: str = ""
+    password_variable: str = "SPINNEY_EZID_PASSWORD"  # noqa: S105 - the name of it
+
+    @model_validator(mode="after")
+    def _can_mint(self) -> "Minting":
+        try:
+            if self.url is None:
+                LocalMinter(
+                    naan=self.naan, shoulder=self.shoulder, template=self.template, number=lambda *_: 0
+                )
+                noid.template(f"{self.shoulder}.{self.template}")
+            else:
+                shoulder = f"ark:/{self.naan}/{self.shoulder}"
+                EzidMinter(url=self.url, shoulder=shoulder, user=self.user, password="")
+        except NotAdmitted as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+class Mail(Table):
+    """Who sends reports, and to which server they go. User and password: see ``reports.MailSettings``."""
+
+    host: str
+    port: int = 0
+    security: Security = Security.STARTTLS
+    sender: Mailbox
+    admins: Mailboxes = ()
+    """Who gets a copy where a profile names no admins of its own."""
+    domain: str = Field(default="ingest.invalid", pattern=r"^[A-Za-z0-9.-]{1,120}$")
+    """The right side of Message-IDs: always the same for one service."""
+
+    @model_validator(mode="after")
+    def _names_a_server(self) -> "Mail":
+        try:
+            MailSettings(host=self.host, port=self.port, security=self.security)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+class Downloads(Table):
+    """How payloads are fetched."""
+
+    at_once: int = Field(default=4, ge=1, le=64)
+    """Connections of one object."""
+    host_limit: int = Field(default=8, ge=1)
+    """Connections to one host at a time, over all nodes; ``spinney lock download:HOST --capacity N`` sets another."""
+    tries: int = Field(default=5, ge=1, le=50)
+    estimates_at_once: int = Field(default=16, ge=1, le=64)
+    largest_bytes: int | None = Field(default=None, ge=1)
+    """A file larger than this is refused."""
+
+
+class Working(Table):
+    """Working storage: where payloads are until they are stored."""
+
+    limit: float = Field(default=0.70, gt=0, le=1)
+    """Above this part of the disk new objects wait."""
+    warning: float = Field(default=0.80, gt=0, le=1)
+    """Above this part those that wait say so louder."""
+    unpacked_bytes: int = Field(default=1 << 40, ge=1)
+    """What one container may unpack to."""
+    ratio: float = Field(default=200.0, ge=1)
+    """Bytes that come out of a container a byte of it."""
+
+
+class Access(Table):
+    """Packages of stored objects for those who ask for them."""
+
+    small_bytes: int = Field(default=1 << 30, ge=0)
+    """Up to this size a request goes into the queue ``access-small``."""
+    keep_days: float = Field(default=7.0, gt=0)
+    bytes_s: float = Field(default=50e6, gt=0)
+    """By which the time of a package is foretold until some have been made."""
+
+
+class Fixity(Table):
+    """The audit that reads stored files again."""
+
+    every_days: float = Field(default=90.0, gt=0)
+    objects: int = Field(default=1000, ge=1)
+    """So many objects a run at most."""
+
+
+class Settings(Table):
+    """All of it."""
+
+    home: Located
+    profiles: Located
+    inventory: Annotated[str, AfterValidator(_inventory), Field(repr=False)]
+    storage: Mapping[Name, Target] = Field(min_length=1)
+    minters: Mapping[Name, Minting] = Field(min_length=1)
+    areas: Mapping[Name, Located] = {}
+    """Further working areas, which a profile may ask for by name."""
+    file_roots: tuple[Located, ...] = ()
+    mail: Mail | None = None
+    downloads: Downloads = Downloads()
+    working: Working = Working()
+    access: Access = Access()
+    fixity: Fixity = Fixity()
+    public_url: Annotated[str, AfterValidator(_web)] | None = None
+    """Where pages show jobs: links in reports lead there."""
+    test_mode: bool = False
+    """Allows failures to be ordered, for drills."""
+
+    @property
+    def incoming(self) -> Path:
+        """Payloads that were handed in, until their batch takes them into its folder."""
+        return self.home / "incoming"
+
+    def require_home(self) -> None:
+        """Raises UsageError while it is not there, as when its disk is not mounted: payloads would seem to be gone."""
+        if not self.incoming.is_dir():
+            raise UsageError(
+                f"{self.incoming} is not there: mount the disk of the service's home, or run 'spinney ingest init'"
+            )
+
+    @property
+    def held(self) -> Path:
+        """Batches that are held as they come (``held_batches``)."""
+        return self.home / "held"
+
+    @property
+    def outgoing(self) -> Path:
+        """What goes with mails that are not sent yet (``outgoing_mails``)."""
+        return self.home / "outgoing"
+
+    @property
+    def silent(self) -> Path:
+        """Hosts that do not answer (``objects.silence``)."""
+        return self.home / "silent"
+
+    @property
+    def packages(self) -> Path:
+        """What was asked for by access requests."""
+        return self.home / "access"
+
+    @model_validator(mode="after")
+    def _warns_above_the_limit(self) -> "Settings":
+        if self.working.warning < self.working.limit:
+            raise ValueError("working.warning must not be below working.limit")
+        return self
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings in force. Raises UsageError with the file and what is wrong in it."""
+    path = Path(environment.get(VARIABLE) or FILE).absolute()
+    try:
+        stamp = path.stat().st_mtime_ns
+    except OSError as error:
+        raise UsageError(
+            f"the ingest service has no settings: {path} cannot be read ({error.strerror}); write it, or name another "
+            f"with {VARIABLE}"
+        ) from None
+    return _loaded(path, stamp)
+
+
+@lru_cache(maxsize=8)
+def _loaded(path: Path, stamp: int) -> Settings:
+    with explained(path):
+        document = read(path)
+        home = document.setdefault("home", ".")
+        document.setdefault("profiles", f"{home}/profiles")
+        document.setdefault("inventory", f"sqlite:///{home}/inventory.db")
+        return Settings.model_validate(document, context=path.parent)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A TOML file. Raises UsageError."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); mend its rights, or the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no TOML: {error}; mend it there") from None
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What is wrong in a file, as one sentence that names the key."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageError(
+            f"{path}: {key}: {shown(first['msg']).removeprefix('Value error, ')}; mend it there"
+        ) from None

@@ -1,0 +1,107 @@
+"""Where a member may go: the rules for its name, and for all names of one container together."""
+
+import re
+
+from spinney.apps.ingest.containers.limits import Limits
+from spinney.apps.ingest.files import paths
+from spinney.apps.ingest.files.paths import NotAdmitted, folded, shown
+
+PATH_MAX_BYTES = 2048
+"""Of a member's path, so that it can be opened below the folder of a job (Linux: 4096 in all)."""
+NAMES_MAX_BYTES = 256 << 20
+"""Of all paths of a container together: they are held in memory while it is unpacked."""
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+def within(name: str, *, depth: int) -> str:
+    """The path below the top that a member's name leads to; '' is the top itself.
+
+    ``./`` before a name, which tar writes, and one ``/`` behind it, which marks a folder, are taken
+    off. Anything else that is no plain relative path raises NotAdmitted.
+    """
+    if "\\" in name:
+        raise NotAdmitted("its name has a backslash in it; pack it with plain '/' between folders")
+    if _DRIVE.match(name):
+        raise NotAdmitted("its name begins with a drive letter; pack it with relative names")
+    path = name
+    while path.startswith("./"):
+        path = path[2:]
+    if path in ("", ".") and name:
+        return ""
+    path = path.removesuffix("/")
+    paths.relative(path)
+    if path.count("/") > depth:
+        raise NotAdmitted(f"it lies more than {depth} folders deep; flatten it")
+    if len(path.encode()) > PATH_MAX_BYTES:
+        raise NotAdmitted(f"its path is longer than {PATH_MAX_BYTES} bytes; shorten it")
+    return path
+
+
+class Tree:
+    """The files and folders of one container so far: no two have one path, and those that some file systems take for
+    one are told of."""
+
+    NEAR_MOST = 5
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+        self._folded: dict[str, str] = {}
+        """The first path of each that is equal but for case and accents; files and folders alike."""
+        self._names_bytes = 0
+        self.near: list[tuple[str, str]] = []
+        """The first pairs of paths that nearly meet."""
+
+    def admit_file(self, name: str) -> str:
+        """The path of a new file; raises NotAdmitted when its name or its place is not free."""
+        path = within(name, depth=self._limits.depth)
+        if not path:
+            raise NotAdmitted("its name is that of the top folder; give the file a name")
+        self._admit_folders(path.rpartition("/")[0])
+        if path in self._folders:
+            raise NotAdmitted(f"'{shown(path)}' is a folder too; rename one of them")
+        if path in self._files:
+            raise NotAdmitted("it is there twice; pack it once")
+        self._count(path)
+        self._files.add(path)
+        return path
+
+    def near_to(self, path: str) -> str | None:
+        """Another path that some file systems take for this one, or for a folder above it."""
+        while path:
+            other = self._folded.get(folded(path), path)
+            if other != path:
+                return other
+            path = path.rpartition("/")[0]
+        return None
+
+    def admit_folder(self, name: str) -> str:
+        """The path of a folder, which may have been named before; '' for the top itself."""
+        path = within(name, depth=self._limits.depth)
+        self._admit_folders(path)
+        return path
+
+    def _admit_folders(self, path: str) -> None:
+        # From the bottom up: where a folder is known, so are those above it.
+        while path:
+            if path in self._files:
+                raise NotAdmitted(f"'{shown(path)}' is a file too; rename one of them")
+            if path in self._folders:
+                return
+            self._count(path)
+            self._folders.add(path)
+            path = path.rpartition("/")[0]
+
+    def _count(self, path: str) -> None:
+        self._names_bytes += len(path)
+        if len(self._files) + len(self._folders) >= self._limits.members:
+            raise NotAdmitted(
+                f"it makes more than {self._limits.members} files and folders; send it in parts"
+            )
+        if self._names_bytes > NAMES_MAX_BYTES:
+            raise NotAdmitted("its names are too many and too long; send it in parts")
+        other = self._folded.setdefault(folded(path), path)
+        if other != path and len(self.near) < self.NEAR_MOST:
+            self.near.append((other, path))

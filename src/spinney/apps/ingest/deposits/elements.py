@@ -1,0 +1,150 @@
+"""The elements of an object: what staff see of its job, taken from the store, whatever stage it has come to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.config import profiles
+from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits.orders import ObjectOrder, Payload
+from spinney.apps.ingest.fetching.urls import shown_text
+from spinney.errors import UsageError
+from spinney.jobs import Attempt, Job, Outcome, State, job_folder
+from spinney.operations import Store
+
+_AGAIN = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
+"""Ends of an attempt after which the stage, if it runs once more, is tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elements:
+    """Of one object."""
+
+    jid: str
+    job: int
+    bid: str
+    batch: int | None
+    """The job of its batch."""
+    state: str
+    stage: str | None
+    """At which it stands; None: all are done."""
+    passed: str | None
+    """The last stage that was successful."""
+    message: str | None
+    profile: str
+    collection: str | None
+    submitter: str
+    mode: str
+    """``add`` or ``update``."""
+    priority: int
+    payload: str
+    """``file``, ``container`` or ``object-manifest``."""
+    name: str
+    url: str | None
+    """As people may see it, without what may be a signature; None: the batch holds the payload itself."""
+    digest_type: str | None
+    digest_value: str | None
+    local_ids: tuple[str, ...]
+    ark: str | None
+    """The primary id: given, found by a local id, or minted."""
+    version: int | None
+    """Of the object, once it is stored."""
+    unchanged: bool
+    """That version had all of what came, and no other was made."""
+    creator: str | None
+    title: str | None
+    date: str | None
+    needed_bytes: int | None
+    """Space, once it is estimated."""
+    unsized_files: int | None
+    """How many files are not in that, since nobody knows their size."""
+    resource: str
+    """The lock by which space is provided."""
+    folder: str | None
+    """Where it works; None: in an area that the settings have no more."""
+    retries: int
+    """How often a stage was tried again after it had failed or was cut off."""
+    response: str
+
+
+def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Elements:
+    """Of an object's job, as of now."""
+    from spinney.apps.ingest.objects.provisioning import promises  # with all stages
+    from spinney.apps.ingest.objects.work import area_of
+
+    order = ObjectOrder.model_validate(job.params["order"])
+    results, data = store.results(job.id), store.get_data(job.id)
+    estimated, stored = results.get("estimating") or {}, results.get("processing") or {}
+    about, payload = order.about, order.payload
+    area = area_of(results, _area(settings, order.profile))
+    return Elements(
+        jid=order.jid,
+        job=job.id,
+        bid=order.bid,
+        batch=job.parent_id,
+        state=str(job.state),
+        stage=job.stage,
+        passed=passed(job),
+        message=job.message,
+        profile=order.profile,
+        collection=job.collection,
+        submitter=order.submitter,
+        mode=mode(update=order.update),
+        priority=job.priority,
+        payload=str(payload.kind),
+        name=payload.name,
+        url=_url(payload),
+        digest_type=None if payload.digest is None else payload.digest.algorithm,
+        digest_value=None if payload.digest is None else payload.digest.value,
+        local_ids=tuple(stored.get("local_ids", about.local_ids)),
+        ark=stored.get("ark") or data.get("ark") or data.get("minted") or about.primary_id,
+        version=stored.get("version"),
+        unchanged=not stored.get("own", True),
+        creator=stored.get("who") or about.creator,
+        title=stored.get("what") or about.title,
+        date=stored.get("when") or about.date,
+        needed_bytes=estimated.get("bytes"),
+        unsized_files=estimated.get("unknown"),
+        resource=promises(area),
+        folder=_folder(settings, folders, job, area, order.jid),
+        retries=retries(store.attempts(job.id)),
+        response=order.response,
+    )
+
+
+def _url(payload: Payload) -> str | None:
+    if payload.url is None:
+        return None
+    return shown_text(payload.url if payload.query is None else f"{payload.url}?…")
+
+
+def mode(*, update: bool) -> str:
+    """What becomes of the files that the object has already."""
+    return "update" if update else "add"
+
+
+def passed(job: Job) -> str | None:
+    """The last stage that was successful: the one before that at which the job stands."""
+    if job.stage is None:
+        return STAGES[-1] if job.state is State.COMPLETED else None
+    before = STAGES.index(job.stage) if job.stage in STAGES else 0
+    return STAGES[before - 1] if before else None
+
+
+def retries(history: list[Attempt]) -> int:
+    """Attempts that failed or were cut off, and that another one of the same stage followed."""
+    last = {attempt.stage: attempt.fence for attempt in history}
+    return sum(attempt.outcome in _AGAIN and attempt.fence < last[attempt.stage] for attempt in history)
+
+
+def _folder(settings: Settings, folders: Path, job: Job, area: str | None, jid: str) -> str | None:
+    if area is None:
+        return str(folders / job_folder(job.id))
+    return str(settings.areas[area] / jid) if area in settings.areas else None
+
+
+def _area(settings: Settings, profile: str) -> str | None:
+    try:
+        return profiles.load(settings, profile).area
+    except UsageError:
+        return None  # it has gone since, or cannot be read now

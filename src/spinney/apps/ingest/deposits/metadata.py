@@ -1,0 +1,155 @@
+"""What is said of an object: who, what, when, where; as ERC and as Dublin Core.
+
+An ERC (electronic resource citation; J. Kunze and A. Turner, "Kernel Metadata and Electronic Resource
+Citations", 2010) is a record in ANVL. What is not known is said by a code in brackets (its section 9.3).
+Nothing is written here: ``erc`` and ``dublin_core`` make what others write durably.
+"""
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.apps.ingest.files import paths
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.identifiers import anvl, arks
+
+UNAVAILABLE = "(:unav)"
+"""Written for who and when: unavailable, possibly unknown."""
+UNASSIGNED = "(:unas)"
+"""Written for what and where: none was assigned."""
+MISSING = re.compile(r"\(:(?:unac|unal|unap|unas|unav|unkn|none|null|tba)\).*", re.DOTALL)
+"""A value that says that there is none, whatever it explains behind the code."""
+
+_CODE = re.compile(r"\(:[a-z]+\)")
+
+OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
+DC = "http://purl.org/dc/elements/1.1/"
+XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_SCHEMA = f"{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd"
+
+ET.register_namespace("oai_dc", OAI_DC)
+ET.register_namespace("dc", DC)
+ET.register_namespace("xsi", XSI)
+
+# XML 1.0, section 2.2. A carriage return is lawful and would be read as a line feed.
+_NOT_XML = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What is known of an object."""
+
+    who: str | None = None
+    """Its creator."""
+    what: str | None = None
+    """Its title."""
+    when: str | None = None
+    """Its date, as the depositor writes it."""
+    ark: str | None = None
+    local_ids: tuple[str, ...] = ()
+
+
+def erc(about: About) -> str:
+    """The text of ``mrt-erc.txt``; ``read_erc`` reads the same from it.
+
+    Except for blank space around a value, and for a value that is empty or such a code: these are None.
+    """
+    lines = [(name, anvl.line(name, value)) for name, value in _said(about)]
+    return "erc:\n" + "".join(line.replace(";", "%3B") if name == "where" else line for name, line in lines)
+
+
+def dublin_core(about: About) -> bytes:
+    """The content of ``mrt-dc.xml``: creator, title, date and identifiers in an ``oai_dc`` record.
+
+    Characters that XML 1.0 cannot hold become U+FFFD.
+    """
+    elements = {"who": "creator", "what": "title", "when": "date", "where": "identifier"}
+    top = ET.Element(f"{{{OAI_DC}}}dc", {f"{{{XSI}}}schemaLocation": _SCHEMA})
+    for name, value in _said(about):
+        ET.SubElement(top, f"{{{DC}}}{elements[name]}").text = _lawful(value)
+    ET.indent(top)
+    record: bytes = ET.tostring(top, encoding="utf-8", xml_declaration=True)
+    return record + b"\n"
+
+
+def read_erc(path: Path, most_bytes: int) -> About:
+    """What a depositor's ``mrt-erc.txt`` says; also in the short form ``erc: who | what | when | where``.
+
+    A ``where`` that begins with ``ark:`` is the ARK, any other a local id; a ``;`` divides two of them, and %3B is one
+    of its own. Names that are not of the four are left alone, and of several values for one name the first is taken.
+    Raises NotAdmitted when the
+    file is no regular one, longer than ``most_bytes``, not UTF-8 or no ANVL, or names two ARKs.
+    """
+    with paths.opened_beneath(path.parent, path.name) as file:
+        content = file.read(most_bytes + 1)
+    name = shown(path.name)
+    if len(content) > most_bytes:
+        raise NotAdmitted(f"'{name}' is longer than {most_bytes} bytes; shorten it")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotAdmitted(f"'{name}' is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    try:
+        return _about(anvl.parse(text))
+    except NotAdmitted as error:
+        raise NotAdmitted(f"'{name}': {error}") from None
+
+
+def _said(about: About) -> list[tuple[str, str]]:
+    """Names and values in order, with codes for what is missing."""
+    where = [about.ark or UNASSIGNED, *about.local_ids]
+    return [
+        ("who", about.who or UNAVAILABLE),
+        ("what", about.what or UNASSIGNED),
+        ("when", about.when or UNAVAILABLE),
+        *(("where", value) for value in where),
+    ]
+
+
+def _lawful(value: str) -> str:
+    return _NOT_XML.sub("\ufffd", value)
+
+
+def _about(elements: list[anvl.Element]) -> About:
+    first: dict[str, str] = {}
+    ark: str | None = None
+    local_ids: list[str] = []
+    for name, value in _flattened(elements):
+        if not value or MISSING.fullmatch(value):
+            continue
+        if name != "where":
+            first.setdefault(name, value)
+        elif not value.lower().startswith("ark:"):
+            local_ids.append(value)
+        elif ark not in (None, arks.canonical(value)):
+            raise NotAdmitted(f"it names two ARKs, {ark} and '{shown(value)}'; leave the one that it has")
+        else:
+            ark = arks.canonical(value)
+    return About(
+        who=first.get("who"),
+        what=first.get("what"),
+        when=first.get("when"),
+        ark=ark,
+        local_ids=tuple(dict.fromkeys(local_ids)),
+    )
+
+
+def _flattened(elements: list[anvl.Element]) -> list[tuple[str, str]]:
+    """Lower-case names with their values; the short form as if it had been written long, and each place by itself."""
+    raw: list[tuple[str, str]] = []
+    for element in elements:
+        name = element.name.strip().lower()
+        if name == "erc" and element.raw:
+            parts = [part.strip() for part in element.raw.split("|", 3)]
+            raw += zip(("who", "what", "when", "where"), parts, strict=False)
+        else:
+            raw.append((name, element.raw))
+    divided = ((name, one) for name, value in raw for one in (_places(value) if name == "where" else [value]))
+    return [(name, anvl.unescaped(one)) for name, one in divided]
+
+
+def _places(value: str) -> list[str]:
+    """The values of a ``where``. A code that explains itself is one, whatever stands in it."""
+    first, *others = [part.strip(" \t") for part in value.split(";")]
+    return [value] if MISSING.fullmatch(value) and not _CODE.fullmatch(first) else [first, *others]

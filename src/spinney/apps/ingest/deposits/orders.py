@@ -1,0 +1,175 @@
+"""What batches and objects are submitted with: the nouns of their parameters, as JSON keeps them."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+
+from spinney.apps.ingest.files.digests import Digest, digest
+from spinney.apps.ingest.files.paths import NotAdmitted, component, relative
+from spinney.apps.ingest.manifests import About, PayloadKind
+from spinney.reports.addresses import mailbox
+
+SUBMITTER_MAX_BYTES = 255
+_NAMES = uuid.UUID("5b2c1f52-9c0f-4d3a-8f0c-6f2f0b1b7a11")
+Bid = Annotated[str, Field(pattern=r"^bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Jid = Annotated[str, Field(pattern=r"^jid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+
+
+def _name(text: str) -> str:
+    try:
+        return component(text)
+    except NotAdmitted as error:
+        raise ValueError(str(error)) from None
+
+
+def _path(text: str) -> str:
+    try:
+        return relative(text)
+    except NotAdmitted as error:
+        raise ValueError(str(error)) from None
+
+
+def _submitter(text: str) -> str:
+    if not 0 < len(text.encode("utf-8", "surrogatepass")) <= SUBMITTER_MAX_BYTES:
+        raise ValueError(
+            f"a submitter has 1 to {SUBMITTER_MAX_BYTES} bytes, as the inventory keeps them; shorten it"
+        )
+    return text
+
+
+FileName = Annotated[str, AfterValidator(_name)]
+RelativePath = Annotated[str, AfterValidator(_path)]
+"""Downward only, whoever submits it."""
+NOTIFIED_MAX = 10
+ADDRESS_MAX = 320
+"""Characters of an address with the name before it."""
+
+
+def require_notified(addresses: Sequence[str]) -> None:
+    """Raises ValueError unless reports may be sent there."""
+    if len(addresses) > NOTIFIED_MAX:
+        raise ValueError(
+            f"{len(addresses)} addresses are to be notified, and {NOTIFIED_MAX} may be; name fewer"
+        )
+    for address in addresses:
+        if len(address) > ADDRESS_MAX:
+            raise ValueError(
+                f"an address has {len(address)} characters, and {ADDRESS_MAX} are the most; shorten it"
+            )
+        mailbox(address)
+
+
+def _notified(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    require_notified(addresses)
+    return addresses
+
+
+Notified = Annotated[tuple[str, ...], AfterValidator(_notified)]
+"""Mail addresses, each on one line (``spinney.reports.addresses``)."""
+Submitter = Annotated[str, AfterValidator(_submitter)]
+Stage = Literal["estimating", "provisioning", "downloading", "processing", "recording", "notify"]
+"""Of an object, in their order."""
+
+
+class Noun(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sum(Noun):
+    """A digest that was given."""
+
+    algorithm: str
+    value: str
+
+    def digest(self) -> Digest:
+        """Raises NotAdmitted for what is none."""
+        return digest(self.algorithm, self.value)
+
+    @classmethod
+    def of(cls, found: Digest | None) -> "Sum | None":
+        return None if found is None else cls(algorithm=found.algorithm, value=found.value)
+
+
+class Description(Noun):
+    """What a depositor says of an object."""
+
+    primary_id: str | None = None
+    local_ids: tuple[str, ...] = ()
+    creator: str | None = None
+    title: str | None = None
+    date: str | None = None
+
+    @classmethod
+    def of(cls, about: About) -> "Description":
+        return cls(
+            primary_id=about.primary_id,
+            local_ids=about.local_ids,
+            creator=about.creator,
+            title=about.title,
+            date=about.date,
+        )
+
+
+class Payload(Noun):
+    """What is to be fetched for one object."""
+
+    kind: PayloadKind
+    """``file``, ``container`` or ``object-manifest``."""
+    url: str | None = None
+    query: int | None = None
+    """Where the batch keeps what stands behind the '?' of the URL (``url_queries``)."""
+    held: RelativePath | None = None
+    """Instead of a URL: where it lies in the folder of the batch."""
+    name: RelativePath
+    size_bytes: int | None = None
+    digest: Sum | None = None
+    mime_type: str | None = None
+    modified: str | None = None
+
+
+class BatchOrder(Noun):
+    """A batch, as it was accepted."""
+
+    bid: Bid
+    profile: str
+    kind: PayloadKind
+    name: FileName
+    """The payload's file name; it lies below ``incoming/<bid>`` until the batch takes it."""
+    submitter: Submitter
+    update: bool = False
+    """Its files are laid over those that the objects have; else they are all of the new version."""
+    digest: Sum | None = None
+    about: Description = Description()
+    """Of the object, where the payload is one."""
+    response: str = "json"
+    notify: Notified = ()
+    """Mail addresses that get its reports beside those of the profile."""
+    fail_at: Stage | None = None
+    """A drill: each object fails once at this stage."""
+    accepted: AwareDatetime | None = None
+    """When it was handed in; None: nobody noted it."""
+
+
+class ObjectOrder(Noun):
+    """An object of a batch."""
+
+    jid: Jid
+    bid: Bid
+    profile: str
+    submitter: Submitter
+    payload: Payload
+    about: Description = Description()
+    update: bool = False
+    response: str = "json"
+    fail_at: Stage | None = None
+
+
+def new_bid() -> str:
+    return f"bid-{uuid.uuid4()}"
+
+
+def jid(bid: str, number: int) -> str:
+    """Of the object with this number in its batch: the same however often the payload is read."""
+    return f"jid-{uuid.uuid5(_NAMES, f'{bid}/{number}')}"

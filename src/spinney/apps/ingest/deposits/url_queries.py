@@ -1,0 +1,54 @@
+"""Queries of URLs, kept in the batch's folder and out of the parameters of jobs.
+
+A query may be a signature, by which whoever has it can read the file; parameters are shown to all who may look at a
+job, by ``spinney show``, pages and API. So a job has the URL up to its '?', and the place of the rest in this file: a
+JSON string a line, written anew, and the same, whenever the payload is read again.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from spinney.apps.ingest.files.paths import NotAdmitted
+
+FILE = "queries"
+Put = Callable[[str], tuple[str, int | None]]
+"""Takes a URL; returns what may be shown of it, and the place of its query, if it has one."""
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[Put]:
+    """Keep queries in a batch's folder; there is a file only when there is a query. The engine syncs it with the
+    folder."""
+    with ExitStack() as stack:
+        out: BinaryIO | None = None
+
+        def put(url: str) -> tuple[str, int | None]:
+            nonlocal out
+            plain, mark, query = url.partition("?")
+            if not mark:
+                return url, None
+            if out is None:
+                out = stack.enter_context((folder / FILE).open("wb"))
+            place = out.tell()
+            out.write(orjson.dumps(query) + b"\n")
+            return plain, place
+
+        yield put
+
+
+def whole(folder: Path, plain: str, place: int | None) -> str:
+    """The URL again. Raises NotAdmitted when its query is gone."""
+    if place is None:
+        return plain
+    try:
+        with (folder / FILE).open("rb") as file:
+            file.seek(place)
+            return f"{plain}?{orjson.loads(file.readline())}"
+    except (FileNotFoundError, ValueError):
+        raise NotAdmitted(
+            f"the query of {plain} is gone from the batch's folder; submit the batch again"
+        ) from None

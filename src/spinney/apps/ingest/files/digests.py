@@ -1,0 +1,139 @@
+"""Digests of files: which algorithms there are, how they are written, many of them in one reading.
+
+A depositor may write an algorithm in any case, with or without the dash before its number
+(``SHA-256``, ``sha256``). Here it has one name, and its value is lowercase hexadecimal of full length.
+adler32 and crc32 find accidents, not forgeries; they are taken because older manifests carry them.
+"""
+
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import BinaryIO, Protocol
+
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+
+ALGORITHMS: Mapping[str, int] = MappingProxyType(
+    {"adler32": 8, "crc32": 8, "md5": 32, "sha1": 40, "sha256": 64, "sha384": 96, "sha512": 128}
+)
+"""The canonical names, and how many hexadecimal digits a value has."""
+
+NUMERIC = frozenset({"adler32", "crc32"})
+"""Values that tools print as a number, so that leading zeros may be missing."""
+
+_SHOWN_MAX = 140
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A digest as it is compared: made by `digest`, which checks it."""
+
+    algorithm: str
+    """One of `ALGORITHMS`."""
+    value: str
+    """Lowercase hexadecimal, all digits."""
+
+    def __str__(self) -> str:
+        return f"{self.algorithm}:{self.value}"
+
+
+def canonical(name: str) -> str:
+    """The one name of an algorithm: ``' SHA-256'`` is ``'sha256'``. Raises NotAdmitted."""
+    # Looked up as it stands first: of a million rows nearly all spell it that way.
+    found = _NAMES.get(name) or _NAMES.get(name.strip().lower())
+    if found is None:
+        raise NotAdmitted(
+            f"'{shown(name[:_SHOWN_MAX])}' is no digest algorithm that is known here; "
+            f"use one of {', '.join(ALGORITHMS)}"
+        )
+    return found
+
+
+def digest(algorithm: str, value: str) -> Digest:
+    """A digest somebody has given, checked: the algorithm is known, the value has its form.
+
+    Raises NotAdmitted.
+    """
+    name = canonical(algorithm)
+    plain = value.strip().lower()
+    digits = ALGORITHMS[name]
+    if name in NUMERIC and plain:
+        plain = plain.zfill(digits)
+    if len(plain) != digits or not _HEXADECIMAL.fullmatch(plain):
+        raise NotAdmitted(
+            f"'{shown(value[:_SHOWN_MAX])}' is no {name} value, which has {digits} hexadecimal digits; "
+            f"compute it anew"
+        )
+    return Digest(name, plain)
+
+
+class Sums:
+    """Several digests of one stream of bytes, none of which is kept.
+
+    >>> sums = Sums(["md5", "crc32"])
+    >>> sums.update(b"spinney")
+    >>> sums.values()["crc32"]
+    '770f3d55'
+    """
+
+    __slots__ = ("_sums",)
+
+    def __init__(self, algorithms: Iterable[str]) -> None:
+        """Raises NotAdmitted for an algorithm that is not known."""
+        self._sums: dict[str, _Sum] = {}
+        for name in map(canonical, algorithms):
+            self._sums.setdefault(name, _begun(name))
+
+    def update(self, chunk: bytes | bytearray | memoryview) -> None:
+        """Take in the next bytes."""
+        for one in self._sums.values():
+            one.update(chunk)
+
+    def read(self, file: BinaryIO, between: Callable[[int], object] = lambda taken: None) -> None:
+        """Take in all that a file has. ``between`` gets the size of each chunk, and may call it off by raising."""
+        while chunk := file.read(_CHUNK_BYTES):
+            self.update(chunk)
+            between(len(chunk))
+
+    def values(self) -> dict[str, str]:
+        """Algorithm to lowercase hexadecimal, of what has been taken in so far."""
+        return {name: one.hexdigest() for name, one in self._sums.items()}
+
+
+class _Sum(Protocol):
+    def update(self, data: bytes | bytearray | memoryview, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
+class _Checksum:
+    """A checksum of zlib's with the interface of hashlib's."""
+
+    __slots__ = ("_step", "_value")
+
+    def __init__(self, step: Callable[[bytes | bytearray | memoryview, int], int], start: int) -> None:
+        self._step = step
+        self._value = start
+
+    def update(self, data: bytes | bytearray | memoryview, /) -> None:
+        self._value = self._step(data, self._value)
+
+    def hexdigest(self) -> str:
+        return f"{self._value:08x}"
+
+
+def _begun(name: str) -> _Sum:
+    if name == "adler32":
+        return _Checksum(zlib.adler32, 1)
+    if name == "crc32":
+        return _Checksum(zlib.crc32, 0)
+    # md5 and sha1 are given by depositors and compared; nothing is kept safe by them.
+    return hashlib.new(name, usedforsecurity=False)
+
+
+_HEXADECIMAL = re.compile(r"[0-9a-f]+")
+_NAMES = {
+    spelt: name for name in ALGORITHMS for spelt in (name, re.sub(r"(?<=[a-z])(?=[0-9])", "-", name, count=1))
+}

@@ -1,0 +1,101 @@
+"""What may enter the inventory: checked before a transaction is begun, so that no database refuses it half-way."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spinney.apps.ingest.files import digests
+from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
+from spinney.apps.ingest.inventory.file_spans import LAST, Content
+from spinney.apps.ingest.inventory.model import Entry
+from spinney.apps.ingest.inventory.sql import values
+
+NAME_MAX_BYTES = 255
+"""Of an ark, a collection, an owner and the like."""
+KEY_MAX_BYTES = 1000
+"""Of a local id or a minter's key: they are indexed, and PostgreSQL keeps no index entry above 2,700 bytes."""
+_SIZE_MAX = 2**63 - 1
+_BATCH, _JOB = re.compile(r"bid-[\w.-]+"), re.compile(r"jid-[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The files of an entry, checked."""
+
+    contents: Sequence[Content]
+    size_bytes: int
+
+
+def admitted(entry: Entry) -> Admitted:
+    """Check an entry, and read its files. Raises NotAdmitted; ValueError for a time without zone."""
+    for what, value in (
+        ("ark", entry.ark),
+        ("collection", entry.collection),
+        ("owner", entry.owner),
+        ("submitter", entry.submitter),
+        ("storage target", entry.storage),
+    ):
+        name(what, value)
+    for what, value, form in (("batch id", entry.batch_id, _BATCH), ("job id", entry.job_id, _JOB)):
+        if not form.fullmatch(name(what, value)):
+            raise NotAdmitted(f"'{shown(value)}' is no {what}; it begins with '{form.pattern[:4]}'")
+    for what, said in (("who", entry.who), ("what", entry.what), ("when", entry.when)):
+        if said is not None:
+            plain(what, said)
+    if not 1 <= entry.version < LAST:
+        raise NotAdmitted(f"{entry.version} is no version of {shown(entry.ark)}; versions count from 1")
+    values.micros(entry.created)
+    return _files(entry)
+
+
+def local_ids_admitted(local_ids: Iterable[str]) -> list[str]:
+    """Each once, in the order in which they are locked. Raises NotAdmitted."""
+    return sorted({name("local id", local_id, KEY_MAX_BYTES) for local_id in local_ids})
+
+
+def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
+    """A text that is looked up by. Raises NotAdmitted."""
+    if not value:
+        raise NotAdmitted(f"the {what} is empty; give one")
+    if len(plain(what, value).encode()) > longest_bytes:
+        raise NotAdmitted(
+            f"the {what} '{shown(value[:40])}…' is longer than {longest_bytes} bytes; shorten it"
+        )
+    return value
+
+
+def plain(what: str, value: str) -> str:
+    """A text that both databases can keep. Raises NotAdmitted."""
+    if "\0" in value:
+        raise NotAdmitted(f"the {what} '{shown(value[:40])}' has a NUL in it; take it out")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise NotAdmitted(f"the {what} '{shown(value[:40])}' is not UTF-8; write it anew") from None
+    return value
+
+
+def _files(entry: Entry) -> Admitted:
+    contents: dict[str, Content] = {}
+    size_bytes = 0
+    for file in entry.files:
+        path = relative(file.path)
+        if path in contents:
+            raise NotAdmitted(f"{shown(entry.ark)} has '{shown(path)}' twice; list each file once")
+        size_bytes += file.size_bytes
+        if file.size_bytes < 0 or size_bytes > _SIZE_MAX:
+            raise NotAdmitted(f"'{shown(path)}' cannot have {file.size_bytes} bytes; measure it anew")
+        if file.mime_type is not None:
+            name("MIME type", file.mime_type)
+        if file.modified is not None:
+            plain("date of the last change", file.modified)
+        contents[path] = values.content(file, _digests(path, file.digests))
+    return Admitted([contents[path] for path in sorted(contents)], size_bytes)
+
+
+def _digests(path: str, given: Mapping[str, str]) -> Mapping[str, str]:
+    checked: dict[str, str] = {}
+    for digest in (digests.digest(algorithm, value) for algorithm, value in given.items()):
+        if checked.setdefault(digest.algorithm, digest.value) != digest.value:
+            raise NotAdmitted(f"'{shown(path)}' has two {digest.algorithm} values; give the right one")
+    return checked

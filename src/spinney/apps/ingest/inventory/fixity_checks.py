@@ -1,0 +1,150 @@
+"""Fixity: which object should be read next, and what reading it has shown.
+
+The database keeps the answers; who reads the files is somebody else. What an object's state is follows from its newest
+audit alone, so an answer that comes late changes the history and nothing else.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
+
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.inventory.entry_rules import plain
+from spinney.apps.ingest.inventory.model import Audit, Damaged, Due
+from spinney.apps.ingest.inventory.sql import values
+from spinney.apps.ingest.inventory.sql.database import Database
+from spinney.apps.ingest.inventory.sql.schema import audits, objects, versions
+
+KEPT = 10
+"""Audits of an object; when its damage began is kept beside them."""
+FAULTS_MAX = 100
+"""Of an audit, and how many more."""
+_FAULT_MAX = 1000
+"""Characters."""
+_NEWEST_FIRST = audits.c.at_us.desc()
+
+
+def due(database: Database, before: datetime, limit: int, within: Sequence[str] | None = None) -> list[Due]:
+    """Objects not audited since ``before``: those never audited first, then the least recently audited."""
+    query = (
+        select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
+        .join(
+            versions,
+            (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
+        )
+        .where(objects.c.audited_us < values.micros(before), *_within(within))
+        .order_by(objects.c.audited_us, objects.c.id)
+        .limit(limit)
+    )
+    with database.read() as connection:
+        return [
+            Due(
+                ark=row.ark,
+                storage=row.storage,
+                version=row.head_version,
+                audited=values.moment(row.audited_us) if row.audited_us else None,
+            )
+            for row in connection.execute(query)
+        ]
+
+
+def audited(
+    database: Database, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]
+) -> None:
+    """Enter an audit's result; ``faults``: a sentence each, none when all is well. The same ``when`` again changes
+    nothing. Raises NotAdmitted for an object that is not here."""
+    at_us, said = values.micros(when), _bounded(faults)
+    with database.write() as connection:
+        query = select(objects.c.id, objects.c.damaged_since_us).where(objects.c.ark == ark).with_for_update()
+        known = connection.execute(query).first()
+        if known is None:
+            raise NotAdmitted(
+                f"{shown(ark)} is not in the inventory, so its audit cannot be kept; record it first"
+            )
+        connection.execute(
+            database.insert(audits)
+            .values(
+                object_id=known.id, at_us=at_us, files=files, size_bytes=size_bytes, faults=json.dumps(said)
+            )
+            .on_conflict_do_nothing()
+        )
+        _forget_oldest(connection, known.id)
+        _stand_by_newest(connection, known.id, known.damaged_since_us)
+
+
+def history(database: Database, ark: str) -> list[Audit]:
+    """Its audits, newest first."""
+    query = (
+        select(audits)
+        .join(objects, objects.c.id == audits.c.object_id)
+        .where(objects.c.ark == ark)
+        .order_by(_NEWEST_FIRST)
+    )
+    with database.read() as connection:
+        return [_audit(row) for row in connection.execute(query)]
+
+
+def damaged(database: Database, limit: int, within: Sequence[str] | None = None) -> list[Damaged]:
+    """Objects whose newest audit found faults, in the order in which they were recorded."""
+    query = (
+        select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
+        .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
+        .where(objects.c.damaged_since_us.is_not(None), *_within(within))
+        .order_by(objects.c.id)
+        .limit(limit)
+    )
+    with database.read() as connection:
+        return [
+            Damaged(
+                ark=row.ark,
+                collection=row.collection,
+                since=values.moment(row.damaged_since_us),
+                audit=_audit(row),
+            )
+            for row in connection.execute(query)
+        ]
+
+
+def _within(collections: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
+    return () if collections is None else (objects.c.collection.in_(collections),)
+
+
+def _bounded(faults: Iterable[str]) -> Sequence[str]:
+    kept: list[str] = []
+    more = 0
+    for fault in faults:
+        if len(kept) < FAULTS_MAX:
+            kept.append(shown(plain("fault", fault)[:_FAULT_MAX]))
+        else:
+            more += 1
+    return [*kept, f"and {more} more"] if more else kept
+
+
+def _forget_oldest(connection: Connection, object_id: int) -> None:
+    of_object = audits.c.object_id == object_id
+    oldest_kept = select(audits.c.at_us).where(of_object).order_by(_NEWEST_FIRST).offset(KEPT - 1).limit(1)
+    connection.execute(delete(audits).where(of_object, audits.c.at_us < oldest_kept.scalar_subquery()))
+
+
+def _stand_by_newest(connection: Connection, object_id: int, damaged_since_us: int | None) -> None:
+    of_object = select(audits.c.at_us, audits.c.faults).where(audits.c.object_id == object_id)
+    newest = connection.execute(of_object.order_by(_NEWEST_FIRST).limit(1)).one()
+    is_damaged = newest.faults != "[]"
+    since_us = (damaged_since_us or newest.at_us) if is_damaged else None
+    connection.execute(
+        update(objects)
+        .where(objects.c.id == object_id)
+        .values(audited_us=newest.at_us, damaged_since_us=since_us)
+    )
+
+
+def _audit(row: Row[Any]) -> Audit:
+    return Audit(
+        when=values.moment(row.at_us),
+        files=row.files,
+        size_bytes=row.size_bytes,
+        faults=json.loads(row.faults),
+    )

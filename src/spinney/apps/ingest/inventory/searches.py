@@ -1,0 +1,279 @@
+"""Looking up what the inventory holds. Every search is led by an index, and gives its answer in pages.
+
+A page goes on behind the place of what was found last, not behind a count: so it costs the same at the end as at the
+beginning, and what is recorded meanwhile shifts nothing.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select, tuple_
+
+from spinney.apps.ingest.files.digests import ALGORITHMS, Digest, digest
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.inventory.entry_rules import plain
+from spinney.apps.ingest.inventory.local_ids import bound_to
+from spinney.apps.ingest.inventory.model import File, Found, FoundFile, Object, Recorded
+from spinney.apps.ingest.inventory.sql import rows, values
+from spinney.apps.ingest.inventory.sql.database import Database
+from spinney.apps.ingest.inventory.sql.schema import files, local_ids, objects, versions
+
+PAGE_MAX = 1000
+_BEHIND_SLASH = chr(ord("/") + 1)
+_PLACE = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?")
+_OBJECT = (objects.c.id, objects.c.ark, objects.c.collection, objects.c.owner)
+
+
+def find(
+    database: Database,
+    *,
+    ark: str | None,
+    local_id: str | None,
+    file_name: str | None,
+    digest: Digest | str | None,
+    collection: str | None,
+    within: Sequence[str] | None,
+    limit: int,
+    after: str | None,
+) -> list[Found]:
+    """See ``Inventory.find``."""
+    if not 1 <= limit <= PAGE_MAX:
+        raise NotAdmitted(f"a page has 1 to {PAGE_MAX} entries, not {limit}; ask for the rest with 'after'")
+    behind = _place(after)
+    for what, text in (
+        ("ark", ark),
+        ("local id", local_id),
+        ("file name", file_name),
+        ("collection", collection),
+    ):
+        if text is not None:
+            plain(what, text)
+    conditions: list[ColumnElement[bool]] = [] if within is None else [objects.c.collection.in_(within)]
+    if ark is not None:
+        conditions.append(objects.c.ark == ark)
+    if collection is not None:
+        conditions.append(objects.c.collection == collection)
+    if local_id is not None:
+        conditions.append(_has_local_id(local_id, collection))
+    if file_name is None and digest is None:
+        query = _objects(conditions, behind)
+    else:
+        if file_name is not None:
+            conditions.append(_is_called(file_name))
+        if digest is not None:
+            conditions.append(_has_digest(digest))
+        query = _files(conditions, behind)
+    with database.read() as connection:
+        found = connection.execute(query.limit(limit)).all()
+        names = bound_to(connection, (row.ark for row in found))
+    return [_found(row, names.get(row.ark, ())) for row in found]
+
+
+def object_(database: Database, ark: str) -> Object | None:
+    """See ``Inventory.object``."""
+    with database.read() as connection:
+        row = connection.execute(select(objects).where(objects.c.ark == ark)).first()
+        if row is None:
+            return None
+        of_object = select(*rows.VERSION).where(versions.c.object_id == row.id).order_by(versions.c.version)
+        return Object(
+            ark=row.ark,
+            collection=row.collection,
+            owner=row.owner,
+            local_ids=bound_to(connection, [ark]).get(ark, ()),
+            versions=[rows.version(v) for v in connection.execute(of_object)],
+            audited=values.moment(row.audited_us) if row.audited_us else None,
+            damaged_since=None if row.damaged_since_us is None else values.moment(row.damaged_since_us),
+        )
+
+
+def files_of(database: Database, ark: str, version: int) -> Iterator[File]:
+    """See ``Inventory.files``."""
+    # One transaction throughout: a version that is recorded meanwhile moves the ends of spans.
+    with database.read() as connection:
+        recorded = (
+            select(objects.c.id)
+            .join(versions, versions.c.object_id == objects.c.id)
+            .where(objects.c.ark == ark, versions.c.version == version)
+        )
+        object_id = connection.execute(recorded).scalar()
+        if object_id is None:
+            raise NotAdmitted(
+                f"version {version} of {shown(ark)} is not in the inventory; look for the ark first"
+            )
+        query = (
+            select(*rows.CONTENT)
+            .where(
+                files.c.object_id == object_id,
+                files.c.last_version >= version,
+                files.c.first_version <= version,
+            )
+            .order_by(files.c.path)
+        )
+        for row in connection.execution_options(yield_per=PAGE_MAX).execute(query):
+            yield rows.file(tuple(row))
+
+
+def storages(database: Database) -> set[str]:
+    """See ``Inventory.storages``."""
+    with database.read() as connection:
+        return set(connection.execute(select(versions.c.storage).distinct()).scalars())
+
+
+def batch_entries(database: Database, batch_id: str, apart: str | None) -> Iterator[Recorded]:
+    """See ``Inventory.batch_entries``."""
+    behind = (0, 0)
+    while True:
+        query = (
+            select(*_OBJECT, *rows.VERSION)
+            .join_from(versions, objects, objects.c.id == versions.c.object_id)
+            .where(versions.c.batch_id == batch_id, tuple_(versions.c.object_id, versions.c.version) > behind)
+            .order_by(versions.c.object_id, versions.c.version)
+            .limit(PAGE_MAX)
+        )
+        with database.read() as connection:
+            found = connection.execute(query).all()
+            names = bound_to(connection, (row.ark for row in found))
+            below = _below(connection, apart, {row.id for row in found}) if apart and found else {}
+        for row in found:
+            sizes = [size for first, last, size in below.get(row.id, ()) if first <= row.version <= last]
+            entry = _recorded(row, names.get(row.ark, ()))
+            yield replace(entry, apart_files=len(sizes), apart_bytes=sum(sizes))
+        if len(found) < PAGE_MAX:
+            return
+        behind = (found[-1].id, found[-1].version)
+
+
+def _below(connection: Connection, folder: str, objects_: set[int]) -> dict[int, list[tuple[int, int, int]]]:
+    """Of each object, first and last version and size of the files below a folder."""
+    query = select(files.c.object_id, files.c.first_version, files.c.last_version, files.c.size_bytes).where(
+        files.c.object_id.in_(objects_),
+        files.c.path >= f"{folder}/",
+        files.c.path < f"{folder}{_BEHIND_SLASH}",
+    )
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for object_id, first, last, size in connection.execute(query):
+        found.setdefault(object_id, []).append((first, last, size))
+    return found
+
+
+# --- conditions -------------------------------------------------------------------------------
+
+
+def _has_local_id(local_id: str, collection: str | None) -> ColumnElement[bool]:
+    bound = select(local_ids.c.ark).where(local_ids.c.local_id == local_id)
+    if collection is not None:
+        bound = bound.where(local_ids.c.collection == collection)
+    return objects.c.ark.in_(bound)
+
+
+def _is_called(file_name: str) -> ColumnElement[bool]:
+    name = file_name.rpartition("/")[2]
+    if name == file_name:
+        return files.c.name == name
+    # Not LIKE, which takes capitals for small letters on SQLite.
+    ending = func.substr(files.c.path, func.length(files.c.path) - len(file_name)) == f"/{file_name}"
+    return and_(files.c.name == name, or_(files.c.path == file_name, ending))
+
+
+def _has_digest(wanted: Digest | str) -> ColumnElement[bool]:
+    return or_(*(files.c[d.algorithm] == bytes.fromhex(d.value) for d in _meant(wanted)))
+
+
+def _meant(wanted: Digest | str) -> Sequence[Digest]:
+    if isinstance(wanted, Digest):
+        return [wanted]
+    algorithm, colon, value = wanted.partition(":")
+    if colon:
+        return [digest(algorithm, value)]
+    plain = wanted.strip().lower()
+    fitting = [digest(algorithm, plain) for algorithm, digits in ALGORITHMS.items() if digits == len(plain)]
+    if not fitting:
+        lengths = sorted(set(ALGORITHMS.values()))
+        raise NotAdmitted(
+            f"'{shown(wanted[:40])}' is no digest: none has {len(plain)} hexadecimal digits "
+            f"({', '.join(map(str, lengths))} are possible); give all of it"
+        )
+    return fitting
+
+
+# --- statements -------------------------------------------------------------------------------
+
+
+def _objects(conditions: Sequence[ColumnElement[bool]], behind: tuple[int, int]) -> Select[Any]:
+    return (
+        select(*_OBJECT, *rows.VERSION)
+        .join_from(objects, versions, _HEAD)
+        .where(*conditions, objects.c.id > behind[0])
+        .order_by(objects.c.id)
+    )
+
+
+def _files(conditions: Sequence[ColumnElement[bool]], behind: tuple[int, int]) -> Select[Any]:
+    return (
+        select(*_OBJECT, *rows.VERSION, *_FILE, *rows.CONTENT)
+        .join_from(files, objects, objects.c.id == files.c.object_id)
+        .join(versions, _HEAD)
+        .where(*conditions, tuple_(files.c.object_id, files.c.id) > behind)
+        .order_by(files.c.object_id, files.c.id)
+    )
+
+
+_HEAD = and_(versions.c.object_id == objects.c.id, versions.c.version == objects.c.head_version)
+_any = versions.alias("any_version")
+_FILE = (
+    files.c.id.label("file_id"),
+    # A span reaches as far as no recorded version says otherwise; these are the recorded ones at its ends.
+    select(func.min(_any.c.version))
+    .where(_any.c.object_id == files.c.object_id, _any.c.version >= files.c.first_version)
+    .scalar_subquery()
+    .label("first_recorded"),
+    select(func.max(_any.c.version))
+    .where(_any.c.object_id == files.c.object_id, _any.c.version <= files.c.last_version)
+    .scalar_subquery()
+    .label("last_recorded"),
+)
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+def _place(after: str | None) -> tuple[int, int]:
+    if after is None:
+        return 0, 0
+    read = _PLACE.fullmatch(after)
+    if read is None:
+        raise NotAdmitted(
+            f"'{shown(after[:40])}' is no place in an answer; give the 'place' of what was found last"
+        )
+    return int(read[1]), int(read[2] or 0)
+
+
+def _found(row: Row[Any], names: Sequence[str]) -> Found:
+    is_file = "file_id" in row._fields
+    file = (
+        FoundFile(
+            file=rows.file(rows.content_of(row)),
+            first_version=row.first_recorded,
+            last_version=row.last_recorded,
+        )
+        if is_file
+        else None
+    )
+    return Found(
+        ark=row.ark,
+        collection=row.collection,
+        owner=row.owner,
+        local_ids=names,
+        head=rows.version(row),
+        file=file,
+        place=f"{row.id}.{row.file_id}" if is_file else str(row.id),
+    )
+
+
+def _recorded(row: Row[Any], names: Sequence[str]) -> Recorded:
+    return Recorded(
+        ark=row.ark, collection=row.collection, owner=row.owner, local_ids=names, version=rows.version(row)
+    )

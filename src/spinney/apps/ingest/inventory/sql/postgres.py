@@ -1,0 +1,130 @@
+"""An inventory in a PostgreSQL database, 14 or later.
+
+Nothing of a session is relied on, so that it may be reached through a pooler in transaction mode: what is set is set
+for each transaction, and nothing is prepared.
+
+The password is nowhere but in what the driver connects by. Names that are shown are put together from user, host, port
+and database; and a URL that cannot be read is not shown at all, since any part of it may be the password.
+"""
+
+import re
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.pool import QueuePool
+
+from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable
+from spinney.apps.ingest.inventory.sql.database import INIT, POOL, Database, writes
+from spinney.errors import UsageError
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_EACH = (
+    "set local lock_timeout = '60s'; set local statement_timeout = '300s'; "
+    # One who stands still keeps an object's lock; who reads a long answer keeps nothing.
+    "set local idle_in_transaction_session_timeout = '{idle}'; set local jit = off"
+)
+_CONNECTING: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "application_name": "spinney inventory",
+}
+_FORM = "write it as postgresql://user:password@host/database, with letters that mean something in a URL as %40, %2F"
+
+
+def reached(url: str) -> Database:
+    """``?schema=name`` puts the tables in a schema of their own; the rest is as libpq has it. Raises UsageError."""
+    conninfo, schema = _parsed(url)
+    way = _Postgres(conninfo, schema)
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=way.connected,
+        poolclass=QueuePool,
+        isolation_level="READ COMMITTED",
+        **POOL,
+    )
+    event.listen(engine, "begin", way.begun)
+    return Database(engine, way.name, way)
+
+
+class _Postgres:
+    def __init__(self, conninfo: dict[str, Any], schema: str | None) -> None:
+        self._conninfo, self._schema = _CONNECTING | conninfo, schema
+        self.name = _shown(conninfo, schema)
+
+    def __repr__(self) -> str:
+        return f"_Postgres({self.name})"
+
+    def connected(self) -> "psycopg.Connection[Any]":
+        return psycopg.connect(psycopg.conninfo.make_conninfo(**self._conninfo), prepare_threshold=None)
+
+    def begun(self, connection: Connection) -> None:
+        told = _EACH.format(idle="60s" if writes(connection) else "0")
+        if not writes(connection):
+            told = f"set transaction isolation level repeatable read, read only; {told}"
+        if self._schema is not None:
+            told += f'; set local search_path to "{self._schema}"'
+        connection.exec_driver_sql(told)
+
+    def alone(self, connection: Connection) -> None:
+        connection.exec_driver_sql("select pg_advisory_xact_lock(hashtext('spinney inventory'))")
+        if self._schema is not None:
+            connection.exec_driver_sql(f'create schema if not exists "{self._schema}"')
+
+    def sentence(self, error: BaseException | None) -> Exception | None:
+        name, said = self.name, self._said(error)
+        if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
+            return InventoryUnusable(f"{name} holds no inventory; {INIT}, or name another database")
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            return InventoryUnusable(f"{name} refuses: {said}; have its owner grant that to this user")
+        if isinstance(error, psycopg.errors.DiskFull):
+            return InventoryAway(
+                f"the disk of {name} is full; make room there, then go on: nothing was half-written"
+            )
+        if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
+            return InventoryAway(f"{name} did not answer in time ({said}); see pg_stat_activity, then go on")
+        if isinstance(
+            error, psycopg.errors.IdleInTransactionSessionTimeout | psycopg.errors.ReadOnlySqlTransaction
+        ):
+            return InventoryAway(f"{name} ended the transaction ({said}); go on")
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return InventoryAway(f"{name} cannot be reached: {said}; start it, or name another database")
+        return None
+
+    def _said(self, error: BaseException | None) -> str:
+        said = " ".join(str(error).split())
+        secrets = [str(self._conninfo[key]) for key in _SECRET if self._conninfo.get(key)]
+        for secret in secrets:
+            said = said.replace(secret, "…")
+        return said
+
+
+_SECRET = ("password", "sslpassword", "oauth_client_secret")
+
+
+def _parsed(url: str) -> tuple[dict[str, Any], str | None]:
+    place, _, query = url.partition("?")
+    settings = [setting.partition("=") for setting in query.split("&") if setting]
+    schema = {name: value for name, _, value in settings}.get("schema")
+    if schema is not None and (not _SCHEMA.fullmatch(schema) or schema.startswith("pg_")):
+        raise UsageError(
+            "the schema of an inventory has small letters, digits and underscores, as schema=inventory"
+        )
+    others = "&".join("".join(setting) for setting in settings if setting[0] != "schema")
+    try:
+        conninfo = psycopg.conninfo.conninfo_to_dict(f"{place}?{others}" if others else place)
+    except psycopg.ProgrammingError:
+        # Its text quotes what it stumbled on.
+        raise UsageError(f"the URL of the inventory's database cannot be read; {_FORM}") from None
+    if any("@" in str(conninfo.get(part, "")) for part in ("host", "port", "dbname")):
+        raise UsageError(f"the URL of the inventory's database has an '@' behind the host; {_FORM}")
+    return conninfo, schema
+
+
+def _shown(conninfo: dict[str, Any], schema: str | None) -> str:
+    user = f"{conninfo['user']}@" if conninfo.get("user") else ""
+    port = f":{conninfo['port']}" if conninfo.get("port") else ""
+    within = f"?schema={schema}" if schema is not None else ""
+    return f"postgresql://{user}{conninfo.get('host', '')}{port}/{conninfo.get('dbname', '')}{within}"

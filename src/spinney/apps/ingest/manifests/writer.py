@@ -1,0 +1,110 @@
+"""Writing manifests that `read` reads back as they were."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, BinaryIO
+
+from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
+from spinney.apps.ingest.manifests import checkm, fields
+from spinney.apps.ingest.manifests.model import NOTHING, PayloadKind, Row
+
+_UNTOLD = re.compile(r"[|\n\0]")
+_SHOWN_MAX = 140
+
+
+def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
+    """Write a Checkm manifest; returns the number of rows.
+
+    Raises NotAdmitted for a row that this form cannot tell (a name with a line break, a title with a
+    ``|``, files in place of a URL), for which there is `write_json`, and for what `read` would refuse.
+    Whether names meet is not looked at.
+    """
+    profile = _profile(kind)
+    columns = checkm.FILE_FIELDS + (checkm.OBJECT_FIELDS if kind.is_batch else ())
+    stream.write(f"#%{checkm.DECLARATION}\n#%profile | {checkm.PROFILES_URL}{profile}\n".encode())
+    for prefix, url in checkm.PREFIXES.items():
+        stream.write(f"#%prefix | {prefix} | {url}\n".encode())
+    stream.write(f"#%fields | {' | '.join(columns)}\n".encode())
+    count = 0
+    for row in rows:
+        stream.write(_line(row, kind))
+        count += 1
+    stream.write(b"#%eof\n")
+    return count
+
+
+def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
+    """Write a manifest as JSON Lines; returns the number of rows. Any name can be told."""
+    _profile(kind)
+    stream.write(_json({"profile": kind.value}))
+    count = 0
+    for row in rows:
+        stream.write(_json(_entry(row)))
+        count += 1
+    stream.write(_json({"end": count}))
+    return count
+
+
+def _profile(kind: PayloadKind) -> str:
+    for profile, known in checkm.PROFILES.items():
+        if known is kind:
+            return profile
+    raise NotAdmitted(f"a payload of kind {kind} is no manifest; write one of {', '.join(checkm.PROFILES)}")
+
+
+def _line(row: Row, kind: PayloadKind) -> bytes:
+    if row.files:
+        raise NotAdmitted(f"'{shown(row.name)}' has files in place of a URL; write it as JSON")
+    if not kind.is_batch and row.about != NOTHING:
+        raise NotAdmitted(f"'{shown(row.name)}' tells of an object, and is a file of one; leave that out")
+    digest, about = row.digest, row.about
+    parts = [
+        fields.url(row.url),
+        digest.algorithm if digest else "",
+        digest.value if digest else "",
+        "" if row.size_bytes is None else str(row.size_bytes),
+        row.modified or "",
+        checkm.encoded(relative(row.name)),
+        row.mime_type or "",
+    ]
+    if kind.is_batch:
+        local_ids = ";".join(about.local_ids)
+        if checkm.local_identifiers(local_ids) != about.local_ids:
+            raise NotAdmitted(
+                f"the local ids of '{shown(row.name)}' have a ';' or a blank at an end; write it as JSON"
+            )
+        parts += [about.primary_id or "", local_ids, about.creator or "", about.title or "", about.date or ""]
+    for part in parts:
+        if part != part.strip(" \t\r\n") or _UNTOLD.search(part):
+            raise NotAdmitted(
+                f"'{shown(part[:_SHOWN_MAX])}' has a '|', a line break or a blank at an end, which Checkm "
+                f"cannot tell; write it as JSON"
+            )
+    line = f"{' | '.join(parts)}\n".encode()
+    if len(line) > checkm.LINE_MAX_BYTES:
+        raise NotAdmitted(f"the row of '{shown(row.name[:_SHOWN_MAX])}' is too long for Checkm; shorten it")
+    return line
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    about = row.about
+    entry: dict[str, Any] = {
+        "url": row.url or None,
+        "name": row.name,
+        "digest": row.digest and {"algorithm": row.digest.algorithm, "value": row.digest.value},
+        "size": row.size_bytes,
+        "modified": row.modified,
+        "mime_type": row.mime_type,
+        "primary_id": about.primary_id,
+        "local_ids": list(about.local_ids) or None,
+        "creator": about.creator,
+        "title": about.title,
+        "date": about.date,
+        "files": [_entry(one) for one in row.files] or None,
+    }
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return f"{json.dumps(value, ensure_ascii=False)}\n".encode()

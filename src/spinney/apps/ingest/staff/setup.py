@@ -1,0 +1,49 @@
+"""What an ingest service needs before its first batch: folders, tables, storage roots. Asked for again, it changes
+nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.files import copies
+from spinney.apps.ingest.inventory import open_inventory
+from spinney.apps.ingest.storage import open_storage
+from spinney.config import without_password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Something that is there now."""
+
+    what: str
+    where: str
+
+
+def prepare(settings: Settings) -> Iterator[Prepared]:
+    """Each is there when it is told. Raises OSError, NotAdmitted, InventoryUnusable, and NotThere for a storage that is
+    gone and has held objects: it is not begun anew."""
+    folders = {
+        "home": settings.home,
+        "profiles": settings.profiles,
+        "incoming": settings.incoming,
+        "held": settings.held,
+        "packages": settings.packages,
+        **{f"area {name}": area for name, area in settings.areas.items()},
+    }
+    for what, folder in folders.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        copies.sync_folder(folder.parent)
+        yield Prepared(what=what, where=str(folder))
+    with open_inventory(settings.inventory) as inventory:
+        inventory.init()
+        used = inventory.storages()
+    yield Prepared(what="inventory", where=without_password(settings.inventory))
+    for name, target in settings.storage.items():
+        open_storage(
+            target.url,
+            algorithm=target.algorithm,
+            endpoint=target.endpoint,
+            region=target.region,
+            make=name not in used,
+        )
+        yield Prepared(what=f"storage {name}", where=target.url)

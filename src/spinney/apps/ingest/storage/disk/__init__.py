@@ -1,0 +1,1 @@
+"""A storage root on a file system."""

@@ -1,0 +1,134 @@
+"""A storage root on a file system; the protocol stands in the package's docstring."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from spinney.apps.ingest.files import disk_space
+from spinney.apps.ingest.files.copies import sync_together
+from spinney.apps.ingest.files.paths import NotAdmitted, opened_beneath, shown
+from spinney.apps.ingest.storage.contract import NoSuchObject, NotThere
+from spinney.apps.ingest.storage.disk.disk_writing import DiskWriting
+from spinney.apps.ingest.storage.disk.durable_files import make_folders, place_durably
+from spinney.apps.ingest.storage.disk.put_lock import locked
+from spinney.apps.ingest.storage.layout import (
+    CONFIG,
+    LAYOUT,
+    ROOT_DECLARATION,
+    STAGING,
+    Layout,
+    documents,
+    read_layout,
+    staging,
+)
+from spinney.apps.ingest.storage.place import Claim, Document, Step
+
+
+class DiskPlace:
+    """A folder as a `place.Place`."""
+
+    __slots__ = ("_at", "_root", "_staging")
+
+    def __init__(self, root: Path, staging_folder: Path, at: Step) -> None:
+        self._root, self._staging, self._at = root, staging_folder, at
+
+    def read(self, path: str) -> Document | None:
+        """See `place.Place.read`."""
+        try:
+            with opened_beneath(self._root, path) as file:
+                return Document(raw=file.read())
+        except NotAdmitted:
+            if os.path.lexists(self._root / path):
+                raise
+            return None
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[BinaryIO]:
+        """See `place.Place.opened`."""
+        if not os.path.lexists(self._root / path):
+            raise NoSuchObject(f"'{shown(path)}' is not in the storage; restore it from a copy")
+        with opened_beneath(self._root, path) as file:
+            yield file
+
+    def url(self, path: str) -> str:
+        """See `place.Place.url`."""
+        return (self._root / path).absolute().as_uri()
+
+    def sizes(self, root: str) -> Callable[[str], int | None]:
+        """See `place.Place.sizes`."""
+        top = self._root / root
+
+        def size_of(path: str) -> int | None:
+            try:
+                told = (top / path).lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            return told.st_size if stat.S_ISREG(told.st_mode) else None
+
+        return size_of
+
+    def walk(self, root: str) -> Iterator[str]:
+        """See `place.Place.walk`."""
+        top = self._root / root
+        for at, folders, files in os.walk(top):
+            here = Path(at).relative_to(top)
+            links = [f for f in folders if (Path(at) / f).is_symlink()]
+            for name in (*files, *links):
+                yield (here / name).as_posix()
+            if not folders and not files:
+                yield f"{here.as_posix()}/"
+
+    @contextmanager
+    def writing(self, claim: Claim) -> Iterator[DiskWriting]:
+        """See `place.Place.writing`."""
+        folder = self._staging / staging(claim.object_id)
+        with locked(folder, claim.object_id) as descriptor:
+            room = DiskWriting(self, self._root / claim.root, folder, descriptor, claim, self._at)
+            try:
+                room.claim()
+                yield room
+            except BaseException as error:
+                # Whatever went wrong: a disk that is full must not stay so because of what nobody needs. Only a
+                # death leaves the staged content for the next put.
+                room.clear()
+                if isinstance(error, OSError) and disk_space.is_full(error):
+                    raise disk_space.no_room(self._root, room.needed_bytes) from error
+                raise
+            room.clear()
+
+
+def open_disk(root: Path, staging_folder: Path | None, make: bool, at: Step) -> tuple[DiskPlace, Layout]:
+    """The place at ``root``, made a storage root when it is empty or not there and ``make`` is set. Raises NotAdmitted,
+    NotThere."""
+    place = DiskPlace(root, staging_folder or root / STAGING, at)
+    if not (root / ROOT_DECLARATION).exists():
+        if not make:
+            raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or mend the path")
+        root.mkdir(parents=True, exist_ok=True)
+        _establish(root)
+    if staging_folder is not None:
+        staging_folder.mkdir(parents=True, exist_ok=True)
+        if staging_folder.stat().st_dev != root.stat().st_dev:
+            raise NotAdmitted(
+                f"the staging folder '{shown(str(staging_folder))}' lies on another file system than the storage "
+                f"root; choose one on the same, for a version is moved in by a rename"
+            )
+    layout, config = place.read(LAYOUT), place.read(CONFIG)
+    return place, read_layout(layout.raw if layout else None, config.raw if config else None, str(root))
+
+
+def _establish(root: Path) -> None:
+    begun = {name.partition("/")[0] for name in documents()}
+    others = [p.name for p in root.iterdir() if p.name not in begun and not p.name.endswith(".new")]
+    if others:
+        raise NotAdmitted(
+            f"'{shown(str(root))}' has '{shown(others[0])}' in it and is no OCFL storage root; name an empty folder"
+        )
+    for name, raw in documents().items():
+        target = root / name
+        changed = make_folders(target.parent)
+        place_durably(target, raw)
+        sync_together([*changed, root])

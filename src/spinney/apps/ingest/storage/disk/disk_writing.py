@@ -1,0 +1,210 @@
+"""A put on a file system: built in its staging folder, moved in by one rename."""
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from spinney.apps.ingest.files import disk_space
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.storage import object_inventory as inventories
+from spinney.apps.ingest.storage import object_reader, sources
+from spinney.apps.ingest.storage.claims import refuse_late, told
+from spinney.apps.ingest.storage.contract import Damaged, Incoming
+from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove, remove_all_but, sync_tree
+from spinney.apps.ingest.storage.disk.put_lock import LOCK
+from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
+from spinney.apps.ingest.storage.object_inventory import NAME
+from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
+
+CLAIM = "claim.json"
+
+
+class DiskWriting:
+    """A put as a `place.Writing`. The flock is held by who makes this, from its first to its last call.
+
+    staging/lock, claim.json, partial                 what is being copied
+    staging/object/<version>/<content>/<digest>       contents that are whole
+    staging/object/…                                  the rest of the version, once it is built
+    """
+
+    __slots__ = (
+        "_at",
+        "_build",
+        "_claim",
+        "_content",
+        "_descriptor",
+        "_object",
+        "_place",
+        "_shape",
+        "_staging",
+        "needed_bytes",
+    )
+
+    def __init__(
+        self, place: Place, object_root: Path, staging: Path, descriptor: int, claim: Claim, at: Step
+    ) -> None:
+        """``descriptor``: of a file in ``staging``, opened before anything is written there."""
+        self._descriptor: int | None = descriptor
+        self._place, self._object, self._staging, self._claim, self._at = (
+            place,
+            object_root,
+            staging,
+            claim,
+            at,
+        )
+        self._build = staging / "object"
+        self._shape = Shape(version="v1", content="content", algorithm="sha512")
+        self._content = self._build
+        self.needed_bytes = 0
+        """Room for the contents that are new, once they are known."""
+
+    def claim(self) -> None:
+        """Write down whose put this is. Raises Late, and then changes nothing."""
+        path = self._staging / CLAIM
+        refuse_late(path.read_bytes() if path.exists() else None, self._claim)
+        # Not synced: it bars a late process, and after a power cut there is none.
+        beside = self._staging / f"{CLAIM}.new"
+        beside.write_bytes(told(self._claim))
+        beside.replace(path)
+        self._at("claimed")
+
+    def newest(self) -> Loaded | None:
+        """See `place.Writing.newest`."""
+        loaded = object_reader.load(self._place, self._claim.root, self._claim.object_id)
+        if loaded is None:
+            if self._object.exists() and any(self._object.iterdir()):
+                raise Damaged(
+                    f"the folder of {shown(self._claim.object_id)} has no {NAME} and is not empty; "
+                    f"restore it from a copy"
+                )
+            return None
+        ahead = self._object / loaded.inventory.name(loaded.inventory.head + 1)
+        if ahead.exists():
+            raw = self._finished(ahead, loaded.inventory.algorithm)
+        elif loaded.settled:
+            return loaded
+        else:
+            raw = loaded.document.raw
+        remove(self._build)
+        self._build.mkdir()
+        self._replace_root(raw, loaded.inventory.algorithm)
+        return object_reader.load(self._place, self._claim.root, self._claim.object_id)
+
+    def begin(self, shape: Shape) -> None:
+        """See `place.Writing.begin`."""
+        self._shape = shape
+        self._content = self._build / shape.version / shape.content
+        remove_all_but(self._staging, LOCK, CLAIM, self._build.name)
+        self._content.mkdir(parents=True, exist_ok=True)
+        remove_all_but(self._build, shape.version)
+        remove_all_but(self._content.parent, shape.content)
+
+    def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
+        """See `place.Writing.keep`."""
+        files = list(files)
+        self.needed_bytes = self._needed(files, have)
+        disk_space.require(self._staging, self.needed_bytes)  # rather than fill a disk with what is not whole
+        for file in files:
+            yield self._kept(file, have)
+
+    def commit(self, draft: Draft) -> None:
+        """See `place.Writing.commit`."""
+        first = not self._object.exists() or not any(self._object.iterdir())
+        version = self._content.parent
+        remove_all_but(self._content, *draft.contents)
+        if not draft.contents:
+            self._content.rmdir()  # OCFL 1.1 section 3.3.1, W003 and E024
+        self._at("content")
+        for folder in (version, self._build):
+            self._write_inventory(folder, draft.inventory, draft.algorithm)
+        if first:
+            (self._build / OBJECT_DECLARATION).write_bytes(OBJECT_DECLARED)
+        sync_tree(self._build, self._descriptor)
+        self._at("built")
+        if first:
+            move_durably(self._build, self._object)
+            self._at("moved")
+        else:
+            move_durably(version, self._object / version.name)
+            self._at("moved")
+            self._move_root(draft.algorithm)
+
+    def forget(self) -> None:
+        """See `place.Writing.forget`."""
+        remove(self._build)
+
+    def clear(self) -> None:
+        """Remove what was staged; the lock is left to its holder."""
+        remove_all_but(self._staging, LOCK)
+        self._at("cleared")
+
+    def _finished(self, ahead: Path, algorithm: str) -> bytes:
+        """The inventory of a version that a dead put moved in and did not declare: everything in it is synced."""
+        root = f"{self._claim.root}/{ahead.name}"
+        document = self._place.read(f"{root}/{NAME}")
+        promised = object_reader.told(self._place, root, algorithm)
+        if document is None or inventories.sum_of(document.raw, algorithm) != promised:
+            raise Damaged(
+                f"'{ahead.name}' of {shown(self._claim.object_id)} is beyond its inventory and no put left it so; "
+                f"move that folder away, then try again"
+            )
+        inventories.parse(document.raw, self._claim.object_id)
+        return document.raw
+
+    def _needed(self, files: Iterable[Incoming], have: Collection[str]) -> int:
+        """In whole blocks, without what is known to be there."""
+        block = os.statvfs(self._staging).f_frsize
+        known = {file.sums.get(self._shape.algorithm, file.path): file.size_bytes for file in files}
+        coming = (
+            n for value, n in known.items() if value not in have and not (self._content / value).exists()
+        )
+        return sum(-(-n // block) * block for n in coming)
+
+    def _kept(self, file: Incoming, have: Collection[str]) -> Kept:
+        known = file.sums.get(self._shape.algorithm)
+        if known is not None and (found := self._found(file, known)) is not None:
+            return found
+        partial = self._staging / "partial"
+        sums, size = sources.sums_for(file, self._shape.algorithm), 0
+        with sources.opened(file) as source, partial.open("wb") as out:
+            while chunk := source.read(sources.CHUNK_BYTES):
+                out.write(chunk)
+                sums.update(chunk)
+                size += len(chunk)
+        values = sources.compare(file, size, sums.values())
+        value = values[self._shape.algorithm]
+        added = value not in have
+        if added:
+            partial.replace(self._content / value)
+            self._at("kept")
+        return Kept(digest=value, size_bytes=size, sums=values, added=added)
+
+    def _found(self, file: Incoming, known: str) -> Kept | None:
+        """What a dead put staged, if it has the digest that was promised: after a power cut it may not."""
+        staged = self._content / known
+        if not staged.exists():
+            return None
+        with sources.opened(file):
+            pass
+        try:
+            values = sources.hashed(replace(file, source=staged), self._shape.algorithm)
+        except NotAdmitted:
+            return None
+        self._descriptor = None  # it was written before that was opened
+        return Kept(digest=known, size_bytes=file.size_bytes, sums=values, added=True)
+
+    def _replace_root(self, raw: bytes, algorithm: str) -> None:
+        self._write_inventory(self._build, raw, algorithm)
+        sync_tree(self._build)
+        self._move_root(algorithm)
+
+    def _write_inventory(self, folder: Path, raw: bytes, algorithm: str) -> None:
+        (folder / NAME).write_bytes(raw)
+        (folder / f"{NAME}.{algorithm}").write_bytes(inventories.sidecar(raw, algorithm))
+
+    def _move_root(self, algorithm: str) -> None:
+        move_durably(self._build / NAME, self._object / NAME)
+        self._at("inventory")
+        move_durably(self._build / f"{NAME}.{algorithm}", self._object / f"{NAME}.{algorithm}")
+        self._at("sidecar")

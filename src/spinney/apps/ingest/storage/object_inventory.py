@@ -1,0 +1,259 @@
+"""The inventory of an OCFL object: read with suspicion, and its successor written (OCFL 1.1 section 3.5)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from spinney.apps.ingest.files.digests import ALGORITHMS, Sums
+from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
+from spinney.apps.ingest.storage.contract import Damaged, NoSuchObject, Version
+from spinney.apps.ingest.storage.version_blocks import key_of, message_of, name_of
+
+TYPES = frozenset({"https://ocfl.io/1.0/spec/#inventory", "https://ocfl.io/1.1/spec/#inventory"})
+TYPE = "https://ocfl.io/1.1/spec/#inventory"
+ADDRESSING = ("sha512", "sha256")
+"""What content may be addressed by (OCFL 1.1 section 3.4)."""
+FIXITY = frozenset({"md5", "sha1", "sha256", "sha512"})
+"""Of the algorithms known here those that a fixity block may have; OCFL knows no crc32, adler32 or sha384."""
+NAME = "inventory.json"
+
+_VERSION = re.compile(r"v(0*)([1-9][0-9]{0,8})")
+_HEXADECIMAL = re.compile(r"[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """An inventory whose manifest has been checked; the states of its versions are checked when asked for."""
+
+    id: str
+    algorithm: str
+    head: int
+    width: int
+    """Digits of a version's number where another program padded it with zeros; 0 where not."""
+    content: str
+    """The name of the content folder."""
+    manifest: Mapping[str, Sequence[str]]
+    fixity: Mapping[str, Mapping[str, Sequence[str]]]
+    blocks: Mapping[str, Mapping[str, Any]]
+    """The versions as they stand in the document."""
+
+    def name(self, number: int) -> str:
+        """The folder of a version."""
+        return f"v{number:0{self.width}d}" if self.width else f"v{number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What a new version says of itself."""
+
+    created: datetime
+    message: str
+    user: Mapping[str, str]
+
+
+def sum_of(raw: bytes, algorithm: str) -> str:
+    """The digest of a document."""
+    sums = Sums([algorithm])
+    sums.update(raw)
+    return sums.values()[algorithm]
+
+
+def sidecar(raw: bytes, algorithm: str) -> bytes:
+    """The text of the file that stands beside an inventory (OCFL 1.1 section 3.6)."""
+    return f"{sum_of(raw, algorithm)} {NAME}\n".encode()
+
+
+def parse(raw: bytes, object_id: str) -> Inventory:
+    """Read an inventory. Raises Damaged when it is none, or is another object's."""
+    try:
+        told = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _damaged(object_id, f"is no JSON ({error})") from None
+    if not isinstance(told, dict) or told.get("type") not in TYPES:
+        raise _damaged(object_id, "is not of OCFL 1.0 or 1.1")
+    if told.get("id") != object_id:
+        raise _damaged(object_id, f"is that of '{shown(str(told.get('id')))[:200]}'")
+    if (algorithm := told.get("digestAlgorithm")) not in ADDRESSING:
+        raise _damaged(object_id, "has a digestAlgorithm other than sha512 or sha256")
+    head, width = _head(told, object_id)
+    content = told.get("contentDirectory", "content")
+    if not isinstance(content, str) or content in ("", ".", "..") or "/" in content:
+        raise _damaged(object_id, "has a contentDirectory that is no plain name")
+    blocks = told.get("versions")
+    found = Inventory(
+        id=object_id,
+        algorithm=algorithm,
+        head=head,
+        width=width,
+        content=content,
+        manifest=_contents(told.get("manifest"), ALGORITHMS[algorithm], object_id),
+        fixity={a: _fixity(v, object_id) for a, v in _mapping(told.get("fixity", {}), object_id).items()},
+        blocks=_mapping(blocks, object_id),
+    )
+    if set(found.blocks) != {found.name(n) for n in range(1, head + 1)}:
+        raise _damaged(object_id, f"does not tell just the versions 1 to {head}")
+    return found
+
+
+def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
+    """Logical path to digest, of a version (None: the newest).
+
+    Raises NoSuchObject when there is no such version, Damaged when its state is not lawful.
+    """
+    number = inventory.head if number is None else number
+    if not 1 <= number <= inventory.head:
+        raise NoSuchObject(
+            f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one of them"
+        )
+    found: dict[str, str] = {}
+    block = _mapping(inventory.blocks[inventory.name(number)], inventory.id)
+    for value, places in _mapping(block.get("state"), inventory.id).items():
+        if value not in inventory.manifest:
+            raise _damaged(inventory.id, f"names a digest in version {number} that its manifest has not")
+        for path in _paths(places, inventory.id):
+            if path in found:
+                raise _damaged(inventory.id, f"has '{shown(path)}' twice in version {number}")
+            found[path] = value
+    return found
+
+
+def versions(inventory: Inventory) -> list[Version]:
+    """The versions as the inventory tells them, oldest first. Raises Damaged."""
+    return [_version(inventory, n) for n in range(1, inventory.head + 1)]
+
+
+def made_by(inventory: Inventory, key: str) -> int | None:
+    """The number of the version that the put with this key made."""
+    for number in range(inventory.head, 0, -1):
+        block = inventory.blocks[inventory.name(number)]
+        if isinstance(block, dict) and key_of(block.get("message")) == key:
+            return number
+    return None
+
+
+def sums_by_content(inventory: Inventory) -> dict[str, dict[str, str]]:
+    """Content path to all digests on record by algorithms known here, the addressing one first."""
+    found = {p: {inventory.algorithm: v} for v, places in inventory.manifest.items() for p in places}
+    for algorithm, block in inventory.fixity.items():
+        if algorithm not in ALGORITHMS:  # to be ignored: OCFL 1.1 section 3.4, E028
+            continue
+        for value, places in block.items():
+            for path in places:
+                if path in found:
+                    found[path].setdefault(algorithm, value.lower())
+    return found
+
+
+def successor(
+    before: Inventory | None,
+    *,
+    object_id: str,
+    algorithm: str,
+    state: Mapping[str, str],
+    added: Mapping[str, Mapping[str, str]],
+    block: Block,
+) -> bytes:
+    """The inventory of the next version: ``added`` maps the digests of new contents to all their sums."""
+    number = 1 if before is None else before.head + 1
+    name = "v1" if before is None else before.name(number)
+    content = "content" if before is None else before.content
+    manifest = {} if before is None else dict(before.manifest)
+    fixity: dict[str, dict[str, list[str]]] = (
+        {} if before is None else {a: {v: list(p) for v, p in b.items()} for a, b in before.fixity.items()}
+    )
+    for value, sums in added.items():
+        path = f"{name}/{content}/{value}"
+        manifest[value] = [path]
+        for other, told in sums.items():
+            if other in FIXITY and other != algorithm:
+                fixity.setdefault(other, {}).setdefault(told, []).append(path)
+    logical: dict[str, list[str]] = {}
+    for path, value in state.items():
+        logical.setdefault(value, []).append(path)
+    told_block = {
+        "created": block.created.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "message": block.message,
+        "user": block.user,
+        "state": logical,
+    }
+    document: dict[str, Any] = {
+        "id": object_id,
+        "type": TYPE,
+        "digestAlgorithm": algorithm,
+        "head": name,
+        "manifest": manifest,
+        "versions": {**({} if before is None else before.blocks), name: told_block},
+    }
+    if content != "content":
+        document["contentDirectory"] = content
+    if fixity:
+        document["fixity"] = fixity
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+
+
+def _head(told: Mapping[str, Any], object_id: str) -> tuple[int, int]:
+    name = told.get("head")
+    match = _VERSION.fullmatch(name) if isinstance(name, str) else None
+    if match is None or not isinstance(name, str):
+        raise _damaged(object_id, "has a head that is no version's name")
+    return int(match[2]), len(name) - 1 if match[1] else 0
+
+
+def _contents(told: object, digits: int, object_id: str) -> dict[str, Sequence[str]]:
+    block = _mapping(told, object_id)
+    for value, places in block.items():
+        if len(value) != digits or not _HEXADECIMAL.fullmatch(value):
+            raise _damaged(
+                object_id, f"has '{shown(value[:140])}' in its manifest, which is no digest in lowercase"
+            )
+        if not _paths(places, object_id):
+            raise _damaged(object_id, f"has no content for {value}")
+    return block
+
+
+def _fixity(told: object, object_id: str) -> dict[str, Sequence[str]]:
+    block = _mapping(told, object_id)
+    for places in block.values():
+        _paths(places, object_id)
+    return block
+
+
+def _paths(told: object, object_id: str) -> Sequence[str]:
+    if not isinstance(told, list) or not all(isinstance(p, str) for p in told):
+        raise _damaged(object_id, "has something other than paths where paths belong")
+    for path in told:
+        try:
+            relative(path)
+        except NotAdmitted as error:
+            raise _damaged(object_id, f"has a path that leads elsewhere ({error})") from None
+    return told
+
+
+def _mapping(told: object, object_id: str) -> dict[str, Any]:
+    if not isinstance(told, dict):
+        raise _damaged(object_id, "has no JSON object where one belongs")
+    return told
+
+
+def _version(inventory: Inventory, number: int) -> Version:
+    block = _mapping(inventory.blocks[inventory.name(number)], inventory.id)
+    try:
+        created = datetime.fromisoformat(str(block.get("created")))
+    except ValueError:
+        raise _damaged(inventory.id, f"has no time for version {number}") from None
+    return Version(
+        number=number,
+        created=created,
+        message=message_of(block.get("message")),
+        user=name_of(block.get("user")),
+        key=key_of(block.get("message")),
+        files=sum(len(_paths(p, inventory.id)) for p in _mapping(block.get("state"), inventory.id).values()),
+    )
+
+
+def _damaged(object_id: str, what: str) -> Damaged:
+    return Damaged(f"the inventory of {shown(object_id)} {what}; restore it from a copy")

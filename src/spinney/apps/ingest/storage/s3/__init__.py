@@ -1,0 +1,1 @@
+"""A storage root in an S3 bucket."""

@@ -1,0 +1,101 @@
+"""A storage root in S3; the protocol stands in the package's docstring."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from spinney.apps.ingest.files.disk_space import NoRoom
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.storage.contract import Busy, Late, NoSuchObject, NotThere
+from spinney.apps.ingest.storage.layout import (
+    CONFIG,
+    LAYOUT,
+    ROOT_DECLARATION,
+    Layout,
+    documents,
+    read_layout,
+)
+from spinney.apps.ingest.storage.place import Claim, Document, Step
+from spinney.apps.ingest.storage.s3.bucket import Bucket, connect
+from spinney.apps.ingest.storage.s3.s3_writing import AT_ONCE, S3Writing
+
+
+class S3Place:
+    """A prefix of a bucket as a `place.Place`."""
+
+    __slots__ = ("_at", "_bucket")
+
+    def __init__(self, bucket: Bucket, at: Step) -> None:
+        self._bucket, self._at = bucket, at
+
+    def read(self, path: str) -> Document | None:
+        """See `place.Place.read`."""
+        return self._bucket.get(path)
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[BinaryIO]:
+        """See `place.Place.opened`."""
+        with self._bucket.stream(path) as file:
+            if file is None:
+                raise NoSuchObject(f"'{shown(path)}' is not in the storage; restore it from a copy")
+            yield file
+
+    def url(self, path: str) -> str:
+        """See `place.Place.url`."""
+        return self._bucket.url(path)
+
+    def sizes(self, root: str) -> Callable[[str], int | None]:
+        """See `place.Place.sizes`: one listing, for a request a file would take a hundred times as long."""
+        return {one.path: one.size_bytes for one in self._bucket.list(root)}.get
+
+    def walk(self, root: str) -> Iterator[str]:
+        """See `place.Place.walk`."""
+        return (one.path for one in self._bucket.list(root))
+
+    @contextmanager
+    def writing(self, claim: Claim) -> Iterator[S3Writing]:
+        """See `place.Place.writing`."""
+        room = S3Writing(self, self._bucket, claim, self._at)
+        room.claim()
+        try:
+            yield room
+        except (Busy, Late):  # what is there is another writer's
+            raise
+        except NoRoom as error:
+            room.give_up()
+            raise NoRoom(
+                f"s3://{self._bucket.name} has no room ({error}): {room.needed_bytes:,} bytes are needed; make room or "
+                f"raise the quota, and it goes on by itself"
+            ) from error
+        except (NotAdmitted, OSError):
+            room.give_up()
+            raise
+        room.clear()
+
+
+def open_s3(
+    name: str, prefix: str, endpoint: str | None, region: str | None, make: bool, at: Step
+) -> tuple[S3Place, Layout]:
+    """The place at ``prefix``, made a storage root when there is nothing and ``make`` is set. Raises NotAdmitted,
+    NotThere, OSError."""
+    bucket = connect(name, prefix, endpoint, region, AT_ONCE + 2)
+    where = f"s3://{name}/{prefix}"
+    if bucket.get(ROOT_DECLARATION) is None:
+        if not make:
+            raise NotThere(f"{shown(where)} is no storage root now; mend the URL, or make one there first")
+        _establish(bucket, where)
+    layout, config = bucket.get(LAYOUT), bucket.get(CONFIG)
+    return S3Place(bucket, at), read_layout(
+        layout.raw if layout else None, config.raw if config else None, where
+    )
+
+
+def _establish(bucket: Bucket, where: str) -> None:
+    plan = documents()
+    other = next((one.path for one in bucket.list("") if one.path not in plan), None)
+    if other is not None:
+        raise NotAdmitted(
+            f"{shown(where)} has '{shown(other)}' in it and is no OCFL storage root; name an empty prefix"
+        )
+    for path, raw in plan.items():
+        bucket.put(path, raw)

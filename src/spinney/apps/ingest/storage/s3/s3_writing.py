@@ -1,0 +1,246 @@
+"""A put in S3: content first, then the inventories, the root's as the one that counts."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
+from typing import TypeVar
+
+from spinney.apps.ingest.files.paths import shown
+from spinney.apps.ingest.storage import object_inventory as inventories
+from spinney.apps.ingest.storage import object_reader, sources
+from spinney.apps.ingest.storage.claims import refuse_late, told
+from spinney.apps.ingest.storage.contract import Busy, Incoming
+from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED, STAGING, staging
+from spinney.apps.ingest.storage.object_inventory import NAME
+from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
+from spinney.apps.ingest.storage.s3.bucket import Bucket, Listed, Overtaken
+
+AT_ONCE = 8
+"""Files on the way at the same time."""
+PART_BYTES = 8 << 20
+"""What is no larger goes up in one request, out of memory; at most AT_ONCE times this is held."""
+PARTS_MAX = 9_000
+"""Of the 10,000 that S3 takes; a file beyond 72 GB gets larger parts."""
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class S3Writing:
+    """A put as a `place.Writing`."""
+
+    def __init__(self, place: Place, bucket: Bucket, claim: Claim, at: Step) -> None:
+        self._place, self._bucket, self._claim, self._at = place, bucket, claim, at
+        self._path = f"{STAGING}/{staging(claim.object_id)}/claim.json"
+        self._tag = ""
+        self._root_tag: str | None = None
+        self._shape: Shape | None = None
+        self._left: dict[str, Listed] = {}
+        # Parts of one large file at a time: they are held in memory, and may be large ones.
+        self._large = Lock()
+        self.needed_bytes = 0
+        """Of the files, once they are known; some of it may be there."""
+
+    def claim(self) -> None:
+        """Write down whose put this is. Raises Late, or Busy when another does the same just now."""
+        if self._claim.fence is None:
+            return
+        before = self._bucket.get(self._path)
+        refuse_late(before.raw if before else None, self._claim)
+        try:
+            self._tag = self._bucket.put(
+                self._path, told(self._claim), tag=before.tag if before else None, fresh=before is None
+            )
+        except Overtaken:
+            raise self._busy() from None
+        self._at("claimed")
+
+    def newest(self) -> Loaded | None:
+        """See `place.Writing.newest`."""
+        loaded = object_reader.load(self._place, self._claim.root, self._claim.object_id)
+        if loaded is None:
+            return None
+        self._root_tag = loaded.document.tag
+        if not loaded.settled:
+            self._put_sidecar("", loaded.document.raw, loaded.inventory.algorithm)
+        return loaded
+
+    def begin(self, shape: Shape) -> None:
+        """See `place.Writing.begin`."""
+        self._shape = shape
+        self._left = {one.path: one for one in self._bucket.list(self._below(shape.version))}
+        self._bucket.abandon_uploads(self._below(shape.version))
+
+    def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
+        """See `place.Writing.keep`."""
+        files = list(files)
+        self.needed_bytes = sum(file.size_bytes for file in files)
+        return _ahead(lambda file: self._kept(file, have), files)
+
+    def commit(self, draft: Draft) -> None:
+        """See `place.Writing.commit`."""
+        shape = self._planned()
+        self._at("content")
+        left = self._left.get(NAME)
+        self._put_once(f"{shape.version}/{NAME}", draft.inventory, left.tag if left else None)
+        self._put_sidecar(f"{shape.version}/", draft.inventory, draft.algorithm)
+        self._at("built")
+        astray = self._astray(shape, draft)
+        if self._root_tag is None:
+            self._bucket.put(self._below(OBJECT_DECLARATION), OBJECT_DECLARED)
+            self._at("declared")
+        # From here nothing of this version may be removed again: when the next request fails, nobody knows
+        # whether the service has done it.
+        self._shape = None
+        self._put_once(NAME, draft.inventory, self._root_tag)
+        self._at("inventory")
+        self._put_sidecar("", draft.inventory, draft.algorithm)
+        self._at("sidecar")
+        self._bucket.delete(astray)
+        self._at("swept")
+
+    def forget(self) -> None:
+        """See `place.Writing.forget`."""
+        if self._shape is None or not self._still_ours():
+            return
+        version = self._below(self._shape.version)
+        self._bucket.delete([f"{version}/{one.path}" for one in self._bucket.list(version)])
+        if self._root_tag is None:
+            self._bucket.delete([self._below(OBJECT_DECLARATION)])
+
+    def give_up(self) -> None:
+        """Remove what was kept as far as the service lets; the next put removes the rest."""
+        with suppress(OSError):
+            self.forget()
+            self.clear()
+
+    def clear(self) -> None:
+        """Give the claim back, unless somebody has taken it over."""
+        if self._tag and self._still_ours():
+            self._bucket.delete([self._path])
+        self._at("cleared")
+
+    def _kept(self, file: Incoming, have: Collection[str]) -> Kept:
+        if file.size_bytes <= PART_BYTES:
+            return self._kept_small(file, have)
+        algorithm = self._planned().algorithm
+        value = file.sums.get(algorithm)
+        if value is None or self._has(value, file.size_bytes):
+            # The name has to be known before the first byte goes up; what a dead put left does not go up again.
+            sums = sources.hashed(file, algorithm)
+            value = sums[algorithm]
+            if value in have or self._has(value, file.size_bytes):
+                return Kept(digest=value, size_bytes=file.size_bytes, sums=sums, added=value not in have)
+        with self._large:
+            sums = self._upload(file, value)
+        return Kept(digest=value, size_bytes=file.size_bytes, sums=sums, added=True)
+
+    def _kept_small(self, file: Incoming, have: Collection[str]) -> Kept:
+        algorithm = self._planned().algorithm
+        sums = sources.sums_for(file, algorithm)
+        with sources.opened(file) as source:
+            raw = b"".join(iter(lambda: source.read(sources.CHUNK_BYTES), b""))
+        sums.update(raw)
+        values = sources.compare(file, len(raw), sums.values())
+        value = values[algorithm]
+        if value not in have and not self._has(value, len(raw)):
+            self._bucket.put(self._content(value), raw, sha256=values.get("sha256"))
+        self._at("kept")
+        return Kept(digest=value, size_bytes=len(raw), sums=values, added=value not in have)
+
+    def _upload(self, file: Incoming, value: str) -> dict[str, str]:
+        """In parts, under the digest that was promised: completed only when it has turned out to be that."""
+        algorithm = self._planned().algorithm
+        promised = Incoming(
+            path=file.path,
+            source=file.source,
+            size_bytes=file.size_bytes,
+            sums={**file.sums, algorithm: value},
+        )
+        sums = sources.sums_for(promised, algorithm)
+        length = max(PART_BYTES, -(-file.size_bytes // PARTS_MAX))
+
+        def parts() -> Iterator[bytes]:
+            size = 0
+            with sources.opened(promised) as source:
+                while part := _read_whole(source.read, length):
+                    sums.update(part)
+                    size += len(part)
+                    yield part
+                    self._at("part")
+            sources.compare(promised, size, sums.values())
+
+        self._bucket.put_parts(self._content(value), parts())
+        return sums.values()
+
+    def _has(self, value: str, size: int) -> bool:
+        one = self._left.get(f"{self._planned().content}/{value}")
+        return one is not None and one.size_bytes == size
+
+    def _astray(self, shape: Shape, draft: Draft) -> list[str]:
+        """What a dead put left in the version. Raises Busy when something that belongs there is gone."""
+        belongs = {f"{shape.content}/{value}" for value in draft.contents}
+        there = {one.path for one in self._bucket.list(self._below(shape.version))}
+        if not belongs <= there:
+            raise self._busy()
+        known = belongs | {NAME, f"{NAME}.{draft.algorithm}"}
+        return [self._below(f"{shape.version}/{path}") for path in there - known]
+
+    def _put_once(self, path: str, raw: bytes, tag: str | None) -> None:
+        try:
+            self._bucket.put(self._below(path), raw, tag=tag, fresh=tag is None)
+        except Overtaken:
+            # A request whose answer was lost is sent again by the client, and then meets its own work.
+            there = self._bucket.get(self._below(path))
+            if there is None or there.raw != raw:
+                raise self._busy() from None
+
+    def _put_sidecar(self, folder: str, raw: bytes, algorithm: str) -> None:
+        self._bucket.put(self._below(f"{folder}{NAME}.{algorithm}"), inventories.sidecar(raw, algorithm))
+
+    def _still_ours(self) -> bool:
+        if not self._tag:
+            return True
+        now = self._bucket.get(self._path)
+        return now is not None and now.tag == self._tag
+
+    def _content(self, value: str) -> str:
+        shape = self._planned()
+        return self._below(f"{shape.version}/{shape.content}/{value}")
+
+    def _planned(self) -> Shape:
+        if self._shape is None:
+            raise RuntimeError("a put keeps and commits after it has begun a version; call begin() first")
+        return self._shape
+
+    def _below(self, path: str) -> str:
+        return f"{self._claim.root}/{path}"
+
+    def _busy(self) -> Busy:
+        return Busy(f"another put of {shown(self._claim.object_id)} came first; try again later")
+
+
+def _read_whole(read: Callable[[int], bytes], length: int) -> bytes:
+    pieces = []
+    while length and (piece := read(length)):
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+def _ahead(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+    """``act`` on each, several at once, answered in order, with no more begun than are at work."""
+    under_way: deque[Future[_R]] = deque()
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="spinney-s3") as pool:
+        try:
+            for item in items:
+                if len(under_way) >= AT_ONCE:
+                    yield under_way.popleft().result()
+                under_way.append(pool.submit(act, item))
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            for one in under_way:
+                one.cancel()

@@ -1,0 +1,1 @@
+"""What runs by itself: the hourly cleanup and the daily fixity check."""
