@@ -9,9 +9,9 @@ have settled, the batch reports; when those that failed are mended, it reports a
 
 - ``application``: its job types and queues. ``batches``, ``objects``, ``access`` and ``upkeep``: their stages.
 - ``config``: settings and profiles. ``deposits``: what jobs are submitted with, and the states that people see.
-- ``manifests``, ``fetching``, ``containers``, ``identifiers``, ``storage``, ``inventory``, ``report`` and ``files``: the
+- ``manifests``, ``fetching``, ``containers``, ``identifiers``, ``storage``, ``inventory``, ``report``, ``files``: the
   parts that stages are made of. None of them knows of jobs.
-- ``staff`` and ``verbs``: the operations of those who run the service. ``cli`` runs them, here or through ``routes``.
+- ``staff``, ``verbs``: the operations of those who run the service. ``cli`` runs them, here or through ``routes``.
 """
 
 from typing import TYPE_CHECKING, Any

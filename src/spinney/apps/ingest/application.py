@@ -1,4 +1,4 @@
-"""The application: its job types and queues. Their stages are in ``batches``, ``objects``, ``access`` and ``upkeep``."""
+"""The application: job types and queues. Their stages are in ``batches``, ``objects``, ``access`` and ``upkeep``."""
 
 from typing import get_args
 

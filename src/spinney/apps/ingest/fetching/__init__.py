@@ -32,9 +32,9 @@ journal that was torn, or whose file never got its name, is of no consequence.
 
 ``rules`` the rules, what is wanted, what came of it · ``urls`` what may be asked · ``addresses`` where a
 connection may lead · ``connections`` sockets under these rules · ``http_client`` one question with its
-redirects · ``response_headers`` reading headers · ``size_estimates`` · ``partial_files``, ``journal``, ``existing_files``
-what is on disk · ``http_files``, ``local_files`` one try of one file · ``fetches`` all files, all tries · ``parallel_tasks``
-several at once.
+redirects · ``response_headers`` reading headers · ``size_estimates`` · ``partial_files``, ``journal``,
+``existing_files`` what is on disk · ``http_files``, ``local_files`` one try of one file · ``fetches`` all
+files, all tries · ``parallel_tasks`` several at once.
 """
 
 from spinney.apps.ingest.fetching.fetches import aside_of, fetch_all

@@ -116,8 +116,8 @@ files = Table(
         for algorithm in ALGORITHMS
     ),
 )
-"""A file as it stands unchanged from one version to another; see ``file_spans``. ``name``: what follows the last slash of
-``path``. ``modified``: as it was given."""
+"""A file as it stands unchanged from one version to another; see ``file_spans``. ``name``: what follows the last slash
+of ``path``. ``modified``: as it was given."""
 
 audits = Table(
     "inv_audits",
