@@ -22,6 +22,7 @@ START_US = 1_700_000_000_000_000
 SECONDS = RUNS_KEPT - 1
 """So many times has each schedule, so that all of them are remembered."""
 EACH = 6 if LONG else 3
+BEGUN, FINISHED = b"b", b"f"
 NAMES = [f"allow-{n}" for n in range(EACH)] + [f"queue-{n}" for n in range(EACH)]
 
 
@@ -42,11 +43,15 @@ def test_a_ticker_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     # When two at a time decide what is due, a little more each round, and are killed in the midst of it
     cut_off = 0
     for number in range(1, ROUNDS + 1):
-        pids = [_ticker(url, START_US + SECONDS * 1_000_000 * number // ROUNDS) for _ in range(2)]
-        time.sleep(draw.uniform(0.01, 0.06))
-        for pid in pids:
+        tickers = [_ticker(url, START_US + SECONDS * 1_000_000 * number // ROUNDS) for _ in range(2)]
+        for pid, signs in tickers:
+            # One of three dies as it begins, the others a moment later.
+            assert os.read(signs, 1) == BEGUN
+            time.sleep(draw.choice([0.0, 0.02, 0.05]))
             os.kill(pid, signal.SIGKILL)
-            cut_off += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+            os.waitpid(pid, 0)
+            cut_off += FINISHED not in os.read(signs, 1)
+            os.close(signs)
     print(f"{cut_off} of {2 * ROUNDS} were killed in the midst of it")
     assert cut_off >= 5
     # Then, when the rest has been decided, every second has been decided once
@@ -66,15 +71,20 @@ def test_a_ticker_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     store.close()
 
 
-def _ticker(url: str, now_us: int) -> int:
-    """A process that ticks until nothing is due; its number. Forked, because starting one takes longer
-    than ticking."""
+def _ticker(url: str, now_us: int) -> tuple[int, int]:
+    """A process that ticks until nothing is due and then waits; its number, and a pipe with a sign when it begins and
+    one when it has finished. Forked, because starting one takes longer than ticking."""
+    signs, signs_in = os.pipe()
     pid = os.fork()
     if pid:
-        return pid
+        os.close(signs_in)
+        return pid, signs
     try:
         store = open_store(url)
+        os.write(signs_in, BEGUN)
         while store.schedules.tick(now_us=now_us):
             pass
+        os.write(signs_in, FINISHED)
+        signal.pause()
     finally:
         os._exit(0)
