@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spinney.model.access import Rights
-from spinney.model.audits import AuditEntry
 from spinney.model.bulk_runs import StageCount
 from spinney.model.jobs import Job
 from spinney.model.rights.accounts import Token
@@ -172,9 +171,6 @@ class UploadedFile:
     size: int
 
 
-# --- retention ----------------------------------------------------------------------------------
-
-
 # --- accounts -----------------------------------------------------------------------------------
 
 
@@ -209,33 +205,6 @@ class EndedSessions:
     """Sessions that were ended."""
 
     ended: int
-
-
-# --- the audit ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainedEntry(AuditEntry):
-    """An entry with its link of the chain."""
-
-    link: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainHead:
-    """What proves, kept elsewhere, that nothing up to here was touched."""
-
-    head: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainVerification:
-    """What the chain shows."""
-
-    proven: int
-    """So many entries fit."""
-    broken: str | None
-    """Where it does not, and what that means; null: all of it fits."""
 
 
 # --- external stages ----------------------------------------------------------------------------

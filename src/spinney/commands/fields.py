@@ -14,6 +14,8 @@ PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 
 _TEXT = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 500, "pattern": PRINTABLE})
 
+Word = Annotated[str, Field(min_length=1, max_length=500, pattern=PRINTABLE)]
+"""A name, a label, a reason that nothing else checks: printable, and short."""
 Name = Annotated[str, _TEXT]
 """A name that the model or the store checks, since its sentence says of what."""
 _Reason = Annotated[str, AfterValidator(partial(names.label, "reason")), _TEXT]
@@ -30,6 +32,7 @@ JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX, description="The job's num
 PAGE = 100
 PAGE_MAX = 1_000
 Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description="How many at most.")]
+After = Annotated[int, Field(ge=0, le=2**62, description="`next` of the page before.")]
 Priority = Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="0 (first) to 99 (last).")]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from spinney.commands import Command
 from spinney.features.accounts import api as accounts
-from spinney.features.audit import api as audit
+from spinney.features.audit import commands as audit
 from spinney.features.bulk import api as bulk
 from spinney.features.external import api as external
 from spinney.features.failures import api as failures
@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "schedules": schedules.COMMANDS,
     "retention": retention.COMMANDS,
     "webhooks": webhooks.COMMANDS,
+    "audit": audit.COMMANDS,
 }
 """By the group under which the OpenAPI document has them."""
 
@@ -55,7 +56,6 @@ PARTS = (
     external.router,
     accounts.router,
     store_info.me,
-    audit.router,
 )
 
 

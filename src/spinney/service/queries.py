@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from spinney.define.params.masking import REDACT_NOTHING, Redactor
-from spinney.model.access import AccessScope, Role
-from spinney.model.audits import AuditCall, AuditEntry
+from spinney.model.access import AccessScope
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
@@ -219,34 +218,6 @@ class Queries(Service):
         """What a filter may say for ``queue``, ``node``, ``collection`` or ``submitter``, as far as jobs in sight
         bear it (limited: submitters, and where queues are limited collections, of the newest thousand jobs)."""
         return self.store.bulk.names(kind, within=self._within)
-
-    # --- the audit ------------------------------------------------------------------------
-
-    def entries(
-        self,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        newest: bool = False,
-        verb: str | None = None,
-        by: str | None = None,
-    ) -> Sequence[tuple[AuditEntry, str]]:
-        """Entries of the audit with their links. Raises Forbidden for all but operators without limits."""
-        self.require_everywhere(Role.OPERATOR, "look into the audit")
-        return self.store.audit.entries(after=after, limit=limit, newest=newest, verb=verb, by=by)
-
-    def calls(
-        self,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        newest: bool = False,
-        verb: str | None = None,
-        by: str | None = None,
-    ) -> Sequence[AuditCall]:
-        """The same with the steps of each call put together."""
-        self.require_everywhere(Role.OPERATOR, "look into the audit")
-        return self.store.audit.calls(after=after, limit=limit, newest=newest, verb=verb, by=by)
 
     # --- helping --------------------------------------------------------------------------
 

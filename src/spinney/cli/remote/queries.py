@@ -9,7 +9,6 @@ from typing import Any
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import top, which
 from spinney.cli.remote.store_reads import RemoteStore, queue
-from spinney.model.audits import AuditCall, AuditEntry
 from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.rights.operators import (
@@ -121,30 +120,6 @@ class RemoteQueries:
 
     def names(self, kind: str) -> Collection[str]:
         return self.store.bulk.names(kind) or ()
-
-    # --- the audit ------------------------------------------------------------------------
-
-    def entries(
-        self,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        newest: bool = False,
-        verb: str | None = None,
-        by: str | None = None,
-    ) -> Sequence[tuple[AuditEntry, str]]:
-        return self.store.audit.entries(after=after, limit=limit, newest=newest, verb=verb, by=by)
-
-    def calls(
-        self,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        newest: bool = False,
-        verb: str | None = None,
-        by: str | None = None,
-    ) -> Sequence[AuditCall]:
-        return self.store.audit.calls(after=after, limit=limit, newest=newest, verb=verb, by=by)
 
     # --- helping --------------------------------------------------------------------------
 

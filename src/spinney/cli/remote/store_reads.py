@@ -3,10 +3,7 @@
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
 from functools import cached_property
-from itertools import islice
-from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.filters import which
@@ -14,8 +11,7 @@ from spinney.features.holds.commands import ListHolds
 from spinney.features.nodes.commands import ListNodes
 from spinney.features.queues.commands import ListQueues, ShowQueue
 from spinney.model.access import Role
-from spinney.model.audits import AuditCall, AuditEntry
-from spinney.model.errors import AuditBroken, NoSuch, UsageError
+from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Filter, Job, NodeInfo
 from spinney.model.rights.operators import QueueInfo
@@ -23,7 +19,6 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec, TypeSpec
 
-PAGE = 1_000
 SWEPT_S = 2.0
 """A hold covers at once; that jobs stand as held follows, for which a command waits so long."""
 LOOK_S = 0.05
@@ -43,7 +38,7 @@ class RemoteStore:
 
     def __init__(self, client: RetryingClient) -> None:
         self._client = client
-        self.audit, self.bulk, self.failures = _Audit(client), _Names(client), _Failures()
+        self.bulk, self.failures = _Names(client), _Failures()
         self.holds, self.queue_admin = _Holds(client), _Queues(client)
 
     @cached_property
@@ -189,51 +184,3 @@ def _covered(hold: Hold) -> Mapping[str, str | int]:
     if hold.scope is Scope.EVERYTHING:
         return {}
     return {"root": int(hold.name)} if hold.scope is Scope.TREE else {str(hold.scope): hold.name}
-
-
-class _Audit:
-    def __init__(self, client: RetryingClient) -> None:
-        self._client = client
-
-    def calls(
-        self,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        newest: bool = False,
-        verb: str | None = None,
-        by: str | None = None,
-    ) -> Sequence[AuditCall]:
-        return self._some(self._client.audit, after, limit, newest=newest, verb=verb, by=by)
-
-    def entries(
-        self,
-        *,
-        after: int = 0,
-        limit: int = 1000,
-        newest: bool = False,
-        verb: str | None = None,
-        by: str | None = None,
-    ) -> Sequence[tuple[AuditEntry, str]]:
-        found = self._some(self._client.audit_entries, after, limit, newest=newest, verb=verb, by=by)
-        return [
-            (AuditEntry(**{name: getattr(linked, name) for name in _OF_ENTRY}), linked.link)
-            for linked in found
-        ]
-
-    def head(self) -> str:
-        return self._client.audit_head().head
-
-    def verify(self, head: str | None = None) -> int:
-        proof = self._client.verify_audit(head=head)
-        if proof.broken is not None:
-            raise AuditBroken(proof.broken)
-        return proof.proven
-
-    def _some(self, page: Any, after: int, limit: int, **given: Any) -> list[Any]:
-        """So many of them, over as many pages as it takes."""
-        pages = self._client.each(page, after=after, limit=min(limit, PAGE), **given)
-        return list(islice(pages, limit))
-
-
-_OF_ENTRY = tuple(field.name for field in fields(AuditEntry))

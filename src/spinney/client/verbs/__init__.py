@@ -7,7 +7,6 @@ from spinney.client.verbs.accounts import AccountVerbs
 from spinney.client.verbs.external import ExternalVerbs
 from spinney.client.verbs.job_actions import JobActionVerbs
 from spinney.client.verbs.jobs import JobVerbs
-from spinney.client.verbs.operators import OperatorVerbs
 from spinney.client.verbs.submissions import SubmissionVerbs
 
 
@@ -15,7 +14,6 @@ class Verbs(
     SubmissionVerbs,
     JobActionVerbs,
     JobVerbs,
-    OperatorVerbs,
     ExternalVerbs,
     AccountVerbs,
 ):

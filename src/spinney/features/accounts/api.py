@@ -6,13 +6,14 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
+from spinney.commands.fields import Word
 from spinney.control import Control
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.rights.accounts import PASSWORD_MAX, PASSWORD_MIN, Session, Token, User
 from spinney.model.values.lists import All
 from spinney.schemas import EndedSessions
 from spinney.web.api.json_routes import routes, told
-from spinney.web.api.request_types import Moment, NamePath, ReasonRequest, RequestModel, Word
+from spinney.web.api.request_types import Moment, NamePath, ReasonRequest, RequestModel
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

@@ -3,23 +3,25 @@
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.model.errors import Refused, UsageError
+from spinney.model.errors import AuditBroken, Refused, UsageError
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JsonOption, StoreOption
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
-    from spinney.model.audits import AuditCall, AuditEntry
-    from spinney.store.contract import Store
+    from spinney.commands.command import Returns
+    from spinney.features.audit.commands import ChainedEntry
+    from spinney.model.audits import AuditCall
+    from spinney.model.values.lists import Page
 
 SHOWN_ITEMS = 5
 """Of a list within an entry."""
-_PAGE = 5_000
 
 AfterOption = Annotated[
     int | None,
@@ -92,31 +94,34 @@ def list_entries(
 
     A verb on many jobs works in steps, each with an entry of its own; they are shown as one line.
     """
-    with open_queries(store) as look:
-        s = look.store
-        newest, at = after is None, after or 0
-        found: list[AuditCall | tuple[AuditEntry, str]] = []
-        if steps:
-            found += s.audit.entries(after=at, limit=limit, newest=newest, verb=verb, by=by)
-        else:
-            found += s.audit.calls(after=at, limit=limit, newest=newest, verb=verb, by=by)
-        head = s.audit.head()
-    if newest:
-        found.reverse()
+    from spinney.commands import each
+    from spinney.commands.fields import PAGE_MAX
+    from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead
+
+    listing = ListAuditEntries if steps else ListAuditCalls
+    pages: Returns[Page[Any]] = listing(
+        verb=verb, by=by, newest=after is None, after=after or 0, limit=min(limit, PAGE_MAX)
+    )
+    with open_commands(store) as performer:
+        lines: list[AuditCall | ChainedEntry] = [*islice(each(performer, pages), limit)]
+        head = performer.do(ShowAuditHead()).head
+    if after is None:
+        lines.reverse()
     if json:
-        display.print_json_lines(_parsed(each) for each in found)
+        display.print_json_lines(_parsed(line) for line in lines)
         return
-    if found:
-        rows = [_entry_row(*each) if isinstance(each, tuple) else _call_row(each) for each in found]
+    if lines:
+        rows = [_row(line) for line in lines]
         display.print_table(("ENTRY", "WHEN", "BY", "VERB", "COUNT", "WHAT", "REASON"), rows)
     typer.echo(f"head {head}")
 
 
 def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
     """Show the audit's head alone, to be kept elsewhere: later 'verify HEAD' proves that all up to it is untouched."""
-    with open_queries(store) as look:
-        s = look.store
-        head = s.audit.head()
+    from spinney.features.audit.commands import ShowAuditHead
+
+    with open_commands(store) as performer:
+        head = performer.do(ShowAuditHead()).head
     if json:
         display.print_json({"entries": int(head.partition(":")[0]), "head": head})
     else:
@@ -137,10 +142,13 @@ def verify(
     store: StoreOption = None,
 ) -> None:
     """Prove that no entry was changed or cut out; exit code 1 when one was."""
-    with open_queries(store) as look:
-        s = look.store
-        count = s.audit.verify(head)
-        now = s.audit.head()
+    from spinney.features.audit.commands import ShowAuditHead, VerifyAudit
+
+    with open_commands(store) as performer:
+        chain = performer.do(VerifyAudit(head=head))
+        if chain.broken is not None:
+            raise AuditBroken(chain.broken)
+        count, now = chain.proven, performer.do(ShowAuditHead()).head
     if json:
         display.print_json({"entries": count, "up_to": head, "head": now})
         return
@@ -159,16 +167,18 @@ def export(
     """Write all entries with their links into a file, a JSON object a line."""
     import orjson
 
+    from spinney.commands import each
+    from spinney.commands.fields import PAGE_MAX
+    from spinney.features.audit.commands import ListAuditEntries, ShowAuditHead
+
     if file.exists():
         raise Refused(f"{file} is there already and is not overwritten; name another file")
-    with open_queries(store) as look:
-        s = look.store
-        head = s.audit.head()
+    with open_commands(store) as performer:
+        head = performer.do(ShowAuditHead()).head
         until = int(head.partition(":")[0])
-        lines = (
-            orjson.dumps(_exported(*each), option=orjson.OPT_APPEND_NEWLINE) for each in _up_to(s, until)
-        )
-        _write_new(file, lines)
+        # As they are chained, so that the links can be computed anew from the file alone.
+        entries = islice(each(performer, ListAuditEntries(newest=False, limit=PAGE_MAX)), until)
+        _write_new(file, (orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE) for entry in entries))
     if json:
         display.print_json({"entries": until, "head": head})
         return
@@ -179,29 +189,24 @@ def export(
 # --- what is shown ----------------------------------------------------------------------------
 
 
-def _call_row(call: "AuditCall") -> tuple[Any, ...]:
-    entries = str(call.first) if call.steps == 1 else f"{call.first}–{call.last}"
+def _row(line: "AuditCall | ChainedEntry") -> tuple[Any, ...]:
     return (
-        entries,
-        display.format_time(call.at_us),
-        call.by,
-        call.verb,
-        f"{call.count:,}",
-        _what(call.what),
-        call.reason,
+        _numbers(line),
+        display.format_time(line.at_us),
+        line.by,
+        line.verb,
+        f"{line.count:,}",
+        _what(line.what),
+        line.reason,
     )
 
 
-def _entry_row(entry: "AuditEntry", link: str) -> tuple[Any, ...]:
-    return (
-        entry.seq,
-        display.format_time(entry.at_us),
-        entry.by,
-        entry.verb,
-        f"{entry.count:,}",
-        _what(entry.what),
-        entry.reason,
-    )
+def _numbers(line: "AuditCall | ChainedEntry") -> str:
+    from spinney.model.audits import AuditEntry
+
+    if isinstance(line, AuditEntry):
+        return str(line.seq)
+    return str(line.first) if line.steps == 1 else f"{line.first}–{line.last}"
 
 
 def _what(text: str) -> str:
@@ -224,10 +229,11 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _parsed(each: "AuditCall | tuple[AuditEntry, str]") -> Mapping[str, Any]:
+def _parsed(line: "AuditCall | ChainedEntry") -> Mapping[str, Any]:
     """For programs: what was asked is an object, not text in text."""
-    found = _exported(*each) if isinstance(each, tuple) else _fields(each)
-    return {**found, "what": _json(found["what"])}
+    from dataclasses import asdict
+
+    return {**asdict(line), "what": _json(line.what)}
 
 
 def _json(text: str) -> Any:
@@ -240,27 +246,6 @@ def _json(text: str) -> Any:
 
 
 # --- export -----------------------------------------------------------------------------------
-
-
-def _up_to(store: "Store", until: int) -> "Iterator[tuple[AuditEntry, str]]":
-    after = 0
-    while after < until:
-        found = store.audit.entries(after=after, limit=min(_PAGE, until - after))
-        if not found:
-            return
-        yield from found
-        after = found[-1][0].seq
-
-
-def _exported(entry: "AuditEntry", link: str) -> dict[str, Any]:
-    """As it is chained, so that the links can be computed anew from the file alone."""
-    return {**_fields(entry), "link": link}
-
-
-def _fields(value: "AuditCall | AuditEntry") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(value)
 
 
 def _write_new(file: Path, lines: Iterator[bytes]) -> None:

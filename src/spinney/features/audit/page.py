@@ -9,10 +9,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.model.access import Role
+from spinney.features.audit.commands import ListAuditCalls, ShowAuditHead, VerifyAudit
 from spinney.model.audits import AuditCall
 from spinney.model.errors import AuditBroken, UsageError
 from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.values.lists import Page
 from spinney.web.pages.formatting import moment, plural
 from spinney.web.pages.forms import Form, sentence
 from spinney.web.pages.rendering import page, with_query
@@ -61,13 +62,16 @@ async def prove(request: Request, context: Authenticated, form: Form) -> Respons
     head = form.maybe("head")
 
     def call(control: Control) -> Proof:
-        control.require_everywhere(Role.ADMIN, "prove the audit")
         try:
-            proven = control.store.audit.verify(head)
-        except (AuditBroken, UsageError) as error:
+            chain = control.do(VerifyAudit(head=head))
+        except UsageError as error:
             return Proof(broken=True, sentence=sentence(error))
+        if chain.broken is not None:
+            return Proof(broken=True, sentence=sentence(AuditBroken(chain.broken)))
         up_to = ", and up to that head the ones that they were" if head else ""
-        whole = f"{plural(proven, 'entry', 'entries')} {'is' if proven == 1 else 'are'} whole{up_to}"
+        whole = (
+            f"{plural(chain.proven, 'entry', 'entries')} {'is' if chain.proven == 1 else 'are'} whole{up_to}"
+        )
         return Proof(broken=False, sentence=whole)
 
     return await _page(request, context, "", "", 0, proof=await context.run(call, long=True), head=head or "")
@@ -83,20 +87,20 @@ async def _page(
     proof: Proof | None = None,
     head: str = "",
 ) -> Response:
-    def read(control: Control) -> tuple[Sequence[AuditCall], str]:
-        found = control.queries.calls(
-            after=after, limit=PAGE, newest=True, verb=verb[:TEXT_MAX] or None, by=by[:TEXT_MAX] or None
+    def read(control: Control) -> tuple[Page[AuditCall], str]:
+        calls = ListAuditCalls(
+            after=after, limit=PAGE, verb=verb[:TEXT_MAX] or None, by=by[:TEXT_MAX] or None
         )
-        return found, control.store.audit.head()
+        return control.do(calls), control.do(ShowAuditHead()).head
 
     found, now = await context.run(read)
     query = {"verb": verb, "by": by}
-    next_ = with_query(AUDIT, after=found[-1].first, **query) if len(found) >= PAGE else None
+    next_ = None if found.next is None else with_query(AUDIT, after=found.next, **query)
     return page(
         request,
         context.principal,
         "audit.html",
-        lines=[_line(call) for call in found],
+        lines=[_line(call) for call in found.items],
         verb=verb,
         by=by,
         head_now=now,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from spinney.commands.fields import Word
 from spinney.control import Control
 from spinney.model.errors import NoSuch
 from spinney.model.jobs import Filter
@@ -12,7 +13,6 @@ from spinney.schemas import FailureDetails
 from spinney.web.api.job_views import shown
 from spinney.web.api.json_routes import routes
 from spinney.web.api.not_found import missing_is_404
-from spinney.web.api.request_types import Word
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import Body, Query, Request
 from pydantic import Field
 
-from spinney.commands.fields import Priority
+from spinney.commands.fields import Priority, Word
 from spinney.control import Control
 from spinney.model.errors import Refused
 from spinney.model.rights.operators import BulkStep, Order, Verb
 from spinney.schemas import VerbResult
 from spinney.service.order_scope import OrderScope
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import JobId, Moment, ReasonRequest, Word, removing
+from spinney.web.api.request_types import JobId, Moment, ReasonRequest, removing
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.commands.fields import PAGE_MAX
+from spinney.commands.fields import PAGE_MAX, Word
 from spinney.control import Control
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.jobs import Filter, Job
@@ -15,7 +15,7 @@ from spinney.model.values.lists import Page
 from spinney.schemas import BatchDetails, BatchProgress, JobSummary
 from spinney.web.api.job_views import shown
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import After, JobId, Text, Word
+from spinney.web.api.request_types import After, JobId, Text
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from spinney.commands import Command
-from spinney.commands.fields import PAGE, Limit, Name, Reason
+from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch
 from spinney.model.settings.webhooks import EVENTS, EVERY, URL_MAX, Delivery, DeliveryOutcome, Webhook
@@ -179,7 +179,7 @@ class ListDeliveries(Command, route="GET /webhooks/{name}/deliveries", role=Role
     What it was told, and is to be, with the last answer: newest first, those of 30 days."""
 
     name: WebhookName
-    after: Annotated[int, Field(ge=0, le=2**62, description="`next` of the page before.")] = 0
+    after: After = 0
     limit: Limit = PAGE
     outcome: DeliveryOutcome | None = Field(default=None, description="Only those that stand so.")
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.commands.fields import PAGE, PAGE_MAX
+from spinney.commands.fields import PAGE, PAGE_MAX, Word
 from spinney.control import Control
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.web.api.request_types import JobNumber, Moment, Text, Word
+from spinney.web.api.request_types import JobNumber, Moment, Text
 
 
 class JobFilter(BaseModel):

@@ -10,15 +10,13 @@ from typing import Annotated, TypeVar
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from spinney.commands.fields import LATEST_US, MOMENT_SCHEMA, PAGE_MAX, PRINTABLE, as_moment
+from spinney.commands.fields import LATEST_US, MOMENT_SCHEMA, PAGE_MAX, PRINTABLE, Word, as_moment
 from spinney.folders import folders
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.lists import Page
 
 T = TypeVar("T")
 
-Word = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=PRINTABLE)]
-"""A name, a label, a reason: printable, and short."""
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=PRINTABLE)]
 
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]

@@ -1,0 +1,102 @@
+"""What people ask of the audit: who did what, when and why, and the proof that nobody changed it."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from pydantic import Field, WithJsonSchema
+
+from spinney.commands import Command
+from spinney.commands.fields import PAGE, After, Limit, Word
+from spinney.model.access import Role
+from spinney.model.audits import AuditCall, AuditEntry
+from spinney.model.errors import AuditBroken
+from spinney.model.values.lists import Page
+from spinney.service.service import Service
+
+_TO = "look into the audit"
+
+# The store refuses what is no head, since its sentence says where to find one.
+Head = Annotated[str, WithJsonSchema({"type": "string", "pattern": r"^\d{1,18}:[0-9a-f]{64}$"})]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainedEntry(AuditEntry):
+    """An entry with its link of the chain."""
+
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHead:
+    """What proves, kept elsewhere, that nothing up to here was touched."""
+
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainVerification:
+    """What the chain shows."""
+
+    proven: int
+    """So many entries fit."""
+    broken: str | None
+    """Where it does not, and what that means; null: all of it fits."""
+
+
+class _List(Command, route="GET /audit"):
+    verb: Word | None = Field(default=None, description="Only of this verb.", examples=["retry"])
+    by: Word | None = Field(default=None, description="Only by this one.")
+    newest: bool = Field(default=True, description="The newest first; false: the oldest.")
+    after: After = 0
+    limit: Limit = PAGE
+
+
+class ListAuditCalls(_List, route="GET /audit", role=Role.OPERATOR, everywhere=True, to=_TO):
+    """List what was done.
+
+    A line for each call of a verb, with the steps of large ones put together."""
+
+    def run(self, service: Service) -> Page[AuditCall]:
+        calls = service.store.audit.calls(**self.model_dump())
+        return Page(items=calls, next=calls[-1].first if len(calls) == self.limit else None)
+
+
+class ListAuditEntries(_List, route="GET /audit/entries", role=Role.OPERATOR, everywhere=True, to=_TO):
+    """List the entries of the audit.
+
+    Each transaction's, with its link of the chain."""
+
+    def run(self, service: Service) -> Page[ChainedEntry]:
+        entries = [
+            ChainedEntry(**asdict(entry), link=link)
+            for entry, link in service.store.audit.entries(**self.model_dump())
+        ]
+        return Page(items=entries, next=entries[-1].seq if len(entries) == self.limit else None)
+
+
+class ShowAuditHead(Command, route="GET /audit/head", role=Role.OPERATOR, everywhere=True, to=_TO):
+    """Show the head of the audit.
+
+    Keep it elsewhere: `verify` with it proves that nothing before was touched."""
+
+    def run(self, service: Service) -> ChainHead:
+        return ChainHead(head=service.store.audit.head())
+
+
+class VerifyAudit(
+    Command, route="GET /audit/verify", role=Role.ADMIN, everywhere=True, to="verify the audit", long=True
+):
+    """Verify the audit.
+
+    Computes every link anew."""
+
+    head: Head | None = Field(default=None, description="One that was kept elsewhere.")
+
+    def run(self, service: Service) -> ChainVerification:
+        try:
+            return ChainVerification(proven=service.store.audit.verify(self.head), broken=None)
+        except AuditBroken as error:
+            return ChainVerification(proven=0, broken=str(error))
+
+
+COMMANDS = (ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit)
