@@ -7,7 +7,7 @@ from spinney.model.access import Rights
 from spinney.model.bulk_runs import StageCount
 from spinney.model.jobs import Job
 from spinney.model.rights.accounts import Token
-from spinney.model.rights.operators import Failure, FailureGroups, Verb
+from spinney.model.rights.operators import FailureGroups, Verb
 from spinney.model.states import State
 from spinney.model.status_numbers import Status
 
@@ -132,15 +132,6 @@ class JobSummary:
     cancelling: bool
     progress: float | None
     message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureDetails:
-    """One cause."""
-
-    failure: Failure
-    newest: Sequence[JobDetails]
-    """The newest jobs that stand failed with it; ``/jobs?failure=`` has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

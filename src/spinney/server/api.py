@@ -13,7 +13,7 @@ from spinney.features.accounts import api as accounts
 from spinney.features.audit import commands as audit
 from spinney.features.bulk import api as bulk
 from spinney.features.external import api as external
-from spinney.features.failures import api as failures
+from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
 from spinney.features.holds import commands as holds
 from spinney.features.jobs import actions_api as verbs
@@ -31,6 +31,7 @@ from spinney.web.api.command_routes import command_routes
 from spinney.web.files import spool
 
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
+    "failures": failures.COMMANDS,
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
     "holds": holds.COMMANDS,
@@ -49,7 +50,6 @@ PARTS = (
     verbs.router,
     files.router,
     batches.router,
-    failures.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     store_info.stats,
     store_info.types,

@@ -8,11 +8,11 @@ from fastapi import Query
 from spinney.control import Control
 from spinney.define.params.duration_field import DurationField
 from spinney.model.access import Rights
+from spinney.model.errors import NoSuch, UnknownType
 from spinney.model.rights.operators import Stats
 from spinney.model.types import TypeSpec
 from spinney.model.values.lists import All
 from spinney.web.api.json_routes import routes
-from spinney.web.api.not_found import missing_is_404
 from spinney.web.api.request_types import NamePath
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, AuthMethod
@@ -61,8 +61,10 @@ async def show_type(name: NamePath, context: Authenticated) -> TypeSpec:
     """Its stages, its policy, and the JSON schema of its parameters."""
 
     def call(control: Control) -> TypeSpec:
-        with missing_is_404():
+        try:
             return control.queries.type(name)
+        except UnknownType as error:  # which is a wrong value elsewhere, and here a wrong address
+            raise NoSuch(str(error)) from None
 
     return await context.run(call)
 

@@ -1,5 +1,7 @@
 """Batches and failures over the API."""
 
+from httpx import Response
+
 from ..conftest import World
 
 
@@ -75,3 +77,16 @@ def test_a_cause_is_found_by_the_beginning_of_its_fingerprint(world: World) -> N
     assert found["failure"] == group
     assert len(found["newest"]) == 2
     assert world.client("viewer").get("/api/v1/failures/ffffffffffffffff").status_code == 404
+
+
+def test_failures_of_a_type_are_listed_and_an_unknown_type_is_refused_with_the_nearest(world: World) -> None:
+    batch(world, 2, failing=1)
+
+    def listed(type_: str) -> Response:
+        return world.client("viewer").get("/api/v1/failures", params={"type": type_})
+
+    assert [group["type"] for group in listed("one").json()["groups"]] == ["one"]
+    assert listed("batch").json()["groups"] == []
+    wrong = listed("won")
+    assert wrong.status_code == 422
+    assert "one" in wrong.json()["detail"]

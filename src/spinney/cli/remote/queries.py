@@ -13,7 +13,6 @@ from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.rights.operators import (
     Explanation,
-    FailureGroups,
     QueueInfo,
     Stats,
 )
@@ -97,12 +96,6 @@ class RemoteQueries:
 
     def stats(self, window_s: float = 60.0) -> Stats:
         return self._client.stats(window_s=window_s)
-
-    def failures(self, type_: str | None = None, limit: int = 100) -> FailureGroups:
-        return self._client.failures(type_=type_, limit=limit)
-
-    def fingerprint(self, beginning: str) -> str:
-        return self._client.failure(beginning).failure.fingerprint
 
     # --- what operators set ---------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Jobs to look at, their files, batches, failures, figures."""
+"""Jobs to look at, their files, batches, figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Unpack
@@ -6,7 +6,7 @@ from typing import IO, Any, Unpack
 from spinney.client.calls import Call, decode_json, get, path, verb
 from spinney.client.verbs.filters import BatchFilter, JobFilter
 from spinney.model.jobs import Attempt
-from spinney.model.rights.operators import Explanation, FailureGroups, Stats
+from spinney.model.rights.operators import Explanation, Stats
 from spinney.model.settings.holds import Hold
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
@@ -15,7 +15,6 @@ from spinney.model.values.lists import Page
 from spinney.schemas import (
     BatchDetails,
     BatchProgress,
-    FailureDetails,
     Files,
     JobDetails,
     JobSummary,
@@ -98,7 +97,7 @@ class JobVerbs:
             headers={"Content-Type": "application/octet-stream"},
         )
 
-    # --- batches, failures, figures -----------------------------------------------------------
+    # --- batches, figures -----------------------------------------------------------
 
     @verb
     def batches(
@@ -131,16 +130,6 @@ class JobVerbs:
             after=after,
             limit=limit,
         )
-
-    @verb
-    def failures(self: None, *, type_: str | None = None, limit: int = 100) -> Call[FailureGroups]:
-        """Failed jobs, grouped by cause, the largest first."""
-        return get("/failures", FailureGroups, type_=type_, limit=limit)
-
-    @verb
-    def failure(self: None, fingerprint: str) -> Call[FailureDetails]:
-        """One cause; the first digits of its fingerprint are enough."""
-        return get(path("/failures/{}", fingerprint), FailureDetails)
 
     @verb
     def stats(self: None, *, window_s: Duration = 60.0) -> Call[Stats]:

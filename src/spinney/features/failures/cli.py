@@ -8,7 +8,7 @@ import typer
 from spinney.model.rights.operators import FailureGroups
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 
 SHOWN_DIGITS = 8
 """Of a fingerprint; more where two of them begin alike."""
@@ -30,10 +30,10 @@ def failures(
     store: StoreOption = None,
 ) -> None:
     """List why jobs failed, the most frequent cause first."""
-    with open_queries(store) as look:
-        if type_ is not None:
-            look.type(type_)
-        found = look.failures(type_, limit)
+    from spinney.features.failures.commands import ListFailures
+
+    with open_commands(store) as performer:
+        found = performer.do(ListFailures(type=type_, limit=limit))
     if json:
         display.print_json_lines(found.groups)
         return

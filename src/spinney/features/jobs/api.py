@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from spinney.commands.fields import PAGE, PAGE_MAX
+from spinney.commands.job_details import job_details
 from spinney.control import Control
 from spinney.model.jobs import Attempt
 from spinney.model.rights.operators import Explanation
@@ -13,7 +14,6 @@ from spinney.model.settings.holds import Hold
 from spinney.model.values.lists import All, Page
 from spinney.schemas import JobDetails
 from spinney.web.api.job_filter import JobFilter, JobListRequest
-from spinney.web.api.job_views import one, shown
 from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import After, JobId, Limit, page
 from spinney.web.problems import documented
@@ -32,7 +32,7 @@ async def list_jobs(which: Annotated[JobListRequest, Query()], context: Authenti
         found = control.queries.jobs(
             which.filter(control), after=which.after, limit=which.limit, newest=which.newest
         )
-        return page(shown(control, found), which.limit, found[-1].id if found else None)
+        return page(job_details(control, found), which.limit, found[-1].id if found else None)
 
     return await context.run(call)
 
@@ -46,7 +46,7 @@ async def count_jobs(which: Annotated[JobFilter, Query()], context: Authenticate
 @router.get("/jobs/{job}", summary="Show a job", responses=NOT_THERE)
 async def show_job(job: JobId, context: Authenticated) -> JobDetails:
     """Where it stands, and which verbs are allowed now. Parameters that the type declares secret are masked."""
-    return await context.run(lambda control: one(control, job))
+    return await context.run(lambda control: job_details(control, [control.queries.job(job)])[0])
 
 
 @router.get("/jobs/{job}/tree", summary="Show a job and all below it", responses=NOT_THERE)
@@ -57,7 +57,7 @@ async def show_tree(
 ) -> All[JobDetails]:
     """In depth-first order, the job itself first. Of larger trees: `/jobs?root=` in pages."""
     return await context.run(
-        lambda control: All(items=shown(control, control.queries.tree(job, limit=limit)))
+        lambda control: All(items=job_details(control, control.queries.tree(job, limit=limit)))
     )
 
 
@@ -70,7 +70,7 @@ async def list_children(
     def call(control: Control) -> Page[JobDetails]:
         found = control.queries.children(job, after=after, limit=limit)
         # Those out of sight are left out, so that a page may be short though others follow.
-        return Page(items=shown(control, found), next=found[-1].id if found else None)
+        return Page(items=job_details(control, found), next=found[-1].id if found else None)
 
     return await context.run(call)
 

@@ -157,13 +157,15 @@ class _Session:
 
 
 def _look(control: "Control", board: Board) -> Snapshot:
+    from spinney.features.failures.commands import ListFailures
+
     look = control.queries
     states = tuple(sorted(LEASED)) if board.listed is State.RUNNING else (board.listed,)
     newest = board.listed in (State.HELD, State.FAILED)
     return Snapshot(
         stats=look.stats(WINDOW_S),
         jobs=look.jobs(Filter(states=states), limit=LISTED_MAX, newest=newest),
-        failures=look.failures(limit=LISTED_MAX).groups,
+        failures=control.do(ListFailures(limit=LISTED_MAX)).groups,
     )
 
 

@@ -7,13 +7,13 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from spinney.commands.fields import PAGE_MAX, Word
+from spinney.commands.job_details import job_details
 from spinney.control import Control
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.jobs import Filter, Job
 from spinney.model.states import State
 from spinney.model.values.lists import Page
 from spinney.schemas import BatchDetails, BatchProgress, JobSummary
-from spinney.web.api.job_views import shown
 from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import After, JobId, Text
 from spinney.web.problems import documented
@@ -72,7 +72,7 @@ async def show_batch(job: JobId, context: Authenticated) -> BatchDetails:
     def call(control: Control) -> BatchDetails:
         part = control.part(Batches)
         found = part.one(job)
-        (top,) = shown(control, [found.job])
+        (top,) = job_details(control, [found.job])
         return BatchDetails(**_facts(found), job=top, failures=part.failures(job))
 
     return await context.run(call)
@@ -103,7 +103,7 @@ async def list_objects(
 
 
 def _shown(control: Control, found: Sequence[Batch]) -> list[BatchProgress]:
-    tops = shown(control, [batch.job for batch in found])
+    tops = job_details(control, [batch.job for batch in found])
     return [BatchProgress(**_facts(batch), job=top) for batch, top in zip(found, tops, strict=True)]
 
 

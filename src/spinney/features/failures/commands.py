@@ -1,0 +1,75 @@
+"""What people ask of failures: failed jobs by their cause."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from spinney.commands import Command
+from spinney.commands.fields import PAGE, Word
+from spinney.commands.job_details import job_details
+from spinney.model.errors import NoSuch, Refused
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import Failure, FailureGroups
+from spinney.schemas import JobDetails
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+
+GROUPS_MAX = 10_000
+NEWEST = 10
+
+Fingerprint = Annotated[
+    str,
+    Field(pattern=r"^[0-9a-fA-F]{1,16}$", description="Its first digits are enough.", examples=["9f86d0"]),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureDetails:
+    """One cause."""
+
+    failure: Failure
+    newest: Sequence[JobDetails]
+    """The newest jobs that stand failed with it; ``/jobs?failure=`` has all."""
+
+
+class ListFailures(Command, route="GET /failures"):
+    """List failures by cause.
+
+    Jobs that failed by an attempt of their own, grouped by cause, the largest group first."""
+
+    type: Word | None = Field(default=None, description="Only of this job type.")
+    limit: Annotated[int, Field(ge=1, le=100_000, description="How many causes.")] = PAGE
+
+    def run(self, service: Service) -> FailureGroups:
+        queries = service.part(Queries)
+        if self.type is not None:
+            queries.type(self.type)
+        return queries.failures(self.type, self.limit)
+
+
+class ShowFailure(Command, route="GET /failures/{fingerprint}"):
+    """Show a cause of failures.
+
+    What it is, and the newest jobs that stand failed with it."""
+
+    fingerprint: Fingerprint
+
+    def run(self, service: Service) -> FailureDetails:
+        queries = service.part(Queries)
+        try:
+            fingerprint = queries.fingerprint(self.fingerprint)
+        except Refused as error:
+            raise NoSuch(str(error)) from None
+        groups = queries.failures(limit=GROUPS_MAX).groups
+        failure = next((group for group in groups if group.fingerprint == fingerprint), None)
+        if failure is None:
+            raise NoSuch(
+                f"no failed job has the failure {fingerprint} any more; /failures lists what there is"
+            )
+        newest = queries.jobs(Filter(fingerprint=fingerprint), limit=NEWEST, newest=True)
+        return FailureDetails(failure=failure, newest=job_details(service, newest))
+
+
+COMMANDS = (ListFailures, ShowFailure)
