@@ -731,7 +731,6 @@ def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
         (
             "list --type ",
             (
-                "pydantic",
                 "sqlalchemy",
                 "rich",
                 "orjson",
