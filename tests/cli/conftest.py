@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from spinney.terminal.connection import open_local_store
+
 from .shell import Shell, furnish
 
 
@@ -31,9 +33,11 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture(scope="module")
 def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """A store, and a node at work, for all tests of a module."""
+    """A store, and a node that has joined it, for all tests of a module."""
     shell = furnish(tmp_path_factory.mktemp("working"))
     node = shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        _wait_until(store.nodes)
     yield shell
     node.terminate()
     _, err = node.communicate(timeout=30)
@@ -43,11 +47,11 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 @pytest.fixture
 def until_true() -> Callable[[Callable[[], object]], None]:
     """Wait for a condition, with a deadline."""
+    return _wait_until
 
-    def wait(condition: Callable[[], object], patience_s: float = 60.0) -> None:
-        deadline = time.monotonic() + patience_s
-        while not condition():
-            assert time.monotonic() < deadline, "it did not come true in time"
-            time.sleep(0.02)
 
-    return wait
+def _wait_until(condition: Callable[[], object], patience_s: float = 60.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
