@@ -1,8 +1,9 @@
-"""One outbox for mail and webhooks: what an application tells people and other services.
+"""One outbox for mail and webhooks: the messages that an application sends to people and other services.
 
 A message is a job. An application calls ``Outbox(app)`` once, which declares the queue ``outbox`` and the job types
-``reports.mail`` and ``reports.webhook``; whoever has something to say submits one. So messages are kept, tried again,
-held, listed, cancelled and retried by the same means as all other work, and the job's message is the last answer.
+``reports.mail`` and ``reports.webhook``; code that has a message to send submits one. So messages are kept, tried
+again, held, listed, cancelled and retried by the same means as all other work, and the job's message is the last
+answer.
 
     outbox = Outbox(app, admit=allowed)
     outbox.mail.options(key="batch-7.report-1", forever=True).submit(sender=…, to=[…], subject=…, text=…)
@@ -10,23 +11,25 @@ held, listed, cancelled and retried by the same means as all other work, and the
 
 Who writes what, in this order, and what a crash leaves:
 
-``reports.mail``: Message-ID and Date go into ``job.data`` before anything is sent, so that every copy bears the same.
-Then the mail server has the message, then ``job.data`` says who has got it and who was refused for good, and the next
-attempt turns to the others alone. Killed between the server's answer and that entry, the message is sent again to
-those recipients, with the same Message-ID and Date and the same bytes: most mail systems show it once.
+``reports.mail``: Message-ID and Date go into ``job.data`` before anything is sent, so that every copy has the same.
+Then the mail server takes the message, then ``job.data`` records who has received it and who was refused for good,
+and the next attempt sends to the others alone. If the stage is killed between the server's answer and that entry, the
+message is sent again to those recipients, with the same Message-ID and Date and the same bytes: most mail systems show
+it once.
 
-``reports.webhook``: the delivery's id and the number of this try go into ``job.data`` before the request. Killed
-after the request, it is sent again under the same ``Spinney-Delivery``: receivers keep the ids that they have seen.
+``reports.webhook``: the delivery's id and the number of this try go into ``job.data`` before the request. If the stage
+is killed after the request, the request is sent again under the same ``Spinney-Delivery``: receivers keep the ids that
+they have seen.
 
 Secrets come from the environment of the nodes, by names in the settings; no parameter, log or message holds one.
 
-``outbox`` what an application calls · ``settings`` where to, and how long · ``mail``, ``webhooks`` the stages, and
-what becomes of their jobs · ``smtp``, ``http_post`` one conversation · ``mail_message``, ``addresses``,
-``mail_attachments`` what a mail consists of · ``signatures`` how receivers know that it is us · ``retry_times`` when
-again · ``printable`` foreign text.
+``outbox`` the interface for applications · ``settings`` servers and retry limits · ``mail``, ``webhooks`` the stages,
+and the outcomes of their jobs · ``smtp``, ``http_post`` one conversation with a server · ``mail_message``,
+``addresses``, ``mail_attachments`` the parts of a mail · ``signatures`` how receivers authenticate a request ·
+``retry_times`` the delay before the next try · ``printable`` escaping of foreign text.
 
-Beside it, and no jobs: ``webhook_delivery`` one delivery of a webhook that an operator made (docs/webhooks.md),
-``safe_transport`` where such requests may go.
+``safe_transport`` carries the deliveries of webhooks that operators made (``spinney.features.webhooks``,
+docs/webhooks.md), which are no jobs, and decides which addresses they may reach.
 """
 
 from spinney.reports.outbox import Outbox

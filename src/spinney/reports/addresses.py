@@ -1,4 +1,4 @@
-"""Which mail addresses are taken: pure rules, checked where a message is submitted.
+"""The mail addresses that are accepted: pure rules, checked when a message is submitted.
 
 Stricter than RFC 5322, which allows comments and quoted local parts that servers and people trip over. Local parts
 outside ASCII are lawful (RFC 6531) and need a server with SMTPUTF8; domains outside ASCII become their ASCII form.
@@ -22,7 +22,7 @@ _DOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def mailbox(text: str) -> "Address":
-    """The address in ``ada@example.org`` or ``Ada Lovelace <ada@example.org>``. Raises ValueError."""
+    """Parse ``ada@example.org`` or ``Ada Lovelace <ada@example.org>``. Raises ValueError."""
     from email.headerregistry import Address  # slow to load
 
     if not text.isprintable():
@@ -31,9 +31,9 @@ def mailbox(text: str) -> "Address":
         )
     named = _NAMED.fullmatch(text.strip())
     name, spec = (named["name"].strip(), named["spec"]) if named else ("", text.strip())
-    local, at, domain = spec.rpartition("@")
+    local, at_sign, domain = spec.rpartition("@")
     plain = _ascii(domain)
-    lawful = at and _LOCAL.fullmatch(local) and plain and len(local.encode()) <= _LOCAL_MAX_BYTES
+    lawful = at_sign and _LOCAL.fullmatch(local) and plain and len(local.encode()) <= _LOCAL_MAX_BYTES
     if not lawful or len(local.encode()) + 1 + len(plain) > _ADDRESS_MAX_BYTES:
         raise ValueError(
             f"{text[:80]!r} is no mail address; write name@example.org or Name <name@example.org>"
@@ -42,12 +42,12 @@ def mailbox(text: str) -> "Address":
 
 
 def is_ascii(address: "Address") -> bool:
-    """Whether any mail server can take it."""
+    """Whether any mail server accepts the address, even one without SMTPUTF8."""
     return address.addr_spec.isascii()
 
 
 def _ascii(domain: str) -> str:
-    """The domain in its ASCII form; empty when it is none.
+    """Return the domain in its ASCII form; empty when it is not a domain.
 
     Python's own codec keeps IDNA 2003, which makes another domain of some letters (``ß`` becomes ``ss``): where the
     way back does not lead to the same name, the domain is refused and must be given in its ASCII form.

@@ -1,4 +1,4 @@
-"""One POST of a webhook, and as much of the answer as is kept. Redirects are not followed, and no proxy is asked."""
+"""One POST of a webhook, and the part of the answer that is kept. Redirects are not followed, no proxy is used."""
 
 import contextlib
 import time
@@ -16,7 +16,7 @@ ANSWER_MAX = 500
 _READ_MAX_BYTES = 4 * ANSWER_MAX
 
 Transport = Callable[[], "httpx.BaseTransport"]
-"""Makes what carries one request; it may refuse hosts and addresses by raising ValueError."""
+"""Makes the transport of one request, which may refuse hosts and addresses by raising ValueError."""
 
 
 class Unreachable(Exception):
@@ -25,6 +25,8 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
+    """The answer of the receiver."""
+
     status: int
     text: str
     """The beginning of its body, printable."""
@@ -34,7 +36,10 @@ class Response:
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float, transport: Transport | None
 ) -> Response:
-    """Send it. Raises Unreachable when there was no answer."""
+    """Send one POST request.
+
+    Raises Unreachable when there was no answer, ValueError for an invalid URL or one that ``transport`` refuses.
+    """
     # Imported here: a worker loads the application, and must stay light.
     import httpx
 
@@ -48,9 +53,9 @@ def post(
             ) as client,
             client.stream("POST", url, content=body, headers=plain | dict(headers)) as response,
         ):
-            said = _beginning(response, time.monotonic() + timeout_s)
+            text = _beginning(response, time.monotonic() + timeout_s)
             retry_after = response.headers.get("retry-after", "")[:100]
-            return Response(status=response.status_code, text=said, retry_after=retry_after)
+            return Response(status=response.status_code, text=text, retry_after=retry_after)
     except httpx.InvalidURL as error:
         raise ValueError(f"{error}; mend the URL and submit again") from None
     except (httpx.HTTPError, httpx.StreamError) as error:
@@ -58,13 +63,13 @@ def post(
 
 
 def _beginning(response: "httpx.Response", until: float) -> str:
-    """The status counts even when the body then breaks off, or comes a byte at a time."""
+    """Read the beginning of the body. The status counts even when the body breaks off, or comes a byte at a time."""
     import httpx
 
-    found = bytearray()
+    content = bytearray()
     with contextlib.suppress(httpx.HTTPError, httpx.StreamError):
         for chunk in response.iter_raw():
-            found += chunk
-            if len(found) >= _READ_MAX_BYTES or time.monotonic() > until:
+            content += chunk
+            if len(content) >= _READ_MAX_BYTES or time.monotonic() > until:
                 break
-    return printable(bytes(found[:_READ_MAX_BYTES]).decode("utf-8", "replace"), ANSWER_MAX)
+    return printable(bytes(content[:_READ_MAX_BYTES]).decode("utf-8", "replace"), ANSWER_MAX)

@@ -1,4 +1,4 @@
-"""The stage of a mail: who has got it, who has not yet, and what becomes of its job."""
+"""The stage that sends a mail: it tracks the recipients who have received it and decides the outcome of its job."""
 
 import os
 import random
@@ -23,17 +23,17 @@ from spinney.reports.settings import DAY_S, MailSettings
 ENTRY = "mail"
 """The entry of ``job.data``."""
 _NAMED = 5
-"""Recipients that a message of the job names."""
+"""How many recipients a message of the job names."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """How far a mail is: the entry of ``job.data``."""
+    """The progress of a mail, kept as an entry of ``job.data``."""
 
     message_id: str
     date: str
     since: float | None
-    """From when its term runs, in seconds since 1970; None: from its next try."""
+    """When the retry period began, in seconds since 1970; None: it begins with the next try."""
     delivered: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     reply: str = ""
@@ -49,59 +49,69 @@ def send(
     settings: Callable[[], MailSettings],
     clock: Callable[[], float],
 ) -> dict[str, Any]:
-    """Send the mail to those who have not got it. Returns what the server said; else raises what becomes of the job.
+    """Send the mail to the recipients who have not received it yet, and return the server's answer.
 
-    Defers while the server is away (all mail with it) or would not take this mail yet; warns when some recipients
-    were refused for good; fails when all were, or when its term is over.
+    Raises Defer while the server is away (for all mail) or does not accept this mail yet; Warn when some recipients
+    were refused for good; Fail when all were, or when the retry period is over; Hold when the settings are unusable.
     """
     if not 1 <= len(mail.recipients) <= RECIPIENTS_MAX:
-        there = f"a mail goes to 1 to {RECIPIENTS_MAX} addresses, not {len(mail.recipients)}"
-        raise Fail(f"{there}; submit it anew, as several if need be", retryable=False)
+        limit = f"a mail goes to 1 to {RECIPIENTS_MAX} addresses, not {len(mail.recipients)}"
+        raise Fail(f"{limit}; submit it anew, as several if need be", retryable=False)
     try:
-        where = settings()
-        credentials = where.credentials(os.environ)
+        server_settings = settings()
+        credentials = server_settings.credentials(os.environ)
     except UsageError as error:
         raise Hold(f"{error}; then release this job") from None
-    progress = _begun(job, mail, message_id, date, clock())
+    progress = _load_progress(job, mail, message_id, date, clock())
     pending = [r for r in mail.recipients if r not in progress.delivered and r not in progress.refused]
     later: dict[str, str] = {}
     if pending:
-        made = mail_message.build_message(
+        message = mail_message.build_message(
             mail,
-            _files(job, attachments, where),
+            _files(job, attachments, server_settings),
             message_id=progress.message_id,
             date=datetime.fromisoformat(progress.date),
         )
         try:
             sent = smtp.deliver(
-                where,
+                server_settings,
                 credentials,
                 sender=mail.sender.addr_spec,
                 recipients=pending,
-                message=made,
+                message=message,
                 utf8=mail.needs_utf8,
             )
         except smtp.MailServerUnavailable as away:
-            _wait(job, progress, where, clock(), str(away), lane=True)
+            _wait(job, progress, server_settings, clock(), str(away), lane=True)
         progress.delivered += sent.delivered
         progress.refused |= sent.refused
         progress.reply = sent.reply or progress.reply
         later = sent.later
         _keep(job, progress)
     if later:
-        _wait(job, progress, where, clock(), f"the mail server put it off for {_told(later)}", lane=False)
-    return _ended(job, progress)
+        _wait(
+            job,
+            progress,
+            server_settings,
+            clock(),
+            f"the mail server put it off for {_named_replies(later)}",
+            lane=False,
+        )
+    return _finish(job, progress)
 
 
-def _begun(job: Job, mail: Mail, message_id: str | None, date: datetime | None, now: float) -> Progress:
-    """The entry, written before the first try, so that every copy bears the same Message-ID and Date."""
-    kept = job.data.get(ENTRY)
-    if kept is None:
+def _load_progress(
+    job: Job, mail: Mail, message_id: str | None, date: datetime | None, now: float
+) -> Progress:
+    """Return the entry of ``job.data``, written before the first try so that every copy has the same Message-ID and
+    Date."""
+    entry = job.data.get(ENTRY)
+    if entry is None:
         when = (date or datetime.fromtimestamp(now, UTC)).replace(microsecond=0)
         own = message_id or make_msgid(domain=mail.sender.domain)
         progress = Progress(message_id=own, date=when.isoformat(), since=min(when.timestamp(), now))
     else:
-        progress = Progress(**kept)
+        progress = Progress(**entry)
         if progress.since is not None:
             return progress
         progress.since = now
@@ -111,31 +121,31 @@ def _begun(job: Job, mail: Mail, message_id: str | None, date: datetime | None, 
 
 def _files(job: Job, attachments: Sequence[Attachment], settings: MailSettings) -> list[File]:
     root = settings.attachments or _folder_root(job) if attachments else Path()
-    left, files = settings.attachments_max_bytes, list[File]()
+    remaining_bytes, files = settings.attachments_max_bytes, list[File]()
     for attachment in attachments:
         try:
-            content = mail_attachments.read(root, attachment, most_bytes=left)
+            content = mail_attachments.read(root, attachment, most_bytes=remaining_bytes)
         except CannotAttach as error:
             raise Fail(str(error), retryable=False) from None
-        left -= len(content)
+        remaining_bytes -= len(content)
         files.append(File(name=attachment.shown_name, media_type=attachment.media_type, content=content))
     return files
 
 
 def _folder_root(job: Job) -> Path:
-    """Where the folders of all jobs are, as seen from this one's."""
+    """Return the folder that holds the folders of all jobs."""
     return job.folder.parents[len(Path(job_folder(job.id)).parts) - 1]
 
 
 def _wait(
     job: Job, progress: Progress, settings: MailSettings, now: float, why: str, *, lane: bool
 ) -> NoReturn:
-    """Again later, or no more when its term is over."""
+    """Raise Defer for another try, or Fail when the retry period is over."""
     age_s = now - (progress.since or now)
     if age_s < settings.give_up_s:
         pause_s = settings.away_s if lane else _pause_s(age_s, settings)
         raise Defer(pause_s, why, lane=lane)
-    _afresh(job, progress)
+    _reset(job, progress)
     raise Fail(
         f"given up after {age_s / DAY_S:.1f} days: {why}; mend that and retry this job, which then has its whole "
         f"term again",
@@ -150,7 +160,7 @@ def _pause_s(age_s: float, settings: MailSettings) -> float:
     )
 
 
-def _ended(job: Job, progress: Progress) -> dict[str, Any]:
+def _finish(job: Job, progress: Progress) -> dict[str, Any]:
     summary = {
         "message_id": progress.message_id,
         "delivered": len(progress.delivered),
@@ -158,22 +168,22 @@ def _ended(job: Job, progress: Progress) -> dict[str, Any]:
     }
     if not progress.refused:
         return summary
-    told, refused = _told(progress.refused), len(progress.refused)
-    _afresh(job, progress)
+    replies, refused = _named_replies(progress.refused), len(progress.refused)
+    _reset(job, progress)
     if not progress.delivered:
         raise Fail(
-            f"the mail server refused it for {told}; mend what it names and retry this job, or submit anew",
+            f"the mail server refused it for {replies}; mend what it names and retry this job, or submit anew",
             retryable=False,
         )
     raise Warn(
-        f"{refused} of {refused + len(progress.delivered)} recipients were refused: {told}; mend the "
+        f"{refused} of {refused + len(progress.delivered)} recipients were refused: {replies}; mend the "
         f"addresses and rerun this job, or submit anew for them",
         value=summary | {"refused": refused},
     )
 
 
-def _afresh(job: Job, progress: Progress) -> None:
-    """Whoever runs the job once more wants those tried who have not got it, with a whole term."""
+def _reset(job: Job, progress: Progress) -> None:
+    """Let a rerun of the job try all recipients who have not received the mail, with a whole retry period."""
     progress.refused, progress.since = {}, None
     _keep(job, progress)
 
@@ -182,7 +192,7 @@ def _keep(job: Job, progress: Progress) -> None:
     job.data[ENTRY] = asdict(progress)
 
 
-def _told(replies: dict[str, str]) -> str:
-    named = [f"{printable(address, 100)} ({said})" for address, said in list(replies.items())[:_NAMED]]
+def _named_replies(replies: dict[str, str]) -> str:
+    named = [f"{printable(address, 100)} ({reply})" for address, reply in list(replies.items())[:_NAMED]]
     more = f" and {len(replies) - _NAMED} more" if len(replies) > _NAMED else ""
     return ", ".join(named) + more

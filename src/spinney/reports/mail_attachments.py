@@ -1,7 +1,7 @@
-"""Files that go with a mail: read where they lie, and sent only when they are what was meant.
+"""The attachments of a mail: files that are read in place, and sent only when their digest is still the same.
 
-A file is named with the digest that it had when the message was submitted. So what has changed since, or what a
-link leads to that somebody set in between, is not sent.
+An attachment names its file with the digest that it had when the message was submitted. So a file that has changed
+since, or one that a symbolic link put in its place leads to, is not sent.
 """
 
 import hashlib
@@ -49,14 +49,14 @@ def _path(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file of a mail, as a parameter."""
+    """An attachment, as a parameter of the job."""
 
     path: Annotated[str, AfterValidator(_path)]
-    """Below the folder that settings name; absolute, or from there."""
+    """Below the folder of attachments in the settings; absolute, or relative to it."""
     sha256: Annotated[str, AfterValidator(_sha256)]
     media_type: Annotated[str, AfterValidator(_media_type)] = "application/octet-stream"
     name: Annotated[str, AfterValidator(_file_name)] = ""
-    """What it is called in the mail; its file's name unless given."""
+    """Its name in the mail; by default that of the file."""
 
     @property
     def shown_name(self) -> str:
@@ -65,7 +65,7 @@ class Attachment:
 
 
 def read(root: Path, attachment: Attachment, *, most_bytes: int) -> bytes:
-    """What is in the file. Raises CannotAttach; OSError when the system fails."""
+    """Return the content of the file. Raises CannotAttach; OSError when the system fails."""
     shown = f"the attachment {attachment.path[-200:]!r}"
     try:
         real = (root / attachment.path).resolve(strict=True)
@@ -77,11 +77,11 @@ def read(root: Path, attachment: Attachment, *, most_bytes: int) -> bytes:
     with os.fdopen(os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise CannotAttach(f"{shown} is no regular file; put a regular file there and retry this job")
-        found = file.read(most_bytes + 1)
-    if len(found) > most_bytes:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
         raise CannotAttach(
             f"{shown} is larger than the {most_bytes} bytes left for attachments; send a link instead"
         )
-    if hashlib.sha256(found).hexdigest() != attachment.sha256:
+    if hashlib.sha256(content).hexdigest() != attachment.sha256:
         raise CannotAttach(f"{shown} is not what it was when the mail was submitted; submit the mail anew")
-    return found
+    return content

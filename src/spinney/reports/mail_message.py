@@ -1,8 +1,8 @@
-"""A mail as it travels: pure, and the same bytes for the same message whenever it is made.
+"""A mail as bytes: pure, and the same bytes for the same message whenever it is built.
 
-Made by ``email.message.EmailMessage``; everything that becomes a header has been checked for line breaks before it
-comes here. Texts travel as quoted-printable and files as base64, so that no line of theirs can pass for a boundary
-of parts, which ``=_`` is part of, and which need not be random therefore.
+It is built by ``email.message.EmailMessage``; everything that becomes a header has been checked for line breaks before.
+Texts are sent as quoted-printable and files as base64, so that none of their lines can pass for a boundary of parts:
+boundaries contain ``=_`` and therefore need not be random.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _UTF8_POLICY = _POLICY.clone(utf8=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """What is attached."""
+    """An attached file."""
 
     name: str
     media_type: str
@@ -32,7 +32,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """What a mail says, and to whom."""
+    """The headers and texts of a mail."""
 
     sender: Address
     to: Sequence[Address]
@@ -45,26 +45,28 @@ class Mail:
 
     @property
     def recipients(self) -> tuple[str, ...]:
-        """To whom it goes, each once."""
+        """The addresses of To and Cc, each once."""
         return tuple(dict.fromkeys(a.addr_spec for a in (*self.to, *self.cc)))
 
     @property
     def needs_utf8(self) -> bool:
-        """Whether only a server with SMTPUTF8 can take it (RFC 6531)."""
+        """Whether only a server with SMTPUTF8 can accept it (RFC 6531)."""
         return not all(map(is_ascii, (self.sender, *self.to, *self.cc)))
 
 
 def build_message(letter: Mail, files: Sequence[File], *, message_id: str, date: datetime) -> bytes:
-    """The message as bytes, with CRLF at the end of its lines.
+    """Return the message as bytes, with CRLF at the end of its lines.
 
-    Names of people are left out where they would be read as addresses: Python 3.11 loses the quotes of a name that
-    must be folded, and whoever chose the name ``x, eve@example.org, …`` would have chosen who is addressed.
+    Display names are left out where they would be parsed as addresses: Python 3.11 loses the quotes of a name that
+    must be folded, and a person with the name ``x, eve@example.org, …`` could thereby choose the recipients.
     """
-    whole = _made(letter, files, message_id, date)
-    return whole if _is_addressed(whole, letter) else _made(_nameless(letter), files, message_id, date)
+    whole = _compose(letter, files, message_id, date)
+    return (
+        whole if _is_addressed(whole, letter) else _compose(_without_names(letter), files, message_id, date)
+    )
 
 
-def _made(letter: Mail, files: Sequence[File], message_id: str, date: datetime) -> bytes:
+def _compose(letter: Mail, files: Sequence[File], message_id: str, date: datetime) -> bytes:
     mail = EmailMessage(policy=_UTF8_POLICY if letter.needs_utf8 else _POLICY)
     mail["From"] = letter.sender
     mail["To"] = list(letter.to)
@@ -90,16 +92,16 @@ def _made(letter: Mail, files: Sequence[File], message_id: str, date: datetime) 
 
 
 def _is_addressed(whole: bytes, letter: Mail) -> bool:
-    """Whether who reads the message finds the addresses that were meant."""
+    """Whether a reader of the message parses the intended addresses from it."""
     head = HeaderParser(policy=policy.default).parsestr(whole.partition(b"\r\n\r\n")[0].decode())
-    meant = {"From": [letter.sender], "To": letter.to, "Cc": letter.cc}
+    intended = {"From": [letter.sender], "To": letter.to, "Cc": letter.cc}
     return all(
         [a.addr_spec for h in head.get_all(name, ()) for a in h.addresses] == [a.addr_spec for a in addresses]
-        for name, addresses in meant.items()
+        for name, addresses in intended.items()
     )
 
 
-def _nameless(letter: Mail) -> Mail:
+def _without_names(letter: Mail) -> Mail:
     def bare(address: Address) -> Address:
         return Address(username=address.username, domain=address.domain)
 

@@ -1,4 +1,4 @@
-"""What an application calls once to have an outbox."""
+"""The outbox: an application makes one, and submits its mails and webhooks as jobs."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _LINE_MAX = 500
 
 
 def _checked(check: Callable[[str], object]) -> AfterValidator:
-    """``check`` as what parameters are checked with; its sentence is told as it is."""
+    """Make a validator of parameters from ``check``, whose error message is shown unchanged."""
 
     def checked(text: str) -> str:
         try:
@@ -56,17 +56,18 @@ DeliveryId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@-]{1,100}$")]
 class Outbox:
     """The queue and the two job types of an application's messages.
 
-    ``mail`` and ``webhook`` are submitted by stages and by the application's own code, and through no server: who could
-    would send mail in the name of others. A stage that reports submits under a key of the report
+    ``mail`` and ``webhook`` are submitted by stages and by the application's own code, never through a server, where
+    people could send mail in the name of others. A stage that reports submits under a key of the report
     (``outbox.mail.options(key=…, forever=True)``), so that it is sent once however often the stage runs.
     """
 
     mail: JobType
-    """``sender, to, subject, text`` and, if wanted, ``cc`` (up to 100 addresses in all), ``html, attachments,
-    message_id, in_reply_to, date, auto_submitted``. ``date``: what the mail bears, and from when its term runs; its
-    first try unless given."""
+    """Takes ``sender, to, subject, text`` and optionally ``cc`` (up to 100 addresses in all), ``html, attachments,
+    message_id, in_reply_to, date, auto_submitted``. ``date``: the Date of the mail and the beginning of its retry
+    period; by default its first try."""
     webhook: JobType
-    """``url, body`` (a JSON object), ``secret`` (a name) and, if wanted, ``delivery`` (its id for the receiver)."""
+    """Takes ``url, body`` (a JSON object), ``secret`` (a name) and optionally ``delivery`` (its id for the
+    receiver)."""
 
     def __init__(
         self,
@@ -80,10 +81,13 @@ class Outbox:
         priority: int = DEFAULT_PRIORITY,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``mail``, ``webhook``: make the settings, asked at each try. ``admit``, ``transport``: which URLs may be
-        called; without either, none. What resolves a name for ``admit`` and again for the request may get two
-        answers: only a transport that connects to the address that it has checked keeps private networks closed.
-        ``limit``: messages that go out at once, over all nodes. ``priority``: of each, 0 is first and 99 last."""
+        """Declare the queue and the job types in ``app``.
+
+        ``mail``, ``webhook``: make the settings, called at each try. ``admit``, ``transport``: decide which URLs may be
+        called; without either, none. A name that is resolved for ``admit`` and again for the request may get two
+        answers: only a transport that connects to the address that it has checked protects private networks.
+        ``limit``: messages that are sent at once, over all nodes. ``priority``: of each message, 0 is first, 99 last.
+        """
         app.queue(QUEUE, limit=limit, order="fifo")
         self.mail = _mail_type(app, mail, clock, priority)
         self.webhook = _webhook_type(app, webhook, clock, admit, transport, priority)
@@ -96,7 +100,7 @@ def _mail_type(
         "reports.mail", queue=QUEUE, priority=priority, submit=INTERNAL, description="Send a mail"
     )
 
-    # Its term is kept by deferring. Attempts are used up only by what is cut off (a server that drips) or breaks.
+    # Its retry period is kept by deferring. Attempts are used up only by timeouts (a server that drips) and crashes.
     @kind.stage(
         max_attempts=100, backoff=Backoff(base_s=60, factor=4, cap_s=3600), timeout=timedelta(minutes=15)
     )

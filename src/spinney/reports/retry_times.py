@@ -1,36 +1,36 @@
-"""When a message is tried again. Pure; ``draw`` (0 to 1) spreads what failed together."""
+"""The delay before a message is tried again. Pure; ``draw`` (0 to 1) spreads messages that failed together."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 _SPREAD = 0.25
-"""So much of a delay is drawn at random."""
+"""The share of a delay that is drawn at random."""
 
 
 def by_age_s(age_s: float, *, least_s: float, most_s: float, draw: float) -> float:
-    """Seconds to wait for a message that has been tried for ``age_s``: a quarter of that, within bounds.
+    """Return the delay in seconds of a message that has been tried for ``age_s``: a quarter of that, within bounds.
 
-    It needs no count of tries, and a day's outage costs some dozens of them.
+    It needs no count of tries, and an outage of a day costs some dozens of them.
     """
     return _spread(min(max(least_s, age_s / 4), most_s), draw)
 
 
 def by_tries_s(tries: int, *, least_s: float, most_s: float, draw: float) -> float:
-    """Seconds to wait after the ``tries``-th try (from 1): three times as long each time, within bounds."""
+    """Return the delay in seconds after the ``tries``-th try (from 1): three times as long each time, within bounds."""
     return _spread(min(least_s * 3.0 ** min(tries - 1, 30), most_s), draw)
 
 
 def retry_after_s(header: str, now: float) -> float | None:
-    """What a Retry-After header asks for (RFC 9110, section 10.2.3: seconds, or a date); None when it says nothing
-    that can be meant. ``now``: seconds since 1970."""
+    """Return the seconds that a Retry-After header asks for (RFC 9110, section 10.2.3: seconds, or a date); None when
+    it has no valid value. ``now``: seconds since 1970."""
     text = header.strip()
     if text.isascii() and text.isdigit():
         return float(text[:12])
     try:
-        then = parsedate_to_datetime(text)
+        date = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError):
         return None
-    aware = then if then.tzinfo is not None else then.replace(tzinfo=UTC)
+    aware = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
     return max(0.0, (aware - datetime.fromtimestamp(now, UTC)).total_seconds())
 
 

@@ -1,7 +1,7 @@
-"""Where a webhook may go: a connection is made to the very address that was judged.
+"""A transport that protects private networks: it connects to the very address that it has checked.
 
-A name server that answers a second question otherwise finds that there is none. And a receiver that keeps us waiting,
-a byte at a time, finds that there is an end to it.
+The host name is resolved once, so that a name server cannot answer a second query with another address (DNS
+rebinding). And the whole request has a time limit, so that a receiver cannot delay it by sending a byte at a time.
 """
 
 import socket
@@ -17,27 +17,27 @@ from spinney.model.values.networks import bracketed, is_exempt, is_public
 from spinney.reports.printable import printable
 
 TOTAL_TIMEOUT_S = 30.0
-"""So long one request may take in all, however its bytes come."""
+"""The time limit of one whole request, however slowly its bytes come."""
 SLICE_S = 0.25
-"""How soon a thread that waits for bytes learns that it was called off."""
+"""How soon a thread that waits for bytes notices that the request was aborted."""
 _HOST_MAX = 200
 
 Resolve = Callable[[str, int], Sequence[str]]
 
 
 def resolved(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host by the system's resolver. Raises socket.gaierror."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(where[0]) for *_, where in found))
+    """Return the addresses of a host by the system's resolver. Raises socket.gaierror."""
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 class SendAborted(Exception):
-    """Whoever sends is to stop: nothing is known of what the receiver got."""
+    """The request was aborted: whether the receiver got it is unknown."""
 
 
 class SafeTransport(httpx.BaseTransport):
     """Carries one request: to public addresses, to ``hosts`` (``host`` or ``host:port``, as in a URL), or, when
-    ``private``, to any. Raises ValueError for where it may not go; httpx's errors else."""
+    ``private``, to any. Raises ValueError for a forbidden address, otherwise the errors of httpx."""
 
     def __init__(
         self,
@@ -50,7 +50,8 @@ class SafeTransport(httpx.BaseTransport):
         resolve: Resolve = resolved,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``advice``: what would open the door, as the end of a sentence. ``halt``: calls it off (SendAborted)."""
+        """``advice``: how to allow a refused address, as the end of a sentence. ``halt``: aborts the request
+        (SendAborted)."""
         guard = _Guard(
             hosts, private, advice, _Deadline(total_timeout_s, clock, halt or threading.Event()), resolve
         )
@@ -58,7 +59,7 @@ class SafeTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
-        asked = httpcore.Request(
+        core_request = httpcore.Request(
             method=request.method,
             url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
             headers=request.headers.raw,
@@ -66,7 +67,7 @@ class SafeTransport(httpx.BaseTransport):
             extensions=request.extensions,
         )
         try:
-            answer = self._pool.handle_request(asked)
+            answer = self._pool.handle_request(core_request)
         except httpcore.TimeoutException as error:
             raise httpx.ReadTimeout(str(error) or "it took too long") from None
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
@@ -94,22 +95,23 @@ class _Body(httpx.SyncByteStream):
 
 
 class _Deadline:
-    """When the whole has to be over; it runs from the first connection on."""
+    """The time limit of the whole request, which begins with the first connection."""
 
     def __init__(self, total_timeout_s: float, clock: Callable[[], float], halt: threading.Event) -> None:
         self._total_timeout_s, self._clock, self._halt = total_timeout_s, clock, halt
         self._ends: float | None = None
 
-    def left_s(self, timeout: float | None) -> float:
-        """What is left of a step's own patience. Raises ReadTimeout when nothing is, SendAborted."""
+    def remaining_s(self, timeout: float | None) -> float:
+        """Return the seconds that a step with this timeout may still take. Raises ReadTimeout when there are none,
+        SendAborted."""
         if self._halt.is_set():
             raise SendAborted
         if self._ends is None:
             self._ends = self._clock() + self._total_timeout_s
-        left = self._ends - self._clock()
-        if left <= 0:
+        remaining_s = self._ends - self._clock()
+        if remaining_s <= 0:
             raise httpcore.ReadTimeout(f"the whole took more than {self._total_timeout_s:g} s")
-        return left if timeout is None else min(timeout, left)
+        return remaining_s if timeout is None else min(timeout, remaining_s)
 
 
 class _Guard(httpcore.NetworkBackend):
@@ -131,7 +133,7 @@ class _Guard(httpcore.NetworkBackend):
         options = list(socket_options or ())
         failure: Exception = httpcore.ConnectError(f"{_shown(host)} has no address")
         for address in self._admitted(host, port):
-            patience = self._deadline.left_s(timeout)
+            patience = self._deadline.remaining_s(timeout)
             try:
                 stream = self._inner.connect_tcp(address, port, patience, local_address, options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
@@ -166,19 +168,19 @@ class _Stream(httpcore.NetworkStream):
         self._inner, self._deadline = inner, deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        # In slices: a blocking read cannot be called off from another thread.
+        # In slices: a blocking read cannot be aborted from another thread.
         waited_s = 0.0
         while True:
-            left_s = self._deadline.left_s(None if timeout is None else timeout - waited_s)
+            remaining_s = self._deadline.remaining_s(None if timeout is None else timeout - waited_s)
             try:
-                return self._inner.read(max_bytes, max(0.001, min(SLICE_S, left_s)))
+                return self._inner.read(max_bytes, max(0.001, min(SLICE_S, remaining_s)))
             except httpcore.ReadTimeout:
                 waited_s += SLICE_S
                 if timeout is not None and waited_s >= timeout:
                     raise
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, self._deadline.left_s(timeout))
+        self._inner.write(buffer, self._deadline.remaining_s(timeout))
 
     def close(self) -> None:
         self._inner.close()
@@ -186,7 +188,7 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        inner = self._inner.start_tls(ssl_context, server_hostname, self._deadline.left_s(timeout))
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._deadline.remaining_s(timeout))
         return _Stream(inner, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:

@@ -1,4 +1,4 @@
-"""Where messages go out, and how long they are tried. Values that are secret are named here, never held."""
+"""The settings of mail and webhooks. Secrets are only named here; their values are in the environment."""
 
 import os
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ class Security(StrEnum):
     """How the connection to the mail server is protected."""
 
     STARTTLS = "starttls"
-    """Begins in clear and must then be encrypted (port 587 unless set)."""
+    """The connection begins unencrypted and must then be encrypted (port 587 unless set)."""
     TLS = "tls"
-    """Encrypted from the first byte (port 465 unless set)."""
+    """The connection is encrypted from the first byte (port 465 unless set)."""
     NONE = "none"
-    """In clear (port 25 unless set): a server on this host or in a network of one's own."""
+    """The connection is not encrypted (port 25 unless set): for a server on this host or in a private network."""
 
 
 _PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
@@ -28,35 +28,35 @@ _PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailSettings:
-    """The mail server, and for how long mail is tried. Raises UsageError for what cannot be meant.
+    """The mail server, and for how long mail is tried. Raises UsageError for invalid values.
 
     Times are seconds, and may be given as any length of time: ``"30s"``, ``timedelta(days=5)``.
     """
 
     host: str
     port: int = 0
-    """0: the usual one of ``security``."""
+    """0: the usual port for ``security``."""
     security: Security = Security.STARTTLS
     ca_file: Path | None = None
-    """Whom to trust beside the system's certificate authorities."""
+    """Certificate authorities to trust in addition to the system's."""
     user_variable: str = "SPINNEY_SMTP_USER"
-    """The environment variable that holds the user; without it nobody logs in."""
+    """The environment variable that holds the user; without user and password there is no login."""
     password_variable: str = "SPINNEY_SMTP_PASSWORD"  # noqa: S105 - the name of it
     hello: str = ""
-    """What this host calls itself to the server; its host name unless given."""
+    """The name of this host in EHLO; by default its host name."""
     timeout_s: float = 30.0
     """For each answer of the server."""
     give_up_s: float = 5 * DAY_S
     """A mail that the server has not taken by then fails (RFC 5321, section 4.5.4.1, asks for 4 to 5 days)."""
     away_s: float = 60.0
-    """While the server is away all mail rests so long, and then one mail probes."""
+    """How long all mail waits while the server is away, until one mail probes it."""
     retry_least_s: float = 60.0
     retry_most_s: float = 3600.0
-    """Between tries of one mail that the server would not take yet."""
+    """The longest delay between tries of one mail that the server does not accept yet."""
     attachments: Path | None = None
     """Attachments must lie below this folder; None: below the folders of jobs."""
     attachments_max_bytes: int = 15_000_000
-    """All those of one mail together; with them encoded, most servers' limit is 25 to 35 MB."""
+    """The size of all attachments of one mail together; most servers' limit is 25 to 35 MB after encoding."""
 
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable() or " " in self.host:
@@ -78,7 +78,7 @@ class MailSettings:
         return self.port or _PORTS[self.security]
 
     def credentials(self, environment: Mapping[str, str]) -> tuple[str, str] | None:
-        """User and password; None when nobody is to log in. Raises UsageError when one is missing."""
+        """Return user and password; None when no login is configured. Raises UsageError when one is missing."""
         user, password = environment.get(self.user_variable), environment.get(self.password_variable)
         if not user and not password:
             return None
@@ -93,7 +93,7 @@ class MailSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "MailSettings":
-        """From SPINNEY_SMTP_HOST, _PORT and _SECURITY; Raises UsageError."""
+        """Read the settings from SPINNEY_SMTP_HOST, _PORT and _SECURITY. Raises UsageError."""
         env = os.environ if environment is None else environment
         port, security = (
             env.get("SPINNEY_SMTP_PORT", "0"),
@@ -110,22 +110,22 @@ class MailSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """For how long webhooks are tried, and where their secrets are. Raises UsageError for what cannot be meant.
+    """For how long webhooks are tried, and where their secrets are. Raises UsageError for invalid values.
 
     Times are seconds, and may be given as any length of time: ``"10s"``, ``timedelta(hours=6)``.
     """
 
     secret_prefix: str = "SPINNEY_WEBHOOK_SECRET_"  # noqa: S105 - the beginning of its name
-    """The secret ``depositor-a`` is in the environment variable of this prefix and ``DEPOSITOR_A``. A prefix, so that
-    no message can ask for another variable of a node."""
+    """The secret ``depositor-a`` is in the environment variable with this prefix and ``DEPOSITOR_A``. The prefix
+    ensures that no message can use another variable of a node."""
     tries: int = 12
     timeout_s: float = 10.0
-    """For connecting, and for each part of the answer."""
+    """The limit for connecting, and for each part of the answer."""
     retry_least_s: float = 10.0
-    """After the first try; three times as long after each further one."""
+    """The delay after the first try; it is three times as long after each further one."""
     retry_most_s: float = 6 * 3600.0
     retry_after_most_s: float = 6 * 3600.0
-    """A receiver may ask for no longer a rest than this."""
+    """The longest delay that a receiver may ask for with Retry-After."""
 
     def __post_init__(self) -> None:
         times = durations.in_seconds(self, "timeout_s", "retry_least_s", "retry_most_s", "retry_after_most_s")
@@ -137,12 +137,12 @@ class WebhookSettings:
             raise UsageError("the prefix of webhook secrets must not be empty; mend the settings")
 
     def secret(self, name: str, environment: Mapping[str, str]) -> str:
-        """The secret of that name. Raises UsageError when there is none."""
+        """Return the secret of that name. Raises UsageError when there is none."""
         variable = self.secret_prefix + name.upper().replace("-", "_")
-        found = environment.get(variable)
-        if not found:
+        value = environment.get(variable)
+        if not value:
             raise UsageError(
                 f"the environment has no {variable}, with which the webhook is signed; set it and start "
                 f"the nodes again"
             )
-        return found
+        return value

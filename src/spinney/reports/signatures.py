@@ -1,10 +1,10 @@
-"""How a receiver of webhooks knows that a request is ours, unchanged and recent.
+"""Signatures of webhooks, by which a receiver verifies that a request is authentic, unchanged and recent.
 
     Spinney-Signature: t=1735689600,v1=5257a869e7…
 
 ``v1`` is the hexadecimal HMAC-SHA256 (RFC 2104) of ``t``, a full stop and the body's bytes, under a secret that both
-sides know; ``t`` is when it was sent, in seconds since 1970. Several ``v1`` may stand there (while a secret is being
-changed); one that fits is enough. Other parts are passed over, so that a later scheme can be added beside.
+sides know; ``t`` is when it was sent, in seconds since 1970. There may be several ``v1`` (while a secret is being
+changed); one that matches is enough. Other parts are ignored, so that a later scheme can be added.
 """
 
 import hmac
@@ -20,12 +20,12 @@ _HEADER_MAX = 4096
 
 
 class BadSignature(SpinneyError):
-    """The request is not signed as it should be: answer 400, and do nothing that it asks for."""
+    """The request has no valid signature: answer 400, and do nothing that it asks for."""
 
 
-def sign(secret: str, body: bytes, at: int) -> str:
-    """The header's value for a request with this body, sent ``at`` seconds since 1970."""
-    return f"t={at},v1={_mac(secret, body, str(at))}"
+def sign(secret: str, body: bytes, sent_at: int) -> str:
+    """Return the header's value for a request with this body, sent ``sent_at`` seconds since 1970."""
+    return f"t={sent_at},v1={_mac(secret, body, str(sent_at))}"
 
 
 def verify(
@@ -33,8 +33,8 @@ def verify(
 ) -> None:
     """Raise BadSignature unless the request was signed with ``secret`` within ``tolerance_s`` seconds of ``now``.
 
-    ``body``: the bytes as they came, before anything parsed them. ``now``: seconds since 1970. A request that comes
-    twice passes twice: the receiver keeps the ``Spinney-Delivery`` of those that it has dealt with.
+    ``body``: the bytes as received, before anything parsed them. ``now``: seconds since 1970. A request that is
+    received twice passes twice: the receiver has to remember the ``Spinney-Delivery`` of those that it has handled.
     """
     if not secret:
         raise BadSignature("there is no secret to verify with; give the one that was agreed on")
@@ -42,21 +42,21 @@ def verify(
     if not header or len(header) > _HEADER_MAX:
         raise BadSignature(f"the request has no {SIGNATURE}, or an overlong one; answer 400")
     parts = [part.strip().partition("=") for part in header.split(",")]
-    at = next((value for name, _, value in parts if name == "t"), "")
-    if not (at.isascii() and at.isdigit()) or len(at) > 12:
+    sent_at = next((value for name, _, value in parts if name == "t"), "")
+    if not (sent_at.isascii() and sent_at.isdigit()) or len(sent_at) > 12:
         raise BadSignature(f"the {SIGNATURE} of the request has no time; answer 400")
-    expected = _mac(secret, body, at).encode()
+    expected = _mac(secret, body, sent_at).encode()
     # All are compared: the time that it takes must not tell which one came near.
     fitting = [hmac.compare_digest(expected, value.encode()) for name, _, value in parts if name == "v1"]
     if not any(fitting):
         raise BadSignature(
             "the request was not signed with this secret, or was changed on its way; answer 400"
         )
-    if abs(now - int(at)) > tolerance_s:
+    if abs(now - int(sent_at)) > tolerance_s:
         raise BadSignature(
-            f"the request was signed at {at}, not within {tolerance_s:g} s of now; compare the clocks"
+            f"the request was signed at {sent_at}, not within {tolerance_s:g} s of now; compare the clocks"
         )
 
 
-def _mac(secret: str, body: bytes, at: str) -> str:
-    return hmac.digest(secret.encode(), at.encode() + b"." + body, "sha256").hex()
+def _mac(secret: str, body: bytes, sent_at: str) -> str:
+    return hmac.digest(secret.encode(), sent_at.encode() + b"." + body, "sha256").hex()

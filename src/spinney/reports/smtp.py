@@ -1,8 +1,8 @@
-"""One conversation with a mail server (RFC 5321): what became of each recipient.
+"""One conversation with a mail server (RFC 5321), with a result for each recipient.
 
-Trouble before the mail is named (no connection, no encryption, no login) is the server's, and all mail had better
-rest. Trouble after that is this mail's: were it taken for the server's, one mail at which the server falls over would
-be the probe for ever, and keep all others from being sent.
+An error before the mail is named (no connection, no encryption, no login) concerns the server, so that all mail should
+wait. An error after that concerns this mail alone: otherwise one mail that crashes the server would be the probe for
+ever, and keep all others from being sent.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from spinney.reports.printable import printable
 from spinney.reports.settings import MailSettings, Security
 
-_SAID_MAX = 150
+_REPLY_MAX = 150
 """Characters of a reply that are kept: in ASCII, so that those of all recipients fit into an entry of ``job.data``."""
 
 
@@ -25,13 +25,13 @@ class MailServerUnavailable(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class RecipientResults:
-    """What became of each recipient, by address."""
+    """The result for each recipient, by address."""
 
     delivered: tuple[str, ...] = ()
     refused: dict[str, str] = field(default_factory=dict)
-    """For good, with what the server said."""
+    """Recipients that were refused for good, with the server's reply."""
     later: dict[str, str] = field(default_factory=dict)
-    """Not now, with what the server said."""
+    """Recipients that were refused for now, with the server's reply."""
     reply: str = ""
     """The server's answer to the message itself; often its number in the server's queue."""
 
@@ -45,17 +45,17 @@ def deliver(
     message: bytes,
     utf8: bool,
 ) -> RecipientResults:
-    """Hand the message to the server. Raises MailServerUnavailable when it did not get as far as naming it."""
-    server = _connected(settings, credentials)
+    """Send the message to the server. Raises MailServerUnavailable for an error before the mail was named."""
+    server = _connect(settings, credentials)
     try:
-        return _handed(server, sender, recipients, message, utf8)
+        return _send(server, sender, recipients, message, utf8)
     finally:
         with contextlib.suppress(smtplib.SMTPException, OSError):
             server.quit()
         server.close()
 
 
-def _connected(settings: MailSettings, credentials: tuple[str, str] | None) -> smtplib.SMTP:
+def _connect(settings: MailSettings, credentials: tuple[str, str] | None) -> smtplib.SMTP:
     where = f"the mail server {settings.host}:{settings.in_force_port}"
     server: smtplib.SMTP | None = None
     try:
@@ -79,7 +79,7 @@ def _connected(settings: MailSettings, credentials: tuple[str, str] | None) -> s
             server.login(*credentials)
     except smtplib.SMTPAuthenticationError as error:
         _hang_up(server)
-        # Not the server's own words: some repeat what they were told.
+        # Without the server's own words: some repeat the credentials that they got.
         raise MailServerUnavailable(
             f"{where} refused the login with {error.smtp_code}; check user and password"
         ) from None
@@ -91,40 +91,40 @@ def _connected(settings: MailSettings, credentials: tuple[str, str] | None) -> s
     except (smtplib.SMTPException, OSError) as error:
         _hang_up(server)
         raise MailServerUnavailable(
-            f"{where} cannot be used now: {_trouble(error)}; see whether it runs"
+            f"{where} cannot be used now: {_reason(error)}; see whether it runs"
         ) from None
     return server
 
 
-def _handed(
+def _send(
     server: smtplib.SMTP, sender: str, recipients: Sequence[str], message: bytes, utf8: bool
 ) -> RecipientResults:
-    done, accepted = RecipientResults(), list[str]()
+    results, accepted = RecipientResults(), list[str]()
     try:
         if utf8 and not server.has_extn("smtputf8"):
-            return _sorted(done, recipients, 550, b"this server takes no addresses outside ASCII")
-        code, said = server.mail(sender, _options(server, message, utf8))
+            return _refuse(results, recipients, 550, b"this server takes no addresses outside ASCII")
+        code, reply = server.mail(sender, _options(server, message, utf8))
         if code != 250:
-            return _sorted(done, recipients, code, said)
+            return _refuse(results, recipients, code, reply)
         for recipient in recipients:
-            code, said = server.rcpt(recipient)
+            code, reply = server.rcpt(recipient)
             if code in (250, 251):
                 accepted.append(recipient)
             else:
-                _sorted(done, [recipient], code, said)
+                _refuse(results, [recipient], code, reply)
         if accepted:
             try:
-                code, said = server.data(message)
+                code, reply = server.data(message)
             except smtplib.SMTPDataError as error:
-                code, said = error.smtp_code, _bytes(error.smtp_error)
+                code, reply = error.smtp_code, _bytes(error.smtp_error)
             if code != 250:
-                return _sorted(done, accepted, code, said)
-            done.delivered, done.reply = tuple(accepted), _reply(code, said)
+                return _refuse(results, accepted, code, reply)
+            results.delivered, results.reply = tuple(accepted), _reply(code, reply)
     except (smtplib.SMTPException, OSError) as error:
         for recipient in recipients:
-            if recipient not in done.refused and recipient not in done.later:
-                done.later[recipient] = _trouble(error)
-    return done
+            if recipient not in results.refused and recipient not in results.later:
+                results.later[recipient] = _reason(error)
+    return results
 
 
 def _options(server: smtplib.SMTP, message: bytes, utf8: bool) -> list[str]:
@@ -132,10 +132,12 @@ def _options(server: smtplib.SMTP, message: bytes, utf8: bool) -> list[str]:
     return [*size, "BODY=8BITMIME", "SMTPUTF8"] if utf8 else size
 
 
-def _sorted(done: RecipientResults, recipients: Sequence[str], code: int, said: bytes) -> RecipientResults:
-    place = done.refused if 500 <= code < 600 else done.later
-    place.update(dict.fromkeys(recipients, _reply(code, said)))
-    return done
+def _refuse(
+    results: RecipientResults, recipients: Sequence[str], code: int, reply: bytes
+) -> RecipientResults:
+    refusals = results.refused if 500 <= code < 600 else results.later
+    refusals.update(dict.fromkeys(recipients, _reply(code, reply)))
+    return results
 
 
 def _hang_up(server: smtplib.SMTP | None) -> None:
@@ -143,15 +145,15 @@ def _hang_up(server: smtplib.SMTP | None) -> None:
         server.close()
 
 
-def _trouble(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
         return _reply(error.smtp_code, _bytes(error.smtp_error))
-    return printable(str(error) or type(error).__name__, _SAID_MAX)
+    return printable(str(error) or type(error).__name__, _REPLY_MAX)
 
 
-def _reply(code: int, said: bytes) -> str:
-    return f"{code} {printable(said.decode('ascii', 'backslashreplace'), _SAID_MAX)}"
+def _reply(code: int, reply: bytes) -> str:
+    return f"{code} {printable(reply.decode('ascii', 'backslashreplace'), _REPLY_MAX)}"
 
 
-def _bytes(said: bytes | str) -> bytes:
-    return said if isinstance(said, bytes) else said.encode()
+def _bytes(reply: bytes | str) -> bytes:
+    return reply if isinstance(reply, bytes) else reply.encode()

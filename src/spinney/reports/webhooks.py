@@ -1,4 +1,4 @@
-"""The stage of a webhook: whether it was taken, and when it is tried again."""
+"""The stage that calls a webhook: it sends one request, and decides the outcome of its job."""
 
 import os
 import random
@@ -21,8 +21,8 @@ ENTRY = "webhook"
 GONE = 410
 
 Admit = Callable[[str], None]
-"""Says whether a URL may be called: returns, or raises ValueError (never: the job fails) or OSError (nobody can tell
-now: it is tried again). Called before each try."""
+"""Checks whether a URL may be called, before each try: returns when it may, raises ValueError when it may not (the job
+fails), or OSError when this cannot be decided now (the job is tried again)."""
 
 
 def call(
@@ -37,44 +37,46 @@ def call(
     admit: Admit | None,
     transport: Transport | None,
 ) -> dict[str, Any]:
-    """Send it once. Returns the answer when it was taken (2xx); else raises what becomes of the job.
+    """Send the request once, and return the entry of ``job.data`` when it was accepted (2xx).
 
-    ``secret``: its name. 410 fails for good; any other answer, a redirect too, or none is tried again, a finite
-    number of times.
+    ``secret``: the name of the secret. Raises Fail for 410, for a URL that may not be called and after the last try;
+    Defer after any other answer (also a redirect) or none; Hold when the settings are unusable.
     """
     if admit is None and transport is None:
         raise Fail(
             "nothing says which hosts may be called; hand Outbox an admit= or a transport=", retryable=False
         )
     try:
-        where = settings()
-        key = where.secret(secret, os.environ)
+        webhook_settings = settings()
+        key = webhook_settings.secret(secret, os.environ)
     except UsageError as error:
         raise Hold(f"{error}; then release this job") from None
-    kept: dict[str, Any] = job.data.get(ENTRY) or {"delivery": delivery or uuid.uuid4().hex, "tries": 0}
-    # Counted before it goes out: what kills the worker each time must come to an end, too.
-    job.data[ENTRY] = kept = kept | {"tries": kept["tries"] + 1}
+    entry: dict[str, Any] = job.data.get(ENTRY) or {"delivery": delivery or uuid.uuid4().hex, "tries": 0}
+    # Counted before the request is sent: a request that kills the worker each time must end, too.
+    job.data[ENTRY] = entry = entry | {"tries": entry["tries"] + 1}
     now = clock()
     try:
         if admit is not None:
             admit(url)
         answer = post_signed(
-            url, body, key, kept["delivery"], now, timeout_s=where.timeout_s, transport=transport
+            url, body, key, entry["delivery"], now, timeout_s=webhook_settings.timeout_s, transport=transport
         )
     except ValueError as error:
         raise Fail(f"{shown(url)} may not be called: {error}", retryable=False) from None
     except (OSError, Unreachable) as error:
-        _again(job, kept, where, f"{shown(url)} did not answer: {error}", None)
-    job.data[ENTRY] = kept = kept | {"status": answer.status, "answer": answer.text}
+        _try_again(job, entry, webhook_settings, f"{shown(url)} did not answer: {error}", None)
+    job.data[ENTRY] = entry = entry | {"status": answer.status, "answer": answer.text}
     if 200 <= answer.status < 300:
-        return kept
-    told = f"{shown(url)} answered {answer.status}{': ' if answer.text else ''}{answer.text}"
+        return entry
+    outcome = f"{shown(url)} answered {answer.status}{': ' if answer.text else ''}{answer.text}"
     if answer.status == GONE:
-        _afresh(job, kept)
-        raise Fail(f"{told}; it wants no more of these, so take it out of the settings", retryable=False)
+        _reset_tries(job, entry)
+        raise Fail(f"{outcome}; it wants no more of these, so take it out of the settings", retryable=False)
     if 300 <= answer.status < 400:
-        told = f"{told} (redirects are not followed: give the URL that it leads to)"
-    return _again(job, kept, where, told, retry_times.retry_after_s(answer.retry_after, now))
+        outcome = f"{outcome} (redirects are not followed: give the URL that it leads to)"
+    return _try_again(
+        job, entry, webhook_settings, outcome, retry_times.retry_after_s(answer.retry_after, now)
+    )
 
 
 def post_signed(
@@ -87,7 +89,8 @@ def post_signed(
     timeout_s: float,
     transport: Transport | None,
 ) -> Response:
-    """Send it, signed with ``key``. Raises Unreachable when there was no answer, ValueError where it may not go."""
+    """Send a request signed with ``key``. Raises Unreachable when there was no answer, ValueError for a forbidden
+    URL."""
     text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     headers = {
         signatures.DELIVERY: delivery,
@@ -97,20 +100,20 @@ def post_signed(
     return http_post.post(url, text, headers, timeout_s=timeout_s, transport=transport)
 
 
-def _again(
-    job: Job, kept: dict[str, Any], settings: WebhookSettings, why: str, asked_s: float | None
+def _try_again(
+    job: Job, entry: dict[str, Any], settings: WebhookSettings, why: str, requested_s: float | None
 ) -> NoReturn:
-    tries = kept["tries"]
+    tries = entry["tries"]
     if tries >= settings.tries:
-        _afresh(job, kept)
+        _reset_tries(job, entry)
         raise Fail(f"given up after {tries} tries: {why}; mend that and retry this job", retryable=False)
     draw = random.random()  # noqa: S311 - it only spreads what failed together
     pause_s = retry_times.by_tries_s(
         tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw
     )
-    raise Defer(max(pause_s, min(asked_s or 0.0, settings.retry_after_most_s)), why)
+    raise Defer(max(pause_s, min(requested_s or 0.0, settings.retry_after_most_s)), why)
 
 
-def _afresh(job: Job, kept: dict[str, Any]) -> None:
-    """Whoever retries the job gives it all its tries again, under the same delivery."""
-    job.data[ENTRY] = kept | {"tries": 0}
+def _reset_tries(job: Job, entry: dict[str, Any]) -> None:
+    """Let a retry of the job begin with all its tries, under the same delivery."""
+    job.data[ENTRY] = entry | {"tries": 0}
