@@ -401,7 +401,7 @@ def test_an_object_that_is_new_asks_the_engine_for_little(
     asked: list[str] = []
     looked: list[str] = []
     real = StageHarness.ask
-    monkeypatch.setattr(identities, "require_ours", lambda *args: looked.append(args[-1]))
+    monkeypatch.setattr(identities, "require_same_owner", lambda *args: looked.append(args[-1]))
     monkeypatch.setattr(
         StageHarness, "ask", lambda self, verb, **args: (asked.append(verb), real(self, verb, **args))[1]
     )

@@ -36,7 +36,7 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
     return given or next(iter(found), None)
 
 
-def require_ours(inventory: "Inventory", storage: Storage, profile: Profile, ark: str) -> None:
+def require_same_owner(inventory: "Inventory", storage: Storage, profile: Profile, ark: str) -> None:
     """Raise NotAdmitted when an object is another's: whoever knows an ARK could else add to it, and read what is in it.
     What the inventory does not know may be stored nevertheless, by somebody who was cancelled before it was recorded.
     """

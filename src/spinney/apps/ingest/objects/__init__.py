@@ -1,22 +1,22 @@
 """The stages of one object, each a module, in their order.
 
-Each may be cut off anywhere and run again. What one leaves for the next lies in the object's working folder
-(``work``), which is the job's own, or lies in the area that its profile asks for:
+Each may be interrupted anywhere and run again. The files that one hands on to the next are in the object's working
+folder (``work``), which is the job's own folder, or a folder in the working area that its profile names:
 
-    wanted.jsonl        estimating     a line a file that is to be fetched
-    payload/            downloading    what was fetched; files that stand are whole and checked
-    fetched.jsonl       downloading    a line a file: size, digests
-    content-N/          processing     what a container held; ``unpacked.jsonl`` tells of which and where
-    stored.jsonl        processing     a line a file of the new version, with its digests: what the inventory records
+    wanted.jsonl        estimating     a line for each file that is to be fetched
+    payload/            downloading    the fetched files; those with their final name are whole and checked
+    fetched.jsonl       downloading    a line for each file: size, digests
+    content-N/          processing     the content of a container; ``unpacked.jsonl`` lists it
+    stored.jsonl        processing     a line for each file of the new version, with the digests that are recorded
 
 ``manifest/`` is removed once ``estimating`` has read it, and ``system/``, the object's description, once it is stored.
 
-Who writes what, in this order: an ARK is kept in ``job.data`` the moment it is minted, then bound to the local ids in
-the inventory, then the storage makes the version (idempotent by a key of the job and its content), then the inventory
-records it, then whoever wants to know is told and the working folder is cleared. All but the first is done under a lock
-on the ARK, which the job keeps until it settles: between storing and recording nobody else may come to the object, for
-only the inventory knows whose it is. What was stored and not recorded, since its job failed in between, that job alone
-records.
+The order of writes: an ARK is kept in ``job.data`` the moment it is minted, then bound to the local ids in the
+inventory, then the storage makes the version (idempotent by a key of the job and its content), then the inventory
+records it, then the callback is submitted and the working folder is cleared. All but the first is done under a lock
+on the ARK, which the job keeps until it settles: between storing and recording no other job may write to the object,
+for only the inventory knows its owner. A version that was stored and not recorded, since its job failed in between, is
+recorded by that job alone.
 """
 
 from spinney.apps.ingest.application import objects, queue_of

@@ -1,4 +1,4 @@
-"""What is to be fetched, and how much space it needs."""
+"""The stage that lists the files to fetch, and estimates the space that they need."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -15,111 +15,119 @@ from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import Estimate, Stopped, Wanted
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
-from spinney.apps.ingest.objects import silent_hosts, work_places
-from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, work, write_list
+from spinney.apps.ingest.objects import unresponsive_hosts, work_places
+from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, load_work, write_list
 
 SHOWN = 5
-"""Files that a message names."""
+"""How many files a message names."""
 
 
 def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Ask servers what their payload weighs; the sum is the space that is needed. Where the depositor has given a size
-    that counts, for nothing else is admitted, and no server is asked: that it has something else shows in the download.
-    Where it is known all the same, by another row or on this machine, it is told, and fails nothing: many servers
-    answer HEAD otherwise than GET."""
-    at = work(job, order)
+    """Ask the servers for the sizes of the files; the sum is the space that is needed.
+
+    A size that the depositor gave counts, since no other is admitted, and its server is not asked: a difference fails
+    the download. Where the server's size is known all the same, from another row or as a file of this machine, a
+    difference is only a warning: many servers answer HEAD differently from GET.
+    """
+    work = load_work(job, order)
     with admission():
-        noted = Warnings()
-        rows = wanted_rows(at, noted)
+        warnings = Warnings()
+        rows = payload_rows(work, warnings)
         urls = list(
             dict.fromkeys(
-                row.url for row in rows if row.url and (row.size_bytes is None or _is_here(row.url))
+                row.url for row in rows if row.url and (row.size_bytes is None or _is_local(row.url))
             )
         )
         try:
-            asked = _asked(at, urls)
+            estimates = _request_sizes(work, urls)
         except Stopped:
             job.check_cancelled()
             raise Fail("estimating was called off") from None
-    write_wanted(at, rows)
-    work_places.leave(at)
-    there = [(row, asked[row.url].size_bytes if row.url in asked else None) for row in rows]
-    needed = sum(found or 0 if row.size_bytes is None else row.size_bytes for row, found in there)
+    write_file_list(work, rows)
+    work_places.clear_others(work)
+    sizes = [(row, estimates[row.url].size_bytes if row.url in estimates else None) for row in rows]
+    needed = sum(size or 0 if row.size_bytes is None else row.size_bytes for row, size in sizes)
     with admission():
         early_checks.require_weight(needed)
-    if at.profile.priority is None and needed > priorities.LARGE_BYTES:
+    if work.profile.priority is None and needed > priorities.LARGE_BYTES:
         in_batch = _in_batch(job)
-        mine = priorities.of_object(in_batch, needed)
-        if mine != in_batch:
-            job.prioritise(mine)
-    unknown = [row for row, found in there if row.url and row.size_bytes is None and found is None]
+        priority = priorities.of_object(in_batch, needed)
+        if priority != in_batch:
+            job.prioritise(priority)
+    unknown = [row for row, size in sizes if row.url and row.size_bytes is None and size is None]
     value = {"files": len(rows), "bytes": needed, "unknown": len(unknown)}
-    if said := [*_unknown(unknown, asked, len(rows)), *_otherwise(there), *_noted(noted)]:
-        raise Warn("; ".join(said), value=value)
+    if messages := [
+        *_unknown_sizes(unknown, estimates, len(rows)),
+        *_size_differences(sizes),
+        *_manifest_warnings(warnings),
+    ]:
+        raise Warn("; ".join(messages), value=value)
     return value
 
 
-def wanted_rows(at: Work, noted: Warnings | None = None) -> list[Row]:
-    """The files of the object; ``noted``: where to note warnings of its manifest. Raises NotAdmitted, Fail."""
-    return [_admitted(row) for row in _rows(at, noted)]
+def payload_rows(work: Work, warnings: Warnings | None = None) -> list[Row]:
+    """Return the files of the object. ``warnings``: collects warnings about its manifest. Raises NotAdmitted, Fail."""
+    return [_checked(row) for row in _rows(work, warnings)]
 
 
-def write_wanted(at: Work, rows: list[Row]) -> None:
-    """List what is to be fetched."""
-    write_list(at.folder / WANTED, map(_line, rows), sync=at.syncs)
+def write_file_list(work: Work, rows: list[Row]) -> None:
+    """Write the list of the files to fetch."""
+    write_list(work.folder / WANTED, map(_line, rows), sync=work.syncs)
 
 
-def _asked(at: Work, urls: list[str]) -> dict[str, Estimate]:
-    with silent_hosts.watched(at, _hosts_of(urls), silent_hosts.SIZES, forgiving=True) as watch:
-        found = fetching.estimate(
+def _request_sizes(work: Work, urls: list[str]) -> dict[str, Estimate]:
+    with unresponsive_hosts.watched(work, _hosts_of(urls), unresponsive_hosts.SIZES, forgiving=True) as watch:
+        estimates = fetching.estimate(
             urls,
             watch.rules,
-            at_once=at.settings.downloads.estimates_at_once,
-            unasked=watch.unasked,
-            stopped=lambda: at.job.cancelled,
+            at_once=work.settings.downloads.estimates_at_once,
+            unasked=watch.skipped,
+            stopped=lambda: work.job.cancelled,
             answered=watch.answered,
         )
-    return {estimate.url: estimate for estimate in found}
+    return {estimate.url: estimate for estimate in estimates}
 
 
 def _hosts_of(urls: list[str]) -> Iterator[str]:
     for url in urls:
-        with suppress(NotAdmitted):  # what may not be asked is told by its estimate
+        with suppress(NotAdmitted):  # its estimate reports a URL that may not be used
             yield from fetching.hosts_of([url])
 
 
-def _is_here(url: str) -> bool:
-    """To look how large a file of this machine is costs nothing."""
+def _is_local(url: str) -> bool:
+    """Whether the file is on this machine, where looking up its size costs nothing."""
     return url[:5].lower() == "file:"
 
 
-# Files go by their names in messages: a URL may hold a signature.
+# Messages give names of files, not URLs, which may hold a signature.
 
 
-def _unknown(unknown: list[Row], asked: Mapping[str, Estimate], files: int) -> Iterator[str]:
+def _unknown_sizes(unknown: list[Row], estimates: Mapping[str, Estimate], files: int) -> Iterator[str]:
     if unknown:
-        told = (asked[row.url].problem or f"'{shown(row.name)}' has no length" for row in unknown[:SHOWN])
-        yield f"the size of {len(unknown)} of {files} files is not known: {'; '.join(told)}"
+        problems = (
+            estimates[row.url].problem or f"'{shown(row.name)}' has no length" for row in unknown[:SHOWN]
+        )
+        yield f"the size of {len(unknown)} of {files} files is not known: {'; '.join(problems)}"
 
 
-def _otherwise(there: list[tuple[Row, int | None]]) -> Iterator[str]:
-    found = [
+def _size_differences(sizes: list[tuple[Row, int | None]]) -> Iterator[str]:
+    differences = [
         f"'{shown(row.name)}' has {size} bytes there, not {row.size_bytes}"
-        for row, size in there
+        for row, size in sizes
         if None not in (size, row.size_bytes) and size != row.size_bytes
     ]
-    if found:
-        yield f"{len(found)} of {len(there)} files are not as large as was said: {'; '.join(found[:SHOWN])}"
+    if differences:
+        yield f"{len(differences)} of {len(sizes)} files are not as large as was said: {'; '.join(differences[:SHOWN])}"
 
 
-def _noted(warnings: Warnings) -> Iterator[str]:
-    """Of the manifest."""
+def _manifest_warnings(warnings: Warnings) -> Iterator[str]:
+    """Yield the warnings about the manifest."""
     if warnings.count:
         yield warnings.told(SHOWN)
 
 
-def _admitted(row: Row) -> Row:
-    """Here, since what is stored must be recordable. Raises NotAdmitted."""
+def _checked(row: Row) -> Row:
+    """Check the row at this stage already, since every file that is stored must be recordable. Raises NotAdmitted."""
     early_checks.require_file(row)
     return row
 
@@ -131,47 +139,47 @@ def _in_batch(job: Job) -> int:
     )
 
 
-def _rows(at: Work, noted: Warnings | None) -> Iterator[Row]:
-    """The files of the object. What the batch holds itself is a row without a URL."""
-    payload, held = at.order.payload, at.held()
+def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
+    """Yield the files of the object. A file that the batch has in its folder is a row without a URL."""
+    payload, held = work.order.payload, work.held()
     if payload.kind is not PayloadKind.OBJECT_MANIFEST:
-        given = None if payload.digest is None else payload.digest.digest()
+        digest = None if payload.digest is None else payload.digest.digest()
         yield Row(
-            url=at.url,
+            url=work.url,
             name=payload.name,
-            digest=given,
+            digest=digest,
             size_bytes=payload.size_bytes,
             mime_type=payload.mime_type,
             modified=payload.modified,
         )
         return
-    manifest = held or _fetched_manifest(at)
-    found = manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, noted)
-    yield from found.rows
+    manifest = held or _fetch_manifest(work)
+    manifest_rows = manifests.read(manifest, PayloadKind.OBJECT_MANIFEST, warnings)
+    yield from manifest_rows.rows
     if held is None:
-        _remove_manifest(at.folder / MANIFEST)  # what is in it is listed from here on
+        _remove_manifest(work.folder / MANIFEST)  # what is in it is listed from here on
 
 
-def _fetched_manifest(at: Work) -> Any:
-    payload = at.order.payload
-    wanted = Wanted(
-        url=at.url,
+def _fetch_manifest(work: Work) -> Any:
+    payload = work.order.payload
+    remote_file = Wanted(
+        url=work.url,
         name=payload.name,
         size_bytes=payload.size_bytes,
         digest=None if payload.digest is None else payload.digest.digest(),
     )
-    folder = at.folder / MANIFEST
-    # One that stands would do for who asks again, and it may be the one that could not be read.
+    folder = work.folder / MANIFEST
+    # A manifest of an earlier attempt would not be fetched again, and may be the one that could not be read.
     _remove_manifest(folder)
-    with silent_hosts.watched(at, _hosts_of([at.url]), silent_hosts.MANIFEST) as watch:
+    with unresponsive_hosts.watched(work, _hosts_of([work.url]), unresponsive_hosts.MANIFEST) as watch:
         fetching.fetch_all(
-            watch.wanted([wanted]),
+            watch.with_tries([remote_file]),
             folder,
             replace(
                 watch.rules, largest_bytes=early_checks.MANIFEST_MAX_BYTES, if_larger="divide the object"
             ),
-            tries=at.settings.downloads.tries,
-            stopped=lambda: at.job.cancelled,
+            tries=work.settings.downloads.tries,
+            stopped=lambda: work.job.cancelled,
             answered=watch.answered,
             sync=False,  # this stage reads it, and no other
         )
@@ -184,13 +192,14 @@ def _remove_manifest(folder: Path) -> None:
 
 
 def _line(row: Row) -> dict[str, Any]:
-    """With the size that the depositor has given, which what comes must have; a server's is a guess."""
-    found = Sum.of(row.digest)
+    """Return the line of a file, with the size that the depositor gave, which is required; a server's size is only an
+    estimate."""
+    digest = Sum.of(row.digest)
     return {
         "url": row.url,
         "name": row.name,
         "size": row.size_bytes,
-        "digest": None if found is None else found.model_dump(),
+        "digest": None if digest is None else digest.model_dump(),
         "mime_type": row.mime_type,
         "modified": row.modified,
     }

@@ -1,4 +1,4 @@
-"""Whoever wants to know is told, and the working folder is cleared."""
+"""The stage that submits the callback of an object and clears its working folder."""
 
 import shutil
 from typing import Any
@@ -6,48 +6,54 @@ from typing import Any
 from spinney import Job, Warn
 from spinney.apps.ingest.application import outbox
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.objects.work import Work, work
+from spinney.apps.ingest.objects.work import Work, load_work
 from spinney.apps.ingest.objects.work_places import clear
 
 
 def notify(job: Job, order: ObjectOrder) -> None:
-    """The callback is a job of its own, born when this stage is recorded."""
-    at = work(job, order)
-    if at.profile.callback is not None:
-        callback = at.profile.callback
+    """Submit the callback, a job of its own that is created when this stage is recorded, and clear the working
+    folder."""
+    work = load_work(job, order)
+    if work.profile.callback is not None:
+        callback = work.profile.callback
         job.submit(
-            outbox.webhook, url=callback.url, secret=callback.secret, body=_told(at), delivery=_delivery(at)
+            outbox.webhook,
+            url=callback.url,
+            secret=callback.secret,
+            body=_callback_body(work),
+            delivery=_delivery(work),
         )
-    clear(at)
-    if at.folder != job.folder:
-        shutil.rmtree(at.folder, ignore_errors=True)
-    done = job.results["processing"]
-    if not done["own"]:
+    clear(work)
+    if work.folder != job.folder:
+        shutil.rmtree(work.folder, ignore_errors=True)
+    processed = job.results["processing"]
+    if not processed["own"]:
         # At the last stage, whose message stays with the job.
         raise Warn(
-            f"nothing changed: {done['ark']} had all of this as version {done['version']}; no other was made"
+            f"nothing changed: {processed['ark']} had all of this as version {processed['version']}; no other was made"
         )
 
 
-def _delivery(at: Work) -> str:
-    """The same for the same version, whose receivers may drop what comes twice."""
-    return f"{at.order.jid}.{at.job.results['processing']['version']}"
+def _delivery(work: Work) -> str:
+    """Return the id of the delivery: the same for the same version, so that receivers can drop duplicates."""
+    return f"{work.order.jid}.{work.job.results['processing']['version']}"
 
 
-def _told(at: Work) -> dict[str, Any]:
-    done, recorded = at.job.results["processing"], at.job.results["recording"]
+def _callback_body(work: Work) -> dict[str, Any]:
+    """Return the JSON object that the callback sends."""
+    processed, recorded = work.job.results["processing"], work.job.results["recording"]
     return {
         "event": "deposited",
-        "batch": at.order.bid,
-        "job": at.order.jid,
-        "profile": at.profile.name,
-        "context": at.profile.context,
-        "ark": done["ark"],
-        "version": done["version"],
-        "local_ids": done["local_ids"],
-        "title": done["what"],
+        "batch": work.order.bid,
+        "job": work.order.jid,
+        "profile": work.profile.name,
+        "context": work.profile.context,
+        "ark": processed["ark"],
+        "version": processed["version"],
+        "local_ids": processed["local_ids"],
+        "title": processed["what"],
         "files": recorded["files"],
         "bytes": recorded["bytes"],
-        "update": at.order.update,
-        "changed": done["own"],
+        "update": work.order.update,
+        "changed": processed["own"],
     }

@@ -1,4 +1,4 @@
-"""Unpacked, identified, described, stored."""
+"""The stage that unpacks, identifies, describes and stores an object."""
 
 import hashlib
 from dataclasses import asdict, replace
@@ -24,8 +24,8 @@ from spinney.apps.ingest.objects.work import (
     STORED,
     WANTED,
     Work,
+    load_work,
     read_list,
-    work,
     write_list,
 )
 from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
@@ -36,98 +36,107 @@ if TYPE_CHECKING:
 ERC, DUBLIN_CORE = "mrt-erc.txt", "mrt-dc.xml"
 _ERC_MAX_BYTES = 1 << 20
 MINTED, REFUSED = "minted", "minted in vain"
-"""Entries of the job's data: the ARK that was minted last, which counts unless there is an "ark"; and how many were
-somebody else's."""
+"""Entries of the job's data: the ARK that was minted last, which counts unless there is an "ark"; and how many minted
+ARKs belonged to other objects already."""
 TAKEN_S = 0.1
 BUSY_S = 10.0
-"""How long an object rests when somebody else is at its place in the storage, who should not be."""
+"""How long an object waits while another writer, which should not exist, is writing it to the storage."""
 
 
 def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
     """Give the object its ARK and its descriptions, and store it as a new version."""
-    at = work(job, order)
+    work = load_work(job, order)
     with admission():
-        content = _content(at)
-        about = _about(at, content)
-        inventory = open_resources.inventory(at.settings)
-        ark, is_minted = _identified(at, inventory, about)
-        # Nothing above is done twice: the ARK is kept, the content is whole. Kept until the object is recorded, so that
-        # nobody finds it stored and does not know whose it is.
+        content = _content(work)
+        about = _about(work, content)
+        inventory = open_resources.inventory(work.settings)
+        ark, is_minted = _identify(work, inventory, about)
+        # Waiting for the lock repeats nothing above: the ARK is kept, the content is whole. The lock is kept until the
+        # object is recorded, so that no other job finds an object in the storage whose owner is not recorded.
         job.lock(ark_lock(ark), until="job")
-        if not (is_minted and _is_new(at, inventory, ark)):
-            storage = storage_targets.standing(at.settings, at.profile.storage)
-            identities.require_ours(inventory, storage, at.profile, ark)
-        _bind(at, inventory, about, ark)
-        value = _stored(at, content, replace(about, ark=ark), ark)
-    if (said := warning(at)) is not None:
-        raise Warn(said, value=value)
+        if not (is_minted and _is_new(work, inventory, ark)):
+            storage = storage_targets.standing(work.settings, work.profile.storage)
+            identities.require_same_owner(inventory, storage, work.profile, ark)
+        _bind(work, inventory, about, ark)
+        value = _store(work, content, replace(about, ark=ark), ark)
+    if (message := warning(work)) is not None:
+        raise Warn(message, value=value)
     return value
 
 
 def ark_lock(ark: str) -> str:
-    """Storage and inventory of an object are written by one at a time. A lock's name admits no slash."""
+    """Return the name of the lock under which an object is written to storage and inventory, one job at a time.
+
+    It is a hash, since names of locks cannot contain a slash.
+    """
     return f"ark:{hashlib.sha256(ark.encode()).hexdigest()[:32]}"
 
 
-def _content(at: Work) -> list[Incoming]:
-    """The depositor's files with what is known of them."""
-    fetched = list(read_list(at.folder / FETCHED, "downloading"))
-    if at.order.payload.kind is not PayloadKind.CONTAINER:
+def _content(work: Work) -> list[Incoming]:
+    """Return the depositor's files, with their sizes and digests."""
+    fetched = list(read_list(work.folder / FETCHED, "downloading"))
+    if work.order.payload.kind is not PayloadKind.CONTAINER:
         return [
             Incoming(
-                path=r["name"], source=at.folder / PAYLOAD / r["name"], size_bytes=r["size"], sums=r["sums"]
+                path=r["name"], source=work.folder / PAYLOAD / r["name"], size_bytes=r["size"], sums=r["sums"]
             )
             for r in fetched
         ]
-    content = unpacked(at, fetched[0])
-    release(at)
+    content = unpacked(work, fetched[0])
+    release(work)
     return content
 
 
-def _about(at: Work, content: list[Incoming]) -> About:
-    """What the order says, and where it is silent what the depositor's own ``mrt-erc.txt`` does."""
-    given = at.order.about
-    own = next((f.source for f in content if f.path == ERC and isinstance(f.source, Path)), None)
-    erc = About() if own is None else metadata.read_erc(own, _ERC_MAX_BYTES)
+def _about(work: Work, content: list[Incoming]) -> About:
+    """Return the description of the order, completed from the depositor's own ``mrt-erc.txt``."""
+    description = work.order.about
+    erc_file = next((f.source for f in content if f.path == ERC and isinstance(f.source, Path)), None)
+    erc = About() if erc_file is None else metadata.read_erc(erc_file, _ERC_MAX_BYTES)
     about = About(
-        who=given.creator or erc.who,
-        what=given.title or erc.what or at.order.payload.name,
-        when=given.date or erc.when,
-        ark=given.primary_id or erc.ark,
-        local_ids=given.local_ids or erc.local_ids,
+        who=description.creator or erc.who,
+        what=description.title or erc.what or work.order.payload.name,
+        when=description.date or erc.when,
+        ark=description.primary_id or erc.ark,
+        local_ids=description.local_ids or erc.local_ids,
     )
-    # Here, since what is stored must be recordable.
-    for what, said in (("creator", about.who), ("title", about.what), ("date", about.when)):
-        entry_rules.plain(what, said or "")
+    # Checked before storing, since everything that is stored must be recordable.
+    for field, value in (("creator", about.who), ("title", about.what), ("date", about.when)):
+        entry_rules.plain(field, value or "")
     return about
 
 
-def _identified(at: Work, inventory: "Inventory", about: About) -> tuple[str, bool]:
-    """The object's ARK: given, known by a local id, kept from an attempt before, or minted; kept the moment it is
-    known. And whether it was minted for this object."""
-    data = at.job.data.snapshot()
-    kept: str | None = data.get("ark") or data.get(MINTED)
-    ark = identities.identify(inventory, at.profile.collection, about) or kept
+def _identify(work: Work, inventory: "Inventory", about: About) -> tuple[str, bool]:
+    """Return the object's ARK, and whether it was minted for this object.
+
+    The ARK is given, found by a local id, kept from an earlier attempt, or minted; it is kept at once.
+    """
+    data = work.job.data.snapshot()
+    known_ark: str | None = data.get("ark") or data.get(MINTED)
+    ark = identities.identify(inventory, work.profile.collection, about) or known_ark
     if ark is None:
         refused = data.get(REFUSED, 0)
-        key = f"{at.order.jid}.{refused}" if refused else at.order.jid
-        ark = identities.minter(at.settings, at.profile, inventory).mint(key, identities.described(about))
-        at.job.data[MINTED] = data[MINTED] = kept = ark  # before all else: no other may be minted for it
-    if ark != kept:
-        at.job.data["ark"] = ark
+        key = f"{work.order.jid}.{refused}" if refused else work.order.jid
+        ark = identities.minter(work.settings, work.profile, inventory).mint(key, identities.described(about))
+        work.job.data[MINTED] = data[MINTED] = known_ark = (
+            ark  # before all else: no other may be minted for it
+        )
+    if ark != known_ark:
+        work.job.data["ark"] = ark
     return ark, data.get(MINTED) == ark
 
 
-def _is_new(at: Work, inventory: "Inventory", ark: str) -> bool:
-    """Whether there is nothing yet under an ARK that was minted for this object. It may be an object already, for
-    depositors may give any ARK, one that is yet to be minted too. Such a one is left to that object, and another is
-    minted: to this one it would be stored as the next version."""
-    jids = _deposited_by(at, inventory, ark)
+def _is_new(work: Work, inventory: "Inventory", ark: str) -> bool:
+    """Whether there is no object yet under an ARK that was minted for this object.
+
+    There may be one, for depositors may give any ARK, also one that is yet to be minted. Such an ARK stays with that
+    object, and Defer is raised to mint another: this object would be stored as the next version of that one.
+    """
+    jids = _deposited_by(work, inventory, ark)
     if jids is None:
         return True
-    if at.order.jid in jids or "processing" in at.job.results:
+    if work.order.jid in jids or "processing" in work.job.results:
         return False
-    data = at.job.data
+    data = work.job.data
     data[REFUSED] = data.get(REFUSED, 0) + 1
     data.pop("ark", None)
     del data[MINTED]
@@ -136,54 +145,54 @@ def _is_new(at: Work, inventory: "Inventory", ark: str) -> bool:
     )
 
 
-def _deposited_by(at: Work, inventory: "Inventory", ark: str) -> list[str] | None:
-    """The jid, or what stands in its place, of each version that the storage has of an object, or the inventory knows
-    of; None: there is no such object."""
+def _deposited_by(work: Work, inventory: "Inventory", ark: str) -> list[str] | None:
+    """Return the jid (or what is recorded in its place) of each version of an object, from the storage or else from the
+    inventory; None: there is no such object."""
     try:
-        found = storage_targets.standing(at.settings, at.profile.storage).versions(ark)
+        versions = storage_targets.standing(work.settings, work.profile.storage).versions(ark)
     except NoSuchObject:
-        known = inventory.object(ark)  # in another storage, or lost from this one
-        return None if known is None else [version.job_id for version in known.versions]
-    return [(version.key or "").partition(".")[0] for version in found]
+        recorded = inventory.object(ark)  # in another storage, or lost from this one
+        return None if recorded is None else [version.job_id for version in recorded.versions]
+    return [(version.key or "").partition(".")[0] for version in versions]
 
 
-def _bind(at: Work, inventory: "Inventory", about: About, ark: str) -> None:
+def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
     try:
-        inventory.bind(at.profile.collection, about.local_ids, ark)
+        inventory.bind(work.profile.collection, about.local_ids, ark)
     except LocalIdTaken as error:
-        # Another object came first since we looked; looked at again, this one is a version of that, or refused.
+        # Another object was bound since the lookup; the next attempt makes this one a version of that, or refuses it.
         raise Defer(TAKEN_S, str(error)) from error
 
 
-def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
-    files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _described(about)
-    storage = storage_targets.standing(at.settings, at.profile.storage)
-    ours = Provenance(
-        bid=at.order.bid,
-        jid=at.order.jid,
-        submitter=at.order.submitter,
-        owner=at.profile.owned_by,
-        collection=at.profile.collection,
+def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
+    files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _description_files(about)
+    storage = storage_targets.standing(work.settings, work.profile.storage)
+    provenance = Provenance(
+        bid=work.order.bid,
+        jid=work.order.jid,
+        submitter=work.order.submitter,
+        owner=work.profile.owned_by,
+        collection=work.profile.collection,
     )
     try:
         stored = storage.put(
             ark,
             files,
-            key=_key(at, files),
-            message=ours.message(),
-            user=at.order.submitter,
+            key=_key(work, files),
+            message=provenance.message(),
+            user=work.order.submitter,
             created=datetime.now(UTC),
-            merge=at.order.update,
-            fence=at.job.fence,
+            merge=work.order.update,
+            fence=work.job.fence,
         )
     except Busy as error:
         raise Defer(BUSY_S, str(error)) from error
-    wanted = list(read_list(at.folder / WANTED, "estimating"))
-    types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in wanted}
-    is_container = at.order.payload.kind is PayloadKind.CONTAINER
-    dates = modified(at) if is_container else {r["name"]: r.get("modified") for r in wanted}
+    rows = list(read_list(work.folder / WANTED, "estimating"))
+    types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in rows}
+    is_container = work.order.payload.kind is PayloadKind.CONTAINER
+    dates = modified(work) if is_container else {r["name"]: r.get("modified") for r in rows}
     write_list(
-        at.folder / STORED,
+        work.folder / STORED,
         (
             {
                 "path": f.path,
@@ -196,20 +205,20 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
             }
             for f in storage.files(ark, stored.version)
         ),
-        sync=at.syncs,
+        sync=work.syncs,
     )
-    made = next(v for v in storage.versions(ark) if v.number == stored.version)
+    version = next(v for v in storage.versions(ark) if v.number == stored.version)
     return {
         "ark": ark,
         "version": stored.version,
         "files": stored.files,
         "added_bytes": stored.added_bytes,
-        "created": made.created.isoformat(),
-        "own": (made.key or "").startswith(f"{at.order.jid}."),
-        "by": asdict(Provenance.of(made.message) or ours),
-        "storage": at.profile.storage,
-        "collection": at.profile.collection,
-        "owner": at.profile.owned_by,
+        "created": version.created.isoformat(),
+        "own": (version.key or "").startswith(f"{work.order.jid}."),
+        "by": asdict(Provenance.of(version.message) or provenance),
+        "storage": work.profile.storage,
+        "collection": work.profile.collection,
+        "owner": work.profile.owned_by,
         "who": about.who,
         "what": about.what,
         "when": about.when,
@@ -217,16 +226,17 @@ def _stored(at: Work, content: list[Incoming], about: About, ark: str) -> dict[s
     }
 
 
-def _described(about: About) -> list[Incoming]:
-    """The ERC and Dublin Core files."""
+def _description_files(about: About) -> list[Incoming]:
+    """Return the ERC and Dublin Core files."""
     texts = {ERC: metadata.erc(about).encode(), DUBLIN_CORE: metadata.dublin_core(about)}
     return [
         Incoming(path=f"{SYSTEM}/{name}", source=text, size_bytes=len(text)) for name, text in texts.items()
     ]
 
 
-def _key(at: Work, files: list[Incoming]) -> str:
-    """The same for the same content of the same job, so that a stage that runs again finds its version."""
+def _key(work: Work, files: list[Incoming]) -> str:
+    """Return a key that is the same for the same content of the same job, so that a repeated stage finds its
+    version."""
     in_order = sorted(files, key=lambda file: file.path)
-    told = "\n".join(f"{f.path}\t{f.size_bytes}\t{f.sums.get('sha256', '')}" for f in in_order)
-    return f"{at.order.jid}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    content = "\n".join(f"{f.path}\t{f.size_bytes}\t{f.sums.get('sha256', '')}" for f in in_order)
+    return f"{work.order.jid}.{hashlib.sha256(content.encode()).hexdigest()[:16]}"

@@ -1,7 +1,8 @@
-"""Room on working storage: nobody begins to fetch what will not fit beside what others have been promised.
+"""The stage that reserves space on working storage, so that no object is fetched that will not fit beside the others.
 
-A promise is an amount of a lock whose capacity are bytes. It counts whole until the object is downloaded, and then as
-what is still to come of a container; so what has been written is in the end counted once, by the disk.
+A promise of space is an amount of a lock whose capacity is in bytes. It counts in full until the object is downloaded,
+and then only the space into which a container is still to be unpacked; so what has been written is counted once in the
+end, as used space of the disk.
 """
 
 import os
@@ -15,65 +16,69 @@ from spinney.apps.ingest.config.settings import Working
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import work_places
-from spinney.apps.ingest.objects.estimating import wanted_rows, write_wanted
-from spinney.apps.ingest.objects.work import Work, work
+from spinney.apps.ingest.objects.estimating import payload_rows, write_file_list
+from spinney.apps.ingest.objects.work import Work, load_work
 from spinney.apps.ingest.space_waits import FULL_S
 
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Promise the object its space, until the job settles."""
-    at = work(job, order)
-    if not work_places.bring(at):
+    """Promise the object its space, until the job settles. Raises Hold where it can never fit, Defer while it does
+    not."""
+    work = load_work(job, order)
+    if not work_places.bring_list(work):
         with admission():
-            write_wanted(at, wanted_rows(at))
-    found, working = disk(at.folder), at.settings.working
-    needed, allowed = _needed(at), found.allowed(working)
+            write_file_list(work, payload_rows(work))
+    measured, working = disk(work.folder), work.settings.working
+    needed, allowed = _needed(work), measured.allowed(working)
     if needed > allowed:
         raise Hold(
             f"it needs {needed:,} bytes, and working storage may hold {allowed:,} in all; give its profile a larger "
             f"area, then release it"
         )
-    if found.used_bytes > allowed:
-        # Where there are other areas, those who use them must not sleep too.
-        raise Defer(FULL_S, f"{found.full(working)}; make room", lane=not at.settings.areas)
-    if found.used_bytes + needed > allowed:
-        raise Defer(FULL_S, f"{needed:,} bytes find no room now: {found.full(working)}; make room")
-    job.lock(promises(at.area), until="job", amount=needed, capacity=allowed - found.used_bytes)
-    return {"bytes": needed, "area": at.area}
+    if measured.used_bytes > allowed:
+        # Where there are other areas, the objects that use them must not wait too.
+        raise Defer(FULL_S, f"{measured.full(working)}; make room", lane=not work.settings.areas)
+    if measured.used_bytes + needed > allowed:
+        raise Defer(FULL_S, f"{needed:,} bytes find no room now: {measured.full(working)}; make room")
+    job.lock(promises(work.area), until="job", amount=needed, capacity=allowed - measured.used_bytes)
+    return {"bytes": needed, "area": work.area}
 
 
 def promises(area: str | None) -> str:
-    """The lock whose holders have been promised space in a working area."""
+    """Return the name of the lock whose holders have been promised space in a working area."""
     return f"ingest-working:{area or 'jobs'}"
 
 
-def renew(at: Work, here_bytes: int) -> None:
-    """Promise once more what is still to come beside what is here: a job that failed gave its promise up. How full
-    the disk is does not count any more, since what has been begun frees its room only when it ends."""
-    to_come = max(0, _needed(at) - here_bytes)
-    found = disk(at.folder)
-    capacity = max(to_come, found.allowed(at.settings.working) - found.used_bytes)
-    at.job.lock(promises(at.area), until="job", amount=to_come, capacity=capacity)
+def renew(work: Work, present_bytes: int) -> None:
+    """Promise the space that is still needed beyond ``present_bytes``, since a job that failed has lost its promise.
+
+    The disk may be full by now: an object that has begun frees its space only when it ends.
+    """
+    missing_bytes = max(0, _needed(work) - present_bytes)
+    measured = disk(work.folder)
+    capacity = max(missing_bytes, measured.allowed(work.settings.working) - measured.used_bytes)
+    work.job.lock(promises(work.area), until="job", amount=missing_bytes, capacity=capacity)
 
 
-def release(at: Work, but_bytes: int = 0) -> None:
-    """What has come is on the disk, and counted there; ``but_bytes`` are still to come."""
-    at.job.lock(promises(at.area), until="job", amount=but_bytes)
+def release(work: Work, remaining_bytes: int = 0) -> None:
+    """Give up the promise except for ``remaining_bytes``: what has been fetched counts as used space of the disk."""
+    work.job.lock(promises(work.area), until="job", amount=remaining_bytes)
 
 
-def _needed(at: Work) -> int:
-    """A container lies beside what it holds, which is taken to be as large, since nobody knows it before."""
-    estimated: int = at.job.results["estimating"]["bytes"]
-    return estimated * (2 if at.order.payload.kind is PayloadKind.CONTAINER else 1)
+def _needed(work: Work) -> int:
+    """Return the bytes that the object needs. A container is stored beside its content, whose size is unknown before
+    and assumed to be the same."""
+    estimated: int = work.job.results["estimating"]["bytes"]
+    return estimated * (2 if work.order.payload.kind is PayloadKind.CONTAINER else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """As it is now."""
+    """The space of a disk, as measured now."""
 
     used_bytes: int
     room_bytes: int
-    """In all; what is kept for root is no room."""
+    """The size of the disk without the space reserved for root."""
 
     def allowed(self, working: Working) -> int:
         return int(working.limit * self.room_bytes)
@@ -88,7 +93,7 @@ class Disk:
 
 
 def disk(folder: Path) -> Disk:
-    """The disk that a folder is on."""
-    found = os.statvfs(folder)
-    used = found.f_blocks - found.f_bfree
-    return Disk(used_bytes=used * found.f_frsize, room_bytes=(used + found.f_bavail) * found.f_frsize)
+    """Measure the disk that a folder is on."""
+    stat = os.statvfs(folder)
+    used = stat.f_blocks - stat.f_bfree
+    return Disk(used_bytes=used * stat.f_frsize, room_bytes=(used + stat.f_bavail) * stat.f_frsize)

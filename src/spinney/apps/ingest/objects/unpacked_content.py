@@ -1,11 +1,11 @@
-"""What a container holds, unpacked once and hashed.
+"""The content of a container, unpacked once and hashed.
 
     content-N/          the files, N being the fence of the attempt that unpacked them
-    unpacked.jsonl      of which container, where, then a line a file with its digests
+    unpacked.jsonl      a head line with the container's digest and the folder, then a line a file with its digests
 
-A stage that waits for a lock begins anew, and finds what it unpacked before. Not so when the container is another, or
-when the machine was started since: nothing here is synced, so that files may have lost what was written. A folder of
-its own for each attempt, since one that was given up may still clear away after itself.
+A stage that has waited for a lock starts again and reuses the files that it unpacked. It unpacks again when the
+container has changed, or when the machine was restarted: the files are not synced and may have lost content. Each
+attempt has its own folder, since an abandoned attempt may still be removing its files.
 """
 
 import shutil
@@ -32,74 +32,76 @@ from spinney.apps.ingest.storage import Incoming
 from spinney.host import boot_id
 
 
-def unpacked(at: Work, container: dict[str, Any]) -> list[Incoming]:
-    """The files of a container that was fetched (``container``: its row). Raises NotAdmitted."""
-    of = {"container": container["sums"]["sha256"], "boot": boot_id()}
-    if not _stands(at, of):
-        _unpack(at, container, of)
-    rows = read_list(at.folder / UNPACKED, "downloading")
-    into = at.folder / next(rows)["folder"]
+def unpacked(work: Work, container: dict[str, Any]) -> list[Incoming]:
+    """Return the files of a container that was fetched (``container``: its row), unpacked. Raises NotAdmitted."""
+    source = {"container": container["sums"]["sha256"], "boot": boot_id()}
+    if not _is_unpacked(work, source):
+        _unpack(work, container, source)
+    rows = read_list(work.folder / UNPACKED, "downloading")
+    into = work.folder / next(rows)["folder"]
     return [
         Incoming(path=r["path"], source=into / r["path"], size_bytes=r["size"], sums=r["sums"]) for r in rows
     ]
 
 
-def modified(at: Work) -> dict[str, str | None]:
-    """When the files in the container that was unpacked were last changed."""
-    rows = read_list(at.folder / UNPACKED, "downloading")
+def modified(work: Work) -> dict[str, str | None]:
+    """Return the dates of last change of the files in the unpacked container, by path."""
+    rows = read_list(work.folder / UNPACKED, "downloading")
     next(rows)
     return {row["path"]: row.get("modified") for row in rows}
 
 
-def warning(at: Work) -> str | None:
-    """What is worth a word about the names in the container that was unpacked."""
-    if at.order.payload.kind is not PayloadKind.CONTAINER:
+def warning(work: Work) -> str | None:
+    """Return a warning about similar names in the unpacked container, or None."""
+    if work.order.payload.kind is not PayloadKind.CONTAINER:
         return None
-    near = next(read_list(at.folder / UNPACKED, "downloading")).get("near")
-    if not near:
+    similar = next(read_list(work.folder / UNPACKED, "downloading")).get("near")
+    if not similar:
         return None
-    pairs = ", ".join(f"'{shown(one)}' and '{shown(other)}'" for one, other in near)
+    pairs = ", ".join(f"'{shown(name)}' and '{shown(other)}'" for name, other in similar)
     return (
         f"names differ in upper and lower case or the encoding of accents only: {pairs}; all are kept, and readers "
         f"with other file systems may see one"
     )
 
 
-def _stands(at: Work, of: dict[str, str]) -> bool:
-    if not (at.folder / UNPACKED).exists():
+def _is_unpacked(work: Work, source: dict[str, str]) -> bool:
+    if not (work.folder / UNPACKED).exists():
         return False
-    head = next(read_list(at.folder / UNPACKED, "downloading"))
-    return {name: head[name] for name in of} == of and (at.folder / head["folder"]).is_dir()
+    head = next(read_list(work.folder / UNPACKED, "downloading"))
+    return {name: head[name] for name in source} == source and (work.folder / head["folder"]).is_dir()
 
 
-def _unpack(at: Work, container: dict[str, Any], of: dict[str, str]) -> None:
-    clear(at)
-    folder = f"{CONTENT}-{at.job.fence}"
-    working = at.settings.working
-    near: list[tuple[str, str]] = []
+def _unpack(work: Work, container: dict[str, Any], source: dict[str, str]) -> None:
+    clear(work)
+    folder = f"{CONTENT}-{work.job.fence}"
+    working = work.settings.working
+    similar: list[tuple[str, str]] = []
     members = containers.unpack(
-        at.folder / PAYLOAD / container["name"],
-        at.folder / folder,
-        name=at.order.payload.name,
+        work.folder / PAYLOAD / container["name"],
+        work.folder / folder,
+        name=work.order.payload.name,
         limits=Limits(total_bytes=working.unpacked_bytes, ratio=working.ratio),
-        between=lambda _: at.job.check_cancelled(),
-        near=lambda one, other: near.append((one, other)),
+        between=lambda _: work.job.check_cancelled(),
+        near=lambda name, other: similar.append((name, other)),
     )
     if not members:
         raise NotAdmitted(
-            f"container '{shown(at.order.payload.name)}': it holds no file; pack the files again"
+            f"container '{shown(work.order.payload.name)}': it holds no file; pack the files again"
         )
-    rows = chain([{**of, "folder": folder, "near": near}], _hashed(at, at.folder / folder, members))
+    rows = chain(
+        [{**source, "folder": folder, "near": similar}], _hashed(work, work.folder / folder, members)
+    )
     write_list(
-        at.folder / UNPACKED, rows, sync=True
-    )  # read before the engine syncs it, by a run after this one
+        work.folder / UNPACKED, rows, sync=True
+    )  # a later run reads it before the engine has synced it
 
 
-def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, Any]]:
+def _hashed(work: Work, into: Path, members: list[Member]) -> Iterator[dict[str, Any]]:
     for member in members:
-        sums = Sums(algorithms(at))
+        sums = Sums(algorithms(work))
         with opened_beneath(into, member.path) as file:
-            sums.read(file, lambda _: at.job.check_cancelled())
+            sums.read(file, lambda _: work.job.check_cancelled())
         yield {
             "path": member.path,
             "size": member.size_bytes,
@@ -108,8 +110,8 @@ def _hashed(at: Work, into: Path, members: list[Member]) -> Iterator[dict[str, A
         }
 
 
-def clear(at: Work) -> None:
-    """What was unpacked is no longer needed. The list goes first: without its files it would mislead."""
-    (at.folder / UNPACKED).unlink(missing_ok=True)
-    for folder in at.folder.glob(f"{CONTENT}-*"):
+def clear(work: Work) -> None:
+    """Remove the unpacked files. The list is removed first: without its files it would mislead."""
+    (work.folder / UNPACKED).unlink(missing_ok=True)
+    for folder in work.folder.glob(f"{CONTENT}-*"):
         shutil.rmtree(folder, ignore_errors=True)

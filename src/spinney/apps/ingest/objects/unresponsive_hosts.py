@@ -1,16 +1,17 @@
-"""Hosts that do not answer: one job at a time tries them, the others rest without a slot.
+"""Hosts that do not answer: one job at a time tries them, the others wait without a slot.
 
-A mark each in ``home/silent`` says how many tries in a row a host has not answered, and when it is tried next. Who was
-not answered makes or raises the mark and rests until then, as does everybody who comes to a mark that is not due. The
-first that finds it due takes the try: it moves the mark's time behind the longest that a try may be silent, so that the
-others go on resting, and if it dies another one tries after that. An answer removes the mark.
+Each such host has a mark, a file in ``home/silent`` with the number of tries in a row that it has not answered, and the
+time of the next try. A job that gets no answer writes or raises the mark and waits until that time, as does every job
+that reads a mark that is not due. The first job that reads it when it is due claims the try: it moves the mark's time
+beyond the longest that a try may take, so that the others continue to wait, and another tries if it dies. An answer
+removes the mark.
 
-Marks are changed under a lock of their folder. They are hints and no records: when one is lost the host is tried once
+Marks are changed under a lock of their folder. They are hints, not records: when one is lost the host is tried once
 more, and where the file system has no such locks two jobs may try at once.
 
-What an object has met is kept in its job's folder, where to look for it costs no question: of each host, at how many
-tries of its mark, so that the object fails when the host was tried in vain ``downloads.tries`` times since then, by
-whomever; of each file, how often it was tried.
+The encounters of an object are kept in its job's folder, where reading them costs no query: for each host, the number
+of tries of its mark at that time, so that the object fails when the host was tried in vain ``downloads.tries`` times
+since then, by any job; for each file, how often it was tried.
 """
 
 import fcntl
@@ -33,9 +34,9 @@ from spinney.apps.ingest.objects.work import Work
 from spinney.jobs import Backoff, delay_s
 
 RESTS = Backoff(base_s=10.0, factor=3.0, cap_s=600.0, jitter=0.0)
-"""Between the tries of a host: longer than those of a file, since nobody waits in a slot."""
+"""The delays between the tries of a host: longer than those of a file, since no job waits in a slot."""
 KEPT = "silent.json"
-"""In the job's folder: ``hosts`` and ``files`` that this object has met."""
+"""A file in the job's folder: the encounters of this object, as ``hosts`` and ``files``."""
 _FILES_MAX = 1000
 
 
@@ -45,20 +46,21 @@ class Mark:
 
     host: str
     since_s: float
-    """Of the first of these tries, by which one row of tries is told from another."""
+    """The time of the first of these tries, which distinguishes one series of tries from another."""
     tries: int
     due_s: float
     reason: str
     trying: bool = False
 
     def sentence(self) -> str:
-        then = "it is being tried" if self.trying else f"it is tried again at {_when(self.due_s)}"
+        next_try = "it is being tried" if self.trying else f"it is tried again at {_when(self.due_s)}"
         times = "once" if self.tries == 1 else f"{self.tries} times"
-        return f"{shown(self.host)} does not answer (tried {times} since {_when(self.since_s)}: {self.reason}); {then}"
+        tried = f"tried {times} since {_when(self.since_s)}: {self.reason}"
+        return f"{shown(self.host)} does not answer ({tried}); {next_try}"
 
 
 class Marks:
-    """The folder of marks."""
+    """The marks of hosts that do not answer, in their folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -74,11 +76,11 @@ class Marks:
 
     def remove(self, host: str) -> None:
         if self._path(host).exists():
-            with self.alone():
+            with self.locked():
                 self._path(host).unlink(missing_ok=True)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         self._folder.mkdir(exist_ok=True)
         with (self._folder / "lock").open("ab") as lock:
             with suppress(OSError):
@@ -90,14 +92,17 @@ class Marks:
 
 
 @contextmanager
-def watched(at: Work, hosts: Iterable[str], asks: str, *, forgiving: bool = False) -> Iterator["Watch"]:
-    """While these hosts are asked, for what ``asks`` names. Raises Defer while one of them is silent, Fail when it was
-    for too long, or for what else FetchFailed says; ``forgiving``: then it is not asked any more (``unasked``)."""
-    watch = Watch(at, hosts, asks, forgiving)
+def watched(work: Work, hosts: Iterable[str], purpose: str, *, forgiving: bool = False) -> Iterator["Watch"]:
+    """Watch these hosts while the block sends requests to them; ``purpose`` names what is requested.
+
+    Raises Defer while one of them does not answer, Fail when it has not for too long, or for another FetchFailed.
+    ``forgiving``: a host that has not answered for too long is skipped instead (``skipped``).
+    """
+    watch = Watch(work, hosts, purpose, forgiving)
     try:
         watch.begin()
         yield watch
-        watch.done()
+        watch.succeeded()
     except FetchFailed as error:
         watch.failed(error)
     finally:
@@ -105,76 +110,84 @@ def watched(at: Work, hosts: Iterable[str], asks: str, *, forgiving: bool = Fals
 
 
 class Watch:
-    """What one attempt knows of the hosts that it asks."""
+    """The marks and encounters that one attempt knows of the hosts that it sends requests to."""
 
-    def __init__(self, at: Work, hosts: Iterable[str], asks: str, forgiving: bool) -> None:
-        self._at, self._asks, self._forgiving = at, asks, forgiving
+    def __init__(self, work: Work, hosts: Iterable[str], purpose: str, forgiving: bool) -> None:
+        self._work, self._purpose, self._forgiving = work, purpose, forgiving
         self._hosts = set(hosts)
-        self._tries = at.settings.downloads.tries
-        self._marks = Marks(at.settings.silent)
-        self._taken: dict[str, tuple[Mark, Mark]] = {}
-        """The tries that are this attempt's: the mark as it was, and as it is meanwhile."""
-        self._seen: dict[str, Mark] = {}
-        self._kept = at.job.folder / KEPT
-        self._before = _met_before(self._kept)
-        self._met: dict[str, list[float]] = {h: list(met) for h, met in self._before.get("hosts", {}).items()}
-        """A host: since when its mark stood, at how many tries it was met, and when."""
-        files = self._before.get("files", {})
-        self._files: dict[str, dict[str, int]] = {asked: dict(found) for asked, found in files.items()}
-        self.rules: Rules = at.rules
-        self.unasked: frozenset[str] = frozenset()
+        self._tries = work.settings.downloads.tries
+        self._marks = Marks(work.settings.silent)
+        self._claimed: dict[str, tuple[Mark, Mark]] = {}
+        """The tries that this attempt has claimed: the mark as it was, and as it is meanwhile."""
+        self._marks_at_start: dict[str, Mark] = {}
+        self._path = work.job.folder / KEPT
+        self._stored = _read_encounters(self._path)
+        self._encounters: dict[str, list[float]] = {
+            h: list(encounter) for h, encounter in self._stored.get("hosts", {}).items()
+        }
+        """By host: the start of its mark, the tries of the mark at the first encounter, and the time of that."""
+        files = self._stored.get("files", {})
+        self._files: dict[str, dict[str, int]] = {purpose_: dict(tries) for purpose_, tries in files.items()}
+        self.rules: Rules = work.rules
+        self.skipped: frozenset[str] = frozenset()
 
-    # --- before -------------------------------------------------------------------------------
+    # --- before the requests ------------------------------------------------------------------
 
     def begin(self) -> None:
         now = time.time()
-        self._seen = self._marks.all()
-        mine = [self._seen[host] for host in sorted({*self._hosts, *self._met}) if host in self._seen]
+        self._marks_at_start = self._marks.all()
+        marks = [
+            self._marks_at_start[host]
+            for host in sorted({*self._hosts, *self._encounters})
+            if host in self._marks_at_start
+        ]
         if self._forgiving:
-            self.unasked = frozenset(h for h, tried in self._own.items() if tried >= self._tries)
-        for mark in mine:
-            if self._in_vain(mark, mark.tries) < self._tries:
+            self.skipped = frozenset(h for h, tried in self._own_tries.items() if tried >= self._tries)
+        for mark in marks:
+            if self._tries_in_vain(mark, mark.tries) < self._tries:
                 continue
             if not self._forgiving:
                 self._give_up(mark)
-            self.unasked |= {mark.host}
-            # Fetching has one try more, for many a server that leaves HEAD unanswered has the file.
-            self._met[mark.host][1] = mark.tries - self._tries + 1.0
-        asked = [mark for mark in mine if mark.host not in self.unasked]
-        if resting := [mark for mark in asked if mark.due_s > now]:
-            self._rest(max(resting, key=lambda mark: mark.due_s))
-        if asked:
-            self._take([mark.host for mark in asked], now)
-        # Where a redirect leads there, it is met, and tried in turn from then on.
-        self.rules = replace(self.rules, avoided=frozenset(self._seen.keys() - self._taken.keys()))
+            self.skipped |= {mark.host}
+            # Fetching has one more try, for many servers that do not answer HEAD do have the file.
+            self._encounters[mark.host][1] = mark.tries - self._tries + 1.0
+        requested = [mark for mark in marks if mark.host not in self.skipped]
+        if resting := [mark for mark in requested if mark.due_s > now]:
+            self._defer(max(resting, key=lambda mark: mark.due_s))
+        if requested:
+            self._claim([mark.host for mark in requested], now)
+        # A host that only a redirect leads to is encountered then, and claimed like the others from then on.
+        self.rules = replace(
+            self.rules, avoided=frozenset(self._marks_at_start.keys() - self._claimed.keys())
+        )
 
-    def wanted(self, files: Iterable[Wanted]) -> Sequence[Wanted]:
-        """The same, with how often they were tried."""
-        return [replace(one, tried=self._own.get(_key(shown(one.name)), 0)) for one in files]
+    def with_tries(self, files: Iterable[Wanted]) -> Sequence[Wanted]:
+        """Return the same files with the number of times that they were tried."""
+        return [replace(file, tried=self._own_tries.get(_key(shown(file.name)), 0)) for file in files]
 
-    def _take(self, hosts: Sequence[str], now: float) -> None:
+    def _claim(self, hosts: Sequence[str], now: float) -> None:
         longest_s = 2 * (self.rules.connect_s + self.rules.read_s)
-        with self._marks.alone():
+        with self._marks.locked():
             for host in hosts:
                 mark = self._marks.of(host)
                 if mark is None:
                     continue
                 if mark.due_s > now:
-                    self._rest(mark)
-                self._taken[host] = mark, replace(mark, due_s=now + longest_s, trying=True)
-                self._marks.write(self._taken[host][1])
+                    self._defer(mark)
+                self._claimed[host] = mark, replace(mark, due_s=now + longest_s, trying=True)
+                self._marks.write(self._claimed[host][1])
 
-    # --- meanwhile, and behind ----------------------------------------------------------------
+    # --- during and after the requests --------------------------------------------------------
 
     def answered(self, host: str) -> None:
-        """In any thread."""
-        self._taken.pop(host, None)
+        """Note that a host has answered. Called from any thread."""
+        self._claimed.pop(host, None)
         self._marks.remove(host)
 
-    def done(self) -> None:
-        for host in self._hosts - self.unasked:
-            self._met.pop(host, None)
-        self._files.pop(self._asks, None)
+    def succeeded(self) -> None:
+        for host in self._hosts - self.skipped:
+            self._encounters.pop(host, None)
+        self._files.pop(self._purpose, None)
         self._keep()
 
     def failed(self, error: FetchFailed) -> NoReturn:
@@ -183,43 +196,46 @@ class Watch:
             if not can_pass:
                 self._forget()
             raise Fail(
-                f"{self._asks} {error}" if self._asks == MANIFEST else str(error), retryable=can_pass
+                f"{self._purpose} {error}" if self._purpose == MANIFEST else str(error), retryable=can_pass
             ) from error
         if error.host in self.rules.avoided:
             mark = self._marks.of(error.host)
             if mark is None:
                 raise Defer(1.0, f"{shown(error.host)} answers again") from error
-            self._in_vain(mark, mark.tries)
-            self._rest(mark)
-        tried = error.tried or self._own.get(error.host, 0) + 1
-        own = self._files.setdefault(self._asks, {})
-        own[_key(error.name) if error.tried else error.host] = tried
-        self._files[self._asks] = dict(list(own.items())[-_FILES_MAX:])
-        mark = self._raised(error.host, error.reason.partition("; ")[0])
-        if max(self._in_vain(mark, mark.tries - 1), tried) >= self._tries:
+            self._tries_in_vain(mark, mark.tries)
+            self._defer(mark)
+        tried = error.tried or self._own_tries.get(error.host, 0) + 1
+        tries = self._files.setdefault(self._purpose, {})
+        tries[_key(error.name) if error.tried else error.host] = tried
+        self._files[self._purpose] = dict(list(tries.items())[-_FILES_MAX:])
+        mark = self._raise_mark(error.host, error.reason.partition("; ")[0])
+        if max(self._tries_in_vain(mark, mark.tries - 1), tried) >= self._tries:
             if not self._forgiving:
                 self._give_up(mark, error)
             mark = replace(mark, due_s=time.time())
-        self._rest(mark)
+        self._defer(mark)
 
     def give_back(self) -> None:
-        """The tries that it came to need no more, as when it failed for something else."""
-        for before, meanwhile in list(self._taken.values()):
-            with self._marks.alone():
-                if self._marks.of(before.host) == meanwhile:
+        """Release the tries that were claimed and not used, as when the attempt failed for another reason."""
+        for before, claimed in list(self._claimed.values()):
+            with self._marks.locked():
+                if self._marks.of(before.host) == claimed:
                     self._marks.write(before)
 
-    def _raised(self, host: str, reason: str) -> Mark:
-        """The host's mark behind this try; of several that failed at once only the first counts."""
+    def _raise_mark(self, host: str, reason: str) -> Mark:
+        """Return the host's mark, raised by this try; of several that failed at once only the first counts."""
         with admission():
-            self._at.settings.require_home()
-        self._taken.pop(host, None)
-        seen, now = self._seen.get(host), time.time()
-        with self._marks.alone():
+            self._work.settings.require_home()
+        self._claimed.pop(host, None)
+        mark_at_start, now = self._marks_at_start.get(host), time.time()
+        with self._marks.locked():
             mark = self._marks.of(host)
             if mark is None:
                 mark = Mark(host=host, since_s=now, tries=0, due_s=now, reason=reason)
-            elif seen is None or (mark.since_s, mark.tries) != (seen.since_s, seen.tries):
+            elif mark_at_start is None or (mark.since_s, mark.tries) != (
+                mark_at_start.since_s,
+                mark_at_start.tries,
+            ):
                 return mark
             tries = mark.tries + 1
             due_s = now + delay_s(RESTS, tries, 0.0)
@@ -227,23 +243,28 @@ class Watch:
             self._marks.write(mark)
         return mark
 
-    def _in_vain(self, mark: Mark, base: int) -> int:
-        """How often its host was tried since this object met it; ``base``: at how many tries, if that is now."""
-        met = self._met.get(mark.host)
-        if met is None or met[0] != mark.since_s:
-            met = self._met[mark.host] = [mark.since_s, base, time.time() if met is None else met[2]]
-        return mark.tries - int(met[1])
+    def _tries_in_vain(self, mark: Mark, base: int) -> int:
+        """Return how often its host was tried since the object's first encounter with it; ``base``: the tries of the
+        mark at that time, if the first encounter is now."""
+        encounter = self._encounters.get(mark.host)
+        if encounter is None or encounter[0] != mark.since_s:
+            encounter = self._encounters[mark.host] = [
+                mark.since_s,
+                base,
+                time.time() if encounter is None else encounter[2],
+            ]
+        return mark.tries - int(encounter[1])
 
     @property
-    def _own(self) -> dict[str, int]:
-        return self._files.get(self._asks, {})
+    def _own_tries(self) -> dict[str, int]:
+        return self._files.get(self._purpose, {})
 
-    def _rest(self, mark: Mark) -> NoReturn:
+    def _defer(self, mark: Mark) -> NoReturn:
         self._keep()
         raise Defer(max(0.0, mark.due_s - time.time()), mark.sentence())
 
     def _give_up(self, mark: Mark, error: FetchFailed | None = None) -> NoReturn:
-        _, base, since_s = self._met[mark.host]
+        _, base, since_s = self._encounters[mark.host]
         tries = max(mark.tries - int(base), 0 if error is None else error.tried)
         self._forget()
         times = "a try" if tries == 1 else f"{tries} tries"
@@ -256,23 +277,27 @@ class Watch:
         ) from error
 
     def _keep(self) -> None:
-        kept = {name: found for name, found in (("hosts", self._met), ("files", self._files)) if found}
-        if kept == self._before:
+        encounters = {
+            name: entries
+            for name, entries in (("hosts", self._encounters), ("files", self._files))
+            if entries
+        }
+        if encounters == self._stored:
             return
-        if kept:
-            copies.write_durably(self._kept, json.dumps(kept))
+        if encounters:
+            copies.write_durably(self._path, json.dumps(encounters))
         else:
-            self._kept.unlink(missing_ok=True)
-        self._before = kept
+            self._path.unlink(missing_ok=True)
+        self._stored = encounters
 
     def _forget(self) -> None:
-        """Who is sent back begins anew."""
-        self._met, self._files = {}, {}
+        """Forget all encounters, so that an object that is requeued begins with none."""
+        self._encounters, self._files = {}, {}
         self._keep()
 
 
 FILES, MANIFEST, SIZES = "files", "the object manifest", "sizes"
-"""What is asked for: the tries of each count apart."""
+"""What is requested: the tries of each are counted separately."""
 
 
 def _key(name: str) -> str:
@@ -283,15 +308,15 @@ def _read(path: Path) -> Mark | None:
     try:
         return Mark(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
-        return None  # it has just gone, or is none of ours
+        return None  # it has just been removed, or is no mark
 
 
-def _met_before(path: Path) -> dict[str, Any]:
+def _read_encounters(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        encounters: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    return found
+    return encounters
 
 
 def _when(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The object that a stage works on: its order, its profile, where it works, and the lists that stages hand on."""
+"""The object that a stage works on: its order, profile and working folder, and the lists that stages hand on."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,34 +23,36 @@ from spinney.errors import UsageError
 WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"
 PROMISING = "provisioning"
-"""The stage that chooses the area of an object; those before it go by its profile."""
+"""The stage that chooses the area of an object; those before it use the area of its profile."""
 OWNER = "job"
-"""In a folder of a working area: the number of the job whose it is, by which ``cleanup`` goes."""
+"""A file in each folder of a working area with the number of the job that owns it, which ``cleanup`` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What every stage needs."""
+    """The order, settings and folder that every stage needs."""
 
     job: Job
     order: ObjectOrder
     settings: Settings
     profile: Profile
     area: str | None
-    """The working area that it works in; None: its job's folder."""
+    """The working area of the object; None: it works in its job's folder."""
     folder: Path
-    """Where it works."""
+    """The working folder."""
 
     @property
     def syncs(self) -> bool:
-        """Whether stages have to sync what they hand on. Not in the job's folder, which the engine syncs before it
-        records that a stage has passed; a power cut before that has the stage run again. A working area is not the
-        engine's."""
+        """Whether stages have to sync the files that they hand on.
+
+        Not in the job's folder, which the engine syncs before it records that a stage has passed; after a power cut
+        before that the stage runs again. The engine does not sync working areas.
+        """
         return self.folder != self.job.folder
 
     @property
     def rules(self) -> Rules:
-        """What may be fetched, and how."""
+        """The rules of what may be fetched, and how."""
         return Rules(
             hosts=self.profile.hosts,
             file_roots=self.settings.file_roots,
@@ -59,93 +61,93 @@ class Work:
 
     @property
     def url(self) -> str:
-        """Of the payload, whole; empty where the batch has it itself."""
+        """The complete URL of the payload; empty where the batch has the payload in its folder."""
         payload, parent = self.order.payload, self.job.parent
         if payload.url is None or parent is None:
             return payload.url or ""
         return url_queries.whole(parent.folder, payload.url, payload.query)
 
     def held(self) -> Path | None:
-        """The payload, where the batch has it in its own folder."""
+        """Return the path of the payload where the batch has it in its own folder, else None."""
         parent = self.job.parent
         if self.order.payload.held is None or parent is None:
             return None
         return parent.folder / self.order.payload.held
 
 
-def algorithms(at: Work) -> tuple[str, ...]:
-    """Of every file; by sha512 or sha256 the storage addresses it."""
-    target = at.settings.storage[at.profile.storage]
-    return tuple(dict.fromkeys((target.algorithm, at.profile.digest, "sha256")))
+def algorithms(work: Work) -> tuple[str, ...]:
+    """Return the digest algorithms for every file, that of the storage first."""
+    target = work.settings.storage[work.profile.storage]
+    return tuple(dict.fromkeys((target.algorithm, work.profile.digest, "sha256")))
 
 
-def work(job: Job, order: ObjectOrder) -> Work:
-    """Raises Defer while settings or profile cannot be read, Fail where a drill was ordered."""
+def load_work(job: Job, order: ObjectOrder) -> Work:
+    """Return the work of a stage. Raises Defer while settings or profile cannot be read, Fail for an ordered drill."""
     with admission(lane=True):
-        found = settings.load()
+        config = settings.load()
     with admission():
-        profile = profiles.load(found, order.profile)
-    _drill(job, found, order)
-    area = _chosen(job, found, profile)
+        profile = profiles.load(config, order.profile)
+    _drill(job, config, order)
+    area = _chosen_area(job, config, profile)
     folder = job.folder
     if area is not None:
-        folder = _owned(_area(found, area), order.jid, job.id)
-    return Work(job=job, order=order, settings=found, profile=profile, area=area, folder=folder)
+        folder = _own_folder(_area_folder(config, area), order.jid, job.id)
+    return Work(job=job, order=order, settings=config, profile=profile, area=area, folder=folder)
 
 
 def area_of(results: Mapping[str, Any], profile: str | None) -> str | None:
-    """The area of an object with these results of stages: its profile's, until space was promised to it in one."""
+    """Return the area of an object with these results of stages: its profile's, until space was promised in another."""
     promised: str | None = results.get(PROMISING, {}).get("area", profile)
     return promised
 
 
-def _chosen(job: Job, found: Settings, profile: Profile) -> str | None:
-    if not found.areas or STAGES.index(job.stage) <= STAGES.index(PROMISING):
+def _chosen_area(job: Job, config: Settings, profile: Profile) -> str | None:
+    if not config.areas or STAGES.index(job.stage) <= STAGES.index(PROMISING):
         return profile.area
     return area_of(job.results, profile.area)
 
 
-def _area(found: Settings, name: str) -> Path:
+def _area_folder(config: Settings, name: str) -> Path:
     with admission():
-        if name not in found.areas:
+        if name not in config.areas:
             raise UsageError(
                 f"the settings have no working area {name!r} any more, where it is; name it again"
             )
-        if not found.areas[name].is_dir():
+        if not config.areas[name].is_dir():
             raise UsageError(
-                f"the working area {name!r} is not there: mount the disk of {found.areas[name]}, or run "
+                f"the working area {name!r} is not there: mount the disk of {config.areas[name]}, or run "
                 f"'spinney ingest init'"
             )
-    return found.areas[name]
+    return config.areas[name]
 
 
-def _owned(area: Path, jid: str, job_id: int) -> Path:
-    """The object's folder in a working area. Where its owner is named, its own name has been synced."""
+def _own_folder(area: Path, jid: str, job_id: int) -> Path:
+    """Return the object's folder in a working area. Once it names its owner, its own name has been synced."""
     folder = area / jid
-    owner, told = folder / OWNER, f"{job_id}\n".encode()
-    if not owner.is_file() or owner.read_bytes() != told:
+    owner, content = folder / OWNER, f"{job_id}\n".encode()
+    if not owner.is_file() or owner.read_bytes() != content:
         folder.mkdir(exist_ok=True)
         copies.sync_folder(area)
-        owner.write_bytes(told)
+        owner.write_bytes(content)
     return folder
 
 
-def _drill(job: Job, found: Settings, order: ObjectOrder) -> None:
-    """An ordered failure: once an object, so that to requeue it mends it."""
-    if order.fail_at != job.stage or not found.test_mode or job.data.get("drilled"):
+def _drill(job: Job, config: Settings, order: ObjectOrder) -> None:
+    """Raise an ordered failure, once for each object, so that the object passes when it is requeued."""
+    if order.fail_at != job.stage or not config.test_mode or job.data.get("drilled"):
         return
     job.data["drilled"] = True
     raise Fail(f"a failure at {job.stage} was ordered with --fail-at; requeue it", retryable=False)
 
 
 def passed(job: Job) -> str | None:
-    """The last stage of this job that was successful."""
+    """Return the last stage of this job that was successful."""
     return next((stage for stage in reversed(STAGES) if stage in job.results), None)
 
 
 def write_list(path: Path, rows: Iterable[dict[str, Any]], *, sync: bool) -> None:
-    """A JSON line a row; the file is whole or not there, whatever process dies. With ``sync`` also when the power goes,
-    and durable on return."""
+    """Write a JSON line for each row; the file is whole or absent, even if the process dies. With ``sync`` also after a
+    power cut, and durable on return."""
     beside = path.with_name(f"{path.name}.new")
     with beside.open("wb") as out:
         for row in rows:
@@ -158,14 +160,14 @@ def write_list(path: Path, rows: Iterable[dict[str, Any]], *, sync: bool) -> Non
         copies.sync_folder(path.parent)
 
 
-def read_list(path: Path, made_by: str) -> Iterator[dict[str, Any]]:
-    """What ``write_list`` wrote. Raises Fail, when it is gone, with the stage that makes it anew."""
+def read_list(path: Path, stage: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows that ``write_list`` wrote. Raises Fail when the file is gone, naming the stage that writes it."""
     try:
         with path.open("rb") as lines:
             for line in lines:
                 yield orjson.loads(line)
     except FileNotFoundError:
         raise Fail(
-            f"{path.name} is gone from the working folder; requeue this object from its stage '{made_by}'",
+            f"{path.name} is gone from the working folder; requeue this object from its stage '{stage}'",
             retryable=False,
         ) from None

@@ -1,7 +1,7 @@
-"""The places where an object works: it has one at a time, and leaves the others.
+"""The places where an object works: it uses one at a time, and clears the others.
 
-Its profile may name another area while it is on its way. It goes there at ``provisioning``, with the list of what is
-to be fetched, and stays from then on: what it fetches fills the room that was promised to it in that area.
+Its profile may name another area while the object is in progress. It moves there at ``provisioning``, with the list of
+the files to fetch, and stays from then on: the files fill the space that was promised to it in that area.
 """
 
 import shutil
@@ -15,45 +15,48 @@ from spinney.apps.ingest.objects import unpacked_content
 from spinney.apps.ingest.objects.work import FETCHED, MANIFEST, PAYLOAD, STORED, WANTED, Work
 
 
-def bring(at: Work) -> bool:
-    """Have the list of what is to be fetched here, wherever it was written. False: it is gone."""
-    target = at.folder / WANTED
-    found = (
+def bring_list(work: Work) -> bool:
+    """Move the list of the files to fetch into the working folder from wherever it was written. False: it is gone."""
+    target = work.folder / WANTED
+    source = (
         target
         if target.exists()
-        else next((p for folder in _others(at) if (p := folder / WANTED).exists()), None)
+        else next((p for folder in _others(work) if (p := folder / WANTED).exists()), None)
     )
-    if found is None:
+    if source is None:
         return False
-    if found != target:
-        copies.copy_whole(found, target)
-        copies.sync_folder(at.folder)
-    leave(at)
+    if source != target:
+        copies.copy_whole(source, target)
+        copies.sync_folder(work.folder)
+    clear_others(work)
     return True
 
 
-def leave(at: Work) -> None:
-    """Remove what it has elsewhere."""
-    for folder in _others(at):
-        if folder == at.job.folder:
-            clear(replace(at, folder=folder))
+def clear_others(work: Work) -> None:
+    """Remove the object's files in all other places."""
+    for folder in _others(work):
+        if folder == work.job.folder:
+            clear(replace(work, folder=folder))
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def clear(at: Work) -> None:
-    """What was fetched, unpacked and listed is no longer needed. The lists go first: whoever sends a completed object
-    back is then told from which stage on."""
+def clear(work: Work) -> None:
+    """Remove the files that were fetched and unpacked, and the lists.
+
+    The lists are removed first: when a completed object is requeued too late, the missing list names the stage from
+    which to requeue.
+    """
     for name in (FETCHED, WANTED, STORED):
-        (at.folder / name).unlink(missing_ok=True)
-    unpacked_content.clear(at)
-    for folder in (at.folder / PAYLOAD, at.folder / MANIFEST):
+        (work.folder / name).unlink(missing_ok=True)
+    unpacked_content.clear(work)
+    for folder in (work.folder / PAYLOAD, work.folder / MANIFEST):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(fetching.aside_of(folder), ignore_errors=True)
 
 
-def _others(at: Work) -> Iterator[Path]:
-    """Where else it may have worked; without areas there is only its job's folder."""
-    areas = at.settings.areas
-    places = [at.job.folder, *(area / at.order.jid for area in areas.values())] if areas else []
-    return (folder for folder in places if folder != at.folder)
+def _others(work: Work) -> Iterator[Path]:
+    """Return the other places where it may have worked; without areas there is only its job's folder."""
+    areas = work.settings.areas
+    places = [work.job.folder, *(area / work.order.jid for area in areas.values())] if areas else []
+    return (folder for folder in places if folder != work.folder)
