@@ -90,7 +90,7 @@ def test_a_payload_goes_late_and_only_when_no_batch_may_take_it(archive: Service
 
     def going(now: datetime) -> set[Path]:
         folders = archive.folder / "spinney.folders"
-        return set(cleanup.incoming_over(archive.settings.incoming, control.store, folders, now))
+        return set(cleanup.abandoned_payloads(archive.settings.incoming, control.store, folders, now))
 
     assert going(NOW) == set()
     assert going(LATER) == {came[taken], came[nobodys]}
@@ -110,8 +110,8 @@ def test_attachments_go_with_their_mail(archive: Service, control: Control) -> N
     control.cancel(jobs[1])
     control.store.delete(jobs[1], by="ann", now_us=control.clock())
 
-    assert list(cleanup.outgoing_over(folder, control.store, NOW)) == [kept[1]]
-    assert set(cleanup.outgoing_over(folder, control.store, LATER)) == set(kept[1:])
+    assert list(cleanup.finished_mails(folder, control.store, NOW)) == [kept[1]]
+    assert set(cleanup.finished_mails(folder, control.store, LATER)) == set(kept[1:])
 
 
 # --- working areas --------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ def test_a_working_folder_goes_with_its_job(archive: Service, control: Control) 
     control.cancel(deleted)
     control.store.delete(deleted, by="ann", now_us=control.clock())
 
-    assert set(cleanup.areas_over(area, control.store, NOW)) == {at[deleted], at[999]}
-    assert set(cleanup.areas_over(area, control.store, LATER)) == {
+    assert set(cleanup.finished_work_folders(area, control.store, NOW)) == {at[deleted], at[999]}
+    assert set(cleanup.finished_work_folders(area, control.store, LATER)) == {
         at[deleted],
         at[999],
         at[cancelled],
@@ -155,7 +155,7 @@ def test_removing_that_was_cut_off_is_finished(archive: Service, monkeypatch: py
     os.waitpid(child, 0)
     assert sorted(p.name for p in folder.parent.iterdir()) == [f".gone-{folder.name}", "notes"]
 
-    cleanup.finish(folder.parent)
+    cleanup.finish_removals(folder.parent)
 
     assert list(folder.parent.iterdir()) == [beside]
 
@@ -171,7 +171,7 @@ def test_with_another_store_than_its_own_nothing_is_removed(archive: Service) ->
 
 
 def over(archive: Service, control: Control, now: datetime) -> list[Path]:
-    return list(cleanup.packages_over(archive.settings.packages, control.store, now))
+    return list(cleanup.expired_packages(archive.settings.packages, control.store, now))
 
 
 def package(archive: Service, token: str, expires: datetime) -> Path:

@@ -117,7 +117,7 @@ def assert_that_looking_finds_faults(played: Played) -> None:
     with closing(open_store(f"sqlite:///{played.out / 'spinney.db'}")) as store:
 
         def faults() -> tuple[str, ...]:
-            return promise_checks.look(store, 1, service, folders).faults
+            return promise_checks.check(store, 1, service, folders).faults
 
         assert faults() == ()
         # When a byte of the archive changes, then it says where

@@ -176,7 +176,7 @@ def test_killed_before_it_has_kept_what_it_told_it_tells_the_same_mail(archive: 
     read(ARK)
 
     first = told().submitted
-    (archive.settings.home / fixity.TOLD).unlink()
+    (archive.settings.home / fixity.REPORTED).unlink()
     again = told().submitted
 
     assert [mail.key for mail in first] == [mail.key for mail in again]

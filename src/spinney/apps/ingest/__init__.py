@@ -1,17 +1,17 @@
 """Ingest: a deposit service, from manifest to report.
 
-A batch (``ingest.batch``) is what a depositor hands in: a file, a container, or a manifest of many. It makes one job an
-object (``ingest.object``), whose stages estimate, provision, download, process, record and notify. When all objects
-have settled, the batch reports; when those that failed are mended, it reports again.
+A batch (``ingest.batch``) is the payload that a depositor submits: a file, a container, or a manifest of many. It makes
+one job for each object (``ingest.object``), whose stages estimate, provision, download, process, record and notify.
+When all objects have settled, the batch reports; when failed objects have been requeued and settle, it reports again.
 
     spinney node spinney.apps.ingest:app
     spinney ingest submit deposit.checkm --profile maps
 
 - ``application``: its job types and queues. ``batches``, ``objects``, ``access`` and ``upkeep``: their stages.
-- ``config``: settings and profiles. ``deposits``: what jobs are submitted with, and the states that people see.
+- ``config``: settings and profiles. ``deposits``: the parameters of jobs, and the states that people see.
 - ``manifests``, ``fetching``, ``containers``, ``identifiers``, ``storage``, ``inventory``, ``report``, ``files``: the
-  parts that stages are made of. None of them knows of jobs.
-- ``staff``, ``verbs``: the operations of those who run the service. ``cli`` runs them, here or through ``routes``.
+  building blocks of the stages. None of them depends on jobs.
+- ``staff``, ``verbs``: the operations for those who run the service. ``cli`` runs them locally or through ``routes``.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ __all__ = ["app"]
 
 
 def __getattr__(name: str) -> Any:
-    """``app``, with all its stages. Loaded when it is asked for: one of the rooms alone does not load the others."""
+    """Load ``app`` with all its stages on first use, so that importing one package does not import the others."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # These modules give the application its stages.

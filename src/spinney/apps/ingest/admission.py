@@ -1,5 +1,6 @@
-"""What may not enter fails its job at once, since another attempt would meet the same; what those who run the service
-have to mend (settings, a profile, a disk that is not mounted, an inventory that is away) fails none."""
+"""How errors of a stage end its attempt. A payload that is not admitted fails its job at once, since another attempt
+would fail in the same way; a problem that operators have to solve (settings, a profile, a disk that is not mounted, an
+inventory that is away) fails no job."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,20 +11,22 @@ from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.errors import BadName, BadParameters, UsageError
 
 AWAY_S = 15.0
-"""How long a stage rests while the inventory does not answer."""
+"""How long a stage waits while the inventory does not answer, in seconds."""
 MEND_S = 60.0
-"""How long it rests while somebody has to mend something."""
+"""How long a stage waits while an operator has to solve a problem, in seconds."""
 
 
 @contextmanager
 def admission(*, lane: bool = False) -> Iterator[None]:
-    """Makes of NotAdmitted a failure that is not tried again, and of InventoryUnusable and UsageError a rest. ``lane``:
-    of all jobs of the stage, for none of them would meet anything else."""
+    """Turn NotAdmitted into a failure that is not tried again, and InventoryUnusable and UsageError into a Defer.
+
+    ``lane``: a UsageError defers all jobs of the stage, since they would all meet the same error.
+    """
     try:
         yield
     except InventoryUnusable as error:
         raise Defer(AWAY_S, str(error)) from error
-    except (BadName, BadParameters):  # of the job itself, not of what it is told
+    except (BadName, BadParameters):  # errors of the job itself, not of its settings
         raise
     except UsageError as error:
         raise Defer(MEND_S, str(error), lane=lane) from error

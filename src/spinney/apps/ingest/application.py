@@ -1,4 +1,4 @@
-"""The application: job types and queues. Their stages are in ``batches``, ``objects``, ``access`` and ``upkeep``."""
+"""The application: its job types and queues. The stages are in ``batches``, ``objects``, ``access`` and ``upkeep``."""
 
 from typing import get_args
 
@@ -12,24 +12,24 @@ from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox
 
 app = Spinney(submit=INTERNAL)
-"""People hand payloads in and ask for packages by ``staff`` and ``access``, which check what they may."""
+"""People submit payloads and request packages through ``staff`` and ``access``, which check their permissions."""
 
 STAGES: tuple[str, ...] = get_args(Stage)
-"""Of an object, in their order."""
+"""The stages of an object, in their order."""
 
 
 def queue_of(stage: str) -> str:
-    """Each stage of an object has a queue of its own, so that operators may limit it."""
+    """Return the queue of a stage: each stage of an object has its own, so that operators can limit it."""
     return f"ingest-{stage}"
 
 
 def mail_settings() -> MailSettings:
-    """Where mail goes, asked at each try."""
-    found = settings.load()
-    mail = found.mail
+    """Return the mail server's settings, read at each try. Raises UsageError where there are none."""
+    config = settings.load()
+    mail = config.mail
     if mail is None:
         raise UsageError("the ingest settings have no [mail]; name the server and retry")
-    return MailSettings(host=mail.host, port=mail.port, security=mail.security, attachments=found.outgoing)
+    return MailSettings(host=mail.host, port=mail.port, security=mail.security, attachments=config.outgoing)
 
 
 batches = app.pipeline(

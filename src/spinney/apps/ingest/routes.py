@@ -1,4 +1,4 @@
-"""The service behind a server: each verb at ``/api/v1/apps/ingest/NAME``, in the name and with the rights of who asks.
+"""The service behind a server: each verb at ``/api/v1/apps/ingest/NAME``, with the name and the rights of the caller.
 
 Servers find it by the entry point ``ingest`` of the group ``spinney.routes``. The settings are those of the server's
 own ``SPINNEY_INGEST``; it sees the folders of the service as nodes do.
@@ -22,7 +22,7 @@ from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
-from spinney.apps.ingest.verbs.deposits import Said, Submit, of_fields, told
+from spinney.apps.ingest.verbs.deposits import Said, Submit, answer_of, of_fields
 from spinney.errors import Refused, StoreUnavailable, UsageError
 from spinney.operations import Control
 from spinney.routes import (
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 router = routes("ingest")
 FILE = "file"
-"""The part of a form that is the payload."""
+"""The name of the form's part that is the payload."""
 _BINARY = {"type": "string", "format": "binary"}
 _FIELDS = {name.replace("_", "-"): {"type": "string"} for name in Said.model_fields}
 _BODIES = {
@@ -64,20 +64,20 @@ _HEADERS = REPLAYED | {"Location": {"description": "Where the batch is shown.", 
     openapi_extra={"requestBody": {"required": True, "content": _BODIES}},
 )
 async def submit(
-    context: Authenticated, request: Request, asked: Annotated[Said, Query()], key: IdempotencyKey = None
+    context: Authenticated, request: Request, query: Annotated[Said, Query()], key: IdempotencyKey = None
 ) -> dict[str, Any]:
-    """The payload, a file, a container or a manifest, is the body; or the last part of a form, `file`, behind fields
-    that say what else the query would. The batch is durable when this answers."""
+    """The payload (a file, a container or a manifest) is the body, or the last part, `file`, of a form whose other
+    fields are those of the query. The batch is durable when this answers."""
     root = request.app.state.folders
-    given_as = request.headers.get("content-type", "")
+    content_type = request.headers.get("content-type", "")
     pieces: AsyncIterator[bytes] = request.stream()
     file_name, fields = "", list[tuple[str, str]]()
-    if given_as.partition(";")[0].strip().lower() == FORM:
-        form = SingleFileForm(given_as, pieces, name=FILE)
+    if content_type.partition(";")[0].strip().lower() == FORM:
+        form = SingleFileForm(content_type, pieces, name=FILE)
         fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
-    given = _meant(asked, fields, file_name).deposit()
+    deposit = _parse_submission(query, fields, file_name).deposit()
     with await context.run(
-        lambda control: _refusing(lambda: expect(_service(control, root), given, key))
+        lambda control: _with_engine_errors(lambda: expect(_service(control, root), deposit, key))
     ) as arrival:
         async for piece in pieces:
             await asyncio.to_thread(arrival.file.write, piece)
@@ -91,29 +91,31 @@ async def submit(
         return accept(service, arrival)
 
     try:
-        accepted = await context.run(lambda control: _refusing(lambda: hand_over(control)), long=True)
+        accepted = await context.run(
+            lambda control: _with_engine_errors(lambda: hand_over(control)), long=True
+        )
     except Exception:
-        if not handed_over:  # the server is busy, or the person may no more; else ``accept`` has removed it
+        if not handed_over:  # the server is busy, or the right was lost; otherwise ``accept`` has removed it
             await asyncio.to_thread(arrival.forget)
         raise
-    return _taken(accepted)
+    return _accepted_response(accepted)
 
 
-def _meant(asked: Said, fields: list[tuple[str, str]], file_name: str) -> Submit:
+def _parse_submission(query: Said, fields: list[tuple[str, str]], file_name: str) -> Submit:
     try:
-        return of_fields(asked, fields, file_name)
+        return of_fields(query, fields, file_name)
     except ValidationError as error:
         place = "body" if fields else "query"
-        found = [
+        errors = [
             {**e, "loc": (place, *e["loc"])} for e in error.errors(include_url=False, include_context=False)
         ]
-        raise RequestValidationError(found) from None
+        raise RequestValidationError(errors) from None
 
 
-def _taken(accepted: Accepted) -> dict[str, Any]:
+def _accepted_response(accepted: Accepted) -> dict[str, Any]:
     links = {what: f"{router.prefix}/{what}?batch={accepted.bid}" for what in ("status", "report")}
     headers = {"Location": links["status"]} | replayed(accepted.repeated)
-    return _sent(written(told(accepted) | {"links": links}), 202, headers)
+    return _json_response(written(answer_of(accepted) | {"links": links}), 202, headers)
 
 
 @router.get(
@@ -123,20 +125,20 @@ def _taken(accepted: Accepted) -> dict[str, Any]:
     responses=documented(404, 409)
     | {200: {"description": "The file.", "content": {BINARY: {"schema": _BINARY}}}},
 )
-async def file(context: Authenticated, request: Request, asked: Annotated[File, Query()]) -> Response:
-    """It is compared with its digests on the way. Where it is damaged and longer than a piece, the connection is closed
-    before its end."""
+async def file(context: Authenticated, request: Request, query: Annotated[File, Query()]) -> Response:
+    """The file is compared with its digests while it is sent. If it is damaged and longer than a piece, the connection
+    is closed before its end."""
     root = request.app.state.folders
 
     def opened(control: Control) -> Content:
-        return _refusing(lambda: asked.content(_service(control, root)))
+        return _with_engine_errors(lambda: query.content(_service(control, root)))
 
     def may(control: Control) -> None:
-        _refusing(lambda: asked.require_may(_service(control, root)))
+        _with_engine_errors(lambda: query.require_may(_service(control, root)))
 
-    found = await context.run(opened, long=True)
-    name = found.path.rpartition("/")[2]
-    return attachment(request, context, found.pieces, size=found.size_bytes, name=name, may=may)
+    content = await context.run(opened, long=True)
+    name = content.path.rpartition("/")[2]
+    return attachment(request, context, content.pieces, size=content.size_bytes, name=name, may=may)
 
 
 @router.get(
@@ -146,23 +148,23 @@ async def file(context: Authenticated, request: Request, asked: Annotated[File, 
     responses=documented(404, 409)
     | {200: {"description": "The manifest.", "content": {BINARY: {"schema": _BINARY}}}},
 )
-async def manifest(context: Authenticated, request: Request, asked: Annotated[Manifest, Query()]) -> Response:
-    """In Checkm, each row with the address where this server has the file."""
+async def manifest(context: Authenticated, request: Request, query: Annotated[Manifest, Query()]) -> Response:
+    """The manifest is in Checkm; the URL of each row is that of the file on this server."""
     root = request.app.state.folders
     base = (request.app.state.settings.url or str(request.base_url)).rstrip("/")
 
     def locate(ark: str, version: int, path: str) -> str:
-        said = urlencode({"ark": ark, "version": version, "path": path}, quote_via=quote)
-        return f"{base}{router.prefix}/file?{said}"
+        parameters = urlencode({"ark": ark, "version": version, "path": path}, quote_via=quote)
+        return f"{base}{router.prefix}/file?{parameters}"
 
-    def made(control: Control) -> Content:
-        return _refusing(lambda: asked.content(_service(control, root), locate))
+    def opened(control: Control) -> Content:
+        return _with_engine_errors(lambda: query.content(_service(control, root), locate))
 
     def may(control: Control) -> None:
-        _refusing(lambda: asked.require_may(_service(control, root)))
+        _with_engine_errors(lambda: query.require_may(_service(control, root)))
 
-    found = await context.run(made, long=True)
-    return attachment(request, context, found.pieces, size=found.size_bytes, name=found.path, may=may)
+    content = await context.run(opened, long=True)
+    return attachment(request, context, content.pieces, size=content.size_bytes, name=content.path, may=may)
 
 
 def _add(to: APIRouter, verb: type[Verb]) -> None:
@@ -172,49 +174,51 @@ def _add(to: APIRouter, verb: type[Verb]) -> None:
     async def answer(
         context: Authenticated,
         request: Request,
-        asked: Annotated[verb, from_where],  # type: ignore[valid-type]
+        parameters: Annotated[verb, from_where],  # type: ignore[valid-type]
     ) -> dict[str, Any]:
         root = request.app.state.folders
-        done = await context.run(
-            lambda control: _refusing(lambda: written(asked.run(_service(control, root)))),  # type: ignore[attr-defined]
+        answer_json = await context.run(
+            lambda control: _with_engine_errors(lambda: written(parameters.run(_service(control, root)))),  # type: ignore[attr-defined]
             long=verb.is_long,
         )
-        return _sent(done)
+        return _json_response(answer_json)
 
     to.add_api_route(
         f"/{verb.name}",
         answer,
         methods=["POST" if verb.changes else "GET"],
         name=f"ingest_{verb.name}",
-        summary=_sentence(verb),
+        summary=_first_clause(verb),
         description=verb.__doc__,
         responses=documented(404, 409, 415),
     )
 
 
-def _sent(answer: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """JSON as it is, which to the route is the value that it answers."""
+def _json_response(
+    answer: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return a response with JSON that is serialized already, typed as the value that the route returns."""
     return cast("dict[str, Any]", Response(answer, status, headers=headers, media_type="application/json"))
 
 
-def _sentence(verb: type[Verb]) -> str:
+def _first_clause(verb: type[Verb]) -> str:
     return (verb.__doc__ or "").partition(";")[0].partition(".")[0]
 
 
 def _service(control: Control, folders: Path) -> Service:
     try:
-        found = settings.load()
+        config = settings.load()
     except UsageError as error:
-        # It names files of this host, which is for who runs the server to know.
+        # The message names files of this host, which only those who run the server should see.
         log.warning("%s", error)
         raise Refused(
             "the settings of the ingest service cannot be read on the server; its log tells why"
         ) from error
-    return Service(control=control, settings=found, folders=folders)
+    return Service(control=control, settings=config, folders=folders)
 
 
-def _refusing(call: Callable[[], T]) -> T:
-    """What ``call`` returns; what goes wrong in the application as an error of the engine."""
+def _with_engine_errors(call: Callable[[], T]) -> T:
+    """Return the result of ``call``, with errors of the application turned into errors of the engine."""
     try:
         with refused():
             return call()

@@ -1,4 +1,4 @@
-"""Stages that rest while there is no room for what they write, since nothing is wrong with what was deposited."""
+"""Stages that wait while there is no disk space for the files they write: a full disk is no fault of the deposit."""
 
 import functools
 import os
@@ -13,27 +13,27 @@ from spinney.apps.ingest.files.disk_space import NoRoom
 from spinney.errors import UsageError
 
 FULL_S = 30.0
-"""How long a stage rests before it looks again whether there is room."""
+"""How long a stage waits before it checks again whether there is space, in seconds."""
 Stage = TypeVar("Stage", bound=Callable[..., Any])
 
 
 def awaited(stage: Stage) -> Stage:
-    """A stage that rests while there is no room for what it writes, wherever that is."""
+    """Decorate a stage so that it defers while there is no space for what it writes, on whatever disk."""
 
     @functools.wraps(stage)
-    def run(job: Job, *given: Any, **named: Any) -> Any:
+    def run(job: Job, *args: Any, **kwargs: Any) -> Any:
         try:
-            return stage(job, *given, **named)
+            return stage(job, *args, **kwargs)
         except OSError as error:
             if not disk_space.is_full(error):
                 raise
-            raise Defer(FULL_S, str(_named(job, error))) from error
+            raise Defer(FULL_S, str(_no_room(job, error))) from error
 
     return run  # type: ignore[return-value]
 
 
-def _named(job: Job, error: OSError) -> NoRoom:
-    """Where that was: what the system names, or the fullest of the disks that a stage writes to."""
+def _no_room(job: Job, error: OSError) -> NoRoom:
+    """Return the error with the full disk's folder: that named by the system, or the fullest that a stage writes to."""
     if isinstance(error, NoRoom):
         return error
     place = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
@@ -47,8 +47,8 @@ def _named(job: Job, error: OSError) -> NoRoom:
 def _places(job: Job) -> Iterator[Path]:
     yield job.folder
     try:
-        found = settings.load()
+        config = settings.load()
     except UsageError:
         return
-    yield from (found.home, *found.areas.values())
-    yield from (target.folder for target in found.storage.values() if target.folder is not None)
+    yield from (config.home, *config.areas.values())
+    yield from (target.folder for target in config.storage.values() if target.folder is not None)

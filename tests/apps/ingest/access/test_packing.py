@@ -268,7 +268,7 @@ def test_killed_in_the_middle_there_is_no_package_and_the_next_attempt_makes_one
 
     assert os.WIFSIGNALED(status)
     assert [path.name for path in folder.iterdir()] == [".1.part"]
-    assert packages.standing(folder, WHEN) is None
+    assert packages.valid(folder, WHEN) is None
     packages.make(folder, 2, writer(archive.storage))
     assert sorted(path.name for path in folder.iterdir()) == [f"{NAME}.zip", "package.json"]
 

@@ -212,7 +212,7 @@ def test_the_rate_is_that_of_the_last_packages() -> None:
 @pytest.mark.parametrize("state", list(State))
 @pytest.mark.parametrize("stands", [True, False])
 def test_only_what_is_completed_and_stands_is_ready(state: State, stands: bool) -> None:
-    is_ready = tickets.status_of(state, stands=stands) is Status.READY
+    is_ready = tickets.status_of(state, is_valid=stands) is Status.READY
     assert is_ready == (stands and state is State.COMPLETED)
 
 

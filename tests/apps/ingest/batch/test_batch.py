@@ -464,7 +464,7 @@ def test_a_home_that_is_not_mounted_lets_the_batch_wait_and_lifts_no_hold(servic
     assert (ran.outcome, "mount the disk" in ran.message) == ("defer", True), ran.message
     (service.folder / "elsewhere").rename(service.folder / "disk")
     assert batch.run("processing").outcome == "hold"
-    held_batches.let_go(service.settings, BID)
+    held_batches.unhold(service.settings, BID)
     assert batch.run("processing").outcome == "ok"
 
 

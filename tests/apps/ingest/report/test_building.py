@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.apps.ingest.report import BatchFacts, ObjectEnd, Report, Told, build
+from spinney.apps.ingest.report import BatchFacts, ObjectEnd, PreviousReport, Report, build
 
 from .samples import end, facts, failed
 
 
-def told(report: Report) -> Told:
-    return Told(
+def told(report: Report) -> PreviousReport:
+    return PreviousReport(
         number=report.facts.number,
         completed={e.jid: e.label for e in report.completed},
         failed={e.jid: e.label for e in report.failed},
@@ -66,7 +66,7 @@ def test_a_first_report_has_no_changes() -> None:
 @pytest.mark.parametrize(("number", "before"), [(2, None), (1, 1), (3, 1)])
 def test_a_number_out_of_turn_is_refused(number: int, before: int | None) -> None:
     with pytest.raises(ValueError, match=f"report {number} of bid-1 cannot follow on"):
-        build(facts(number), [], None if before is None else Told(number=before))
+        build(facts(number), [], None if before is None else PreviousReport(number=before))
 
 
 def test_objects_are_read_once_and_keep_their_order() -> None:
@@ -81,7 +81,7 @@ STATES = st.dictionaries(st.integers(1, 8), st.sampled_from(["completed", "faile
 
 @given(STATES, STATES)
 def test_changes_lead_from_one_report_to_the_next(then: dict[int, str], now: dict[int, str]) -> None:
-    def report(number: int, states: dict[int, str], before: Told | None) -> Report:
+    def report(number: int, states: dict[int, str], before: PreviousReport | None) -> Report:
         found: BatchFacts = facts(number)
         return build(found, [end(n, state) for n, state in states.items()], before)
 

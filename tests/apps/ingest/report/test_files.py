@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from long_tests import long_alone
-from spinney.apps.ingest.report import ObjectEnd, build, read_told, write
+from spinney.apps.ingest.report import ObjectEnd, build, read_previous, write
 
 from .samples import end, facts, failed
 
@@ -57,7 +57,7 @@ def test_written_twice_it_is_the_same_and_its_digests_are_told(tmp_path: Path) -
 def test_the_next_report_is_compared_with_what_was_written(tmp_path: Path) -> None:
     write(build(facts(), ENDS), tmp_path)
 
-    told = read_told(tmp_path)
+    told = read_previous(tmp_path)
     update = build(facts(2), [end(1), end(2), end(4)], told)
 
     assert told.number == 1
@@ -70,11 +70,11 @@ MANY = """
 import re, sys
 from pathlib import Path
 from apps.ingest.report.samples import end, facts, failed
-from spinney.apps.ingest.report import build, read_told, write
+from spinney.apps.ingest.report import build, read_previous, write
 ends = lambda: (failed(n) if n % 3 == 0 else end(n) for n in range(100_000))
 folder = Path(sys.argv[1])
 write(build(facts(), ends()), folder / "1")
-update = build(facts(2), ends(), read_told(folder / "1"))
+update = build(facts(2), ends(), read_previous(folder / "1"))
 write(update, folder / "2")
 # Not ru_maxrss, which begins with what the process had that started this one.
 peak = re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())

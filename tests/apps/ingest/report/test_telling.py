@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spinney import Spinney
-from spinney.apps.ingest.report import Kind, Report, Told, build, html, key, mail, text, write
+from spinney.apps.ingest.report import Kind, PreviousReport, Report, build, html, key, mail, text, write
 from spinney.reports import Outbox
 
 from .samples import end, facts, failed
@@ -66,7 +66,7 @@ def test_the_page_says_the_same(mixed: Report) -> None:
 
 
 def test_an_update_says_what_was_mended_and_one_without_changes_says_so() -> None:
-    before = Told(number=1, completed={"jid-1": "map 1"}, failed={"jid-2": "map 2"})
+    before = PreviousReport(number=1, completed={"jid-1": "map 1"}, failed={"jid-2": "map 2"})
 
     update = build(facts(2), [end(1), end(2)], before)
     same = build(facts(2), [end(1), failed(2)], before)
@@ -143,7 +143,7 @@ def test_a_mail_is_what_the_outbox_takes(mixed: Report, kind: Kind, tmp_path: Pa
 
 
 def test_an_update_answers_the_first_report() -> None:
-    update = build(facts(3), [end(1)], Told(number=2))
+    update = build(facts(3), [end(1)], PreviousReport(number=2))
 
     made = mail(update, Kind.BRIEF, to=["ada@example.org"], **WHO)
 

@@ -234,7 +234,7 @@ class Service:
     def faults(self, batch: str) -> list[str]:
         """What the look afterwards finds, and what stands in working folders that should not."""
         with closing(open_store(self.store)) as store:
-            looked = promise_checks.look(
+            looked = promise_checks.check(
                 store, self.status(batch)["job"], self.settings, self.place / "spinney.folders"
             )
         left = [

@@ -1,20 +1,20 @@
-"""Access: packages of stored objects, for those who ask.
+"""Access: packages of stored objects, made on request.
 
-A request is a job of the type ``ingest.access`` in the queue ``access-small`` or ``access-large``, by the size that the
-inventory knows; who asks has a token at once, and looks by it what became of the request.
+A request is a job of the type ``ingest.access`` in the queue ``access-small`` or ``access-large``, by the size in the
+inventory. The caller gets a token at once, with which to look up the state of the request.
 
-**Who writes what, in which order.** ``request`` submits the job under a key of what is asked for, kept for ever: of
-two who ask for the same at once one makes the job, and the other finds it. The stage writes ``.FENCE.part`` in the
-token's folder, then ``package.json`` with the time at which the package expires, then gives the package its name. From
-that time on it counts as gone, whether it is still there or not; ``cleanup`` removes it.
+**Who writes what, in which order.** ``request`` submits the job under a key of the request, kept for ever: of two
+callers who request the same at once one makes the job, and the other finds it. The stage writes ``.FENCE.part`` in the
+token's folder, then ``package.json`` with the time at which the package expires, then gives the package its name. When
+it has expired it counts as gone, whether its file still exists or not; ``cleanup`` removes it.
 
-**What a crash leaves.** Killed before the package has its name, a part that nobody reads: the next attempt removes it,
-and begins anew. Killed after, the next attempt finds the package and says so. A full disk, a cancel, a damaged file
-remove the part at once.
+**What a crash leaves.** An attempt that is killed before the package has its name leaves a part file that nobody reads:
+the next attempt removes it and starts over. After an attempt that is killed later, the next finds the package and
+returns it. After a full disk, a cancellation or a damaged file the part file is removed at once.
 
-``requests`` the verbs · ``package_job`` the job type · ``tickets`` what a request is, and what is told of it ·
-``forecast`` when it will be there · ``packages`` on disk · ``bags``, ``archives`` what is in them. Importing
-``package_job`` declares the job type; the others know of no application.
+``requests`` the operations · ``package_job`` the job type · ``tickets`` requests and what their callers may see of them
+· ``forecast`` the estimated time of completion · ``packages`` packages on disk · ``bags``, ``archives`` their content.
+Importing ``package_job`` declares the job type; the others do not depend on the application.
 """
 
 from spinney.apps.ingest.access.archives import Format

@@ -1,8 +1,8 @@
-"""Writing a zip, a tar or a tar.gz from front to back: the same bytes for the same members, whoever packs them.
+"""Writing a zip, a tar or a tar.gz as a stream: the same bytes for the same members, on any host.
 
-Times are those of the files, where they are known, else that of the version; owners are nobody, and nothing of this
-host goes in. What a zip holds is stored as it is: compressed, its bytes would hang on the version of zlib; most of what
-is deposited is compressed anyway, and who wants it small asks for tar.gz, whose bytes are the same where zlib is.
+Times are those of the files, where they are known, else that of the version; members have no owner, and no data of this
+host. Members of a zip are not compressed, since compressed bytes would depend on the version of zlib; most deposited
+files are compressed anyway, and tar.gz is there for small packages, with the same bytes for the same zlib.
 """
 
 import gzip
@@ -17,11 +17,11 @@ from typing import IO, BinaryIO, Protocol
 CHUNK_BYTES = 1 << 20
 _MODE = 0o644
 _ZIP_YEARS = range(1980, 2108)
-"""What a zip's clock can show (APPNOTE.TXT 4.4.6)."""
+"""The years that a zip can represent (APPNOTE.TXT 4.4.6)."""
 
 
 class Format(StrEnum):
-    """How a package is packed."""
+    """The format of a package."""
 
     ZIP = "zip"
     TAR = "tar"
@@ -29,7 +29,7 @@ class Format(StrEnum):
 
 
 class Readable(Protocol):
-    """What a member's content is read from."""
+    """A source of a member's content."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -38,15 +38,15 @@ class Archive(Protocol):
     """An archive that is being written."""
 
     def add(self, name: str, size_bytes: int, content: Readable, when: datetime | None = None) -> None:
-        """The next member: a regular file, of which just so many bytes are read. It bears the time ``when``; None: that
-        of all. Raises OSError."""
+        """Add the next member, a regular file of exactly ``size_bytes``, with the time ``when``; None: the default time
+        of the archive. Raises OSError."""
         ...
 
 
 @contextmanager
 def writing(format_: Format, out: BinaryIO, when: datetime) -> Iterator[Archive]:
-    """An archive into ``out``, whole when the block is left without an exception. Members without a time of their own
-    bear ``when``."""
+    """Write an archive into ``out``, complete when the block is left without an exception. ``when``: the default time
+    of members."""
     if format_ is Format.ZIP:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             yield _Zip(archive, when)
@@ -71,11 +71,11 @@ class _Zip:
         info.external_attr = (0o100000 | _MODE) << 16
         info.file_size = size_bytes  # by it zipfile decides whether the header is a ZIP64 one
         with self._archive.open(info, "w") as member:
-            left = size_bytes
-            while left:
-                chunk = content.read(min(CHUNK_BYTES, left))
+            remaining_bytes = size_bytes
+            while remaining_bytes:
+                chunk = content.read(min(CHUNK_BYTES, remaining_bytes))
                 member.write(chunk)
-                left -= len(chunk)
+                remaining_bytes -= len(chunk)
 
 
 class _Tar:

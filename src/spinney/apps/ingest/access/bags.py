@@ -1,12 +1,12 @@
-"""A version of an object as a bag (RFC 8493), every file compared with its digests on its way into the archive.
+"""A version of an object as a bag (RFC 8493); each file is compared with its digests while it is added.
 
     NAME/data/…                   the files of the version, by their paths
     NAME/bagit.txt, bag-info.txt  what it is
-    NAME/manifest-sha512.txt      the digests of the files; sha256 where the storage goes by that
+    NAME/manifest-sha512.txt      the digests of the files; sha256 where the storage uses that
     NAME/tagmanifest-sha512.txt   the digests of the three above
 
-Manifests come last, since only then is known that they are true. ``data/`` keeps names of files apart from names of
-bags, and its paths lead downward only, on Windows too.
+Manifests come last, since they are verified only then. ``data/`` separates the names of files from those of the bag,
+and its paths lead downward only, on Windows too.
 """
 
 import io
@@ -29,7 +29,7 @@ _NAME_MAX = 100
 
 
 class Differs(NotAdmitted):
-    """What is stored is not what its digests say; restore it from a copy."""
+    """The stored content does not match its digests; restore it from a copy."""
 
 
 _NONE: Mapping[str, datetime] = MappingProxyType({})
@@ -37,7 +37,7 @@ _NONE: Mapping[str, datetime] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What is packed."""
+    """The version to pack."""
 
     ark: str
     number: int
@@ -45,14 +45,14 @@ class Version:
 
     @property
     def name(self) -> str:
-        """Of the bag: letters, digits and underscores."""
-        told = re.sub(r"[^A-Za-z0-9]+", "_", self.ark).strip("_")
-        return f"{told[:_NAME_MAX]}_v{self.number}"
+        """The name of the bag: letters, digits and underscores."""
+        name = re.sub(r"[^A-Za-z0-9]+", "_", self.ark).strip("_")
+        return f"{name[:_NAME_MAX]}_v{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bagged:
-    """What went into a bag."""
+    """The number and size of the files in a bag."""
 
     files: int
     bytes: int
@@ -65,11 +65,11 @@ def bag(
     between: Callable[[int], None] = lambda read: None,
     modified: Mapping[str, datetime] = _NONE,
 ) -> Bagged:
-    """Put the version into the archive. ``between`` is called with each number of bytes read. ``modified``: when files
-    were last changed, by path; others bear the time of the version.
+    """Write the version into the archive. ``between`` is called with each number of bytes read. ``modified``: when
+    files were last changed, by path; others get the time of the version.
 
-    Raises Differs for content that is missing or is not what its digests say, OSError when the storage or the archive
-    fails; what has been written then is to be thrown away.
+    Raises Differs for content that is missing or does not match its digests, OSError when the storage or the archive
+    fails; the archive must then be discarded.
     """
     files = size = 0
     names = _Names()
@@ -85,9 +85,9 @@ def bag(
             raise Differs(
                 f"version {version.number} of {shown(version.ark)} has no file; restore it from a copy"
             )
-        told = {"bagit.txt": _DECLARATION, "bag-info.txt": _info(version, files, size)}
-        tags = [f"{_sum(algorithm, raw)}  {name}" for name, raw in told.items()]
-        for name, raw in told.items():
+        tag_files = {"bagit.txt": _DECLARATION, "bag-info.txt": _info(version, files, size)}
+        tags = [f"{_sum(algorithm, raw)}  {name}" for name, raw in tag_files.items()]
+        for name, raw in tag_files.items():
             archive.add(f"{version.name}/{name}", len(raw), io.BytesIO(raw))
         tags.append(_add_manifest(archive, version, algorithm, manifest))
     raw = "".join(f"{line}\n" for line in tags).encode()
@@ -96,46 +96,47 @@ def bag(
 
 
 class _Names:
-    """Names of files, as they may stand in an archive: a backslash parts folders on Windows.
+    """The names of files in an archive, without backslashes, which separate folders on Windows.
 
-    What takes its place has no percent sign, which manifests escape and not all that read them take back.
+    Their replacement has no percent sign, which manifests escape and not all readers of manifests unescape.
 
-    A file that is called so anyway keeps its name: in the order of paths it comes before those that would be.
+    A file whose own name contains the replacement keeps that name: in the order of paths it comes before those that
+    would get the same name.
     """
 
     def __init__(self) -> None:
-        self._given: set[str] = set()
+        self._used: set[str] = set()
 
     def of(self, path: str) -> str:
         name = path.replace("\\", "=5C")
         if "=5C" not in name:
             return name
-        while name in self._given:
+        while name in self._used:
             name += "_"
-        self._given.add(name)
+        self._used.add(name)
         return name
 
 
 class Checked:
-    """Content on its way, its digests taken."""
+    """Content of a file whose digests are computed and compared while it is read."""
 
     def __init__(
         self, content: BinaryIO, file: StoredFile, between: Callable[[int], None] = lambda read: None
     ) -> None:
         self._content, self._file, self._between = content, file, between
-        self._sums, self._left = Sums(file.sums), file.size_bytes
+        self._sums, self._remaining_bytes = Sums(file.sums), file.size_bytes
 
     def read(self, size: int = -1, /) -> bytes:
-        chunk = self._content.read(min(size, self._left) if size >= 0 else self._left)
-        if not chunk and self._left and size:
-            raise _differs(self._file, f"ends {self._left} bytes too early")
+        chunk = self._content.read(min(size, self._remaining_bytes) if size >= 0 else self._remaining_bytes)
+        if not chunk and self._remaining_bytes and size:
+            raise _differs(self._file, f"ends {self._remaining_bytes} bytes too early")
         self._sums.update(chunk)
-        self._left -= len(chunk)
+        self._remaining_bytes -= len(chunk)
         self._between(len(chunk))
         return chunk
 
     def finish(self) -> None:
-        """Raises Differs unless it was just what its digests say."""
+        """Raise Differs unless all content matched its digests."""
         if self._content.read(1):
             raise _differs(self._file, f"is longer than {self._file.size_bytes} bytes")
         for algorithm, value in self._sums.values().items():
@@ -175,7 +176,7 @@ def _add(
 def _add_manifest(
     archive: Archive, version: Version, algorithm: str, manifest: "tempfile.SpooledTemporaryFile[bytes]"
 ) -> str:
-    """Its line of the tag manifest."""
+    """Add the manifest, and return its line of the tag manifest."""
     name = f"manifest-{algorithm}.txt"
     size = manifest.tell()
     manifest.seek(0)
@@ -188,7 +189,7 @@ def _add_manifest(
 
 
 def _info(version: Version, files: int, size_bytes: int) -> bytes:
-    """The date is the version's, so that the same version is always the same bag."""
+    """Return bag-info.txt, with the version's date, so that the same version is always the same bag."""
     return (
         f"Bagging-Date: {version.created.date().isoformat()}\n"
         f"External-Identifier: {version.ark}\n"
@@ -198,7 +199,7 @@ def _info(version: Version, files: int, size_bytes: int) -> bytes:
 
 
 def _escaped(path: str) -> str:
-    """As a manifest has it: RFC 8493 section 2.1.3."""
+    """Escape a path for a manifest (RFC 8493 section 2.1.3)."""
     return path.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -1,20 +1,20 @@
-"""Dates of files as their depositors write them, as far as they can be read."""
+"""Parsing of the dates of files that depositors write."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 
 def moment(text: str | None) -> datetime | None:
-    """What a date in the form of ISO 8601 or of mail (RFC 5322) means; without a zone it is taken as UTC. None for any
-    other, for ambiguous ones such as 05/04/2026 among them."""
+    """Parse a date in the format of ISO 8601 or of mail (RFC 5322), by default in UTC. Return None for other formats,
+    also for ambiguous ones such as 05/04/2026."""
     if not text:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
-            found = read(text)
-            found = found.replace(tzinfo=found.tzinfo or UTC)
-            found.timestamp()
+            date = read(text)
+            date = date.replace(tzinfo=date.tzinfo or UTC)
+            date.timestamp()
         except (ValueError, OverflowError, TypeError, IndexError):
             continue
-        return found
+        return date
     return None

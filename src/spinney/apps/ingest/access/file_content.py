@@ -1,7 +1,7 @@
-"""One file of a stored object, compared with its digests on its way to who asked.
+"""One file of a stored object, compared with its digests while it is sent.
 
-The last piece is given only when all of the file was as its digests say: whoever gets a damaged one does not get all of
-it, and one that is no longer than a piece is refused before anything is said of it.
+The last piece is sent only when the whole file matched its digests: a damaged file is never received whole, and one
+that is no longer than a piece is refused before anything is sent.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.access.bags import Checked
-from spinney.apps.ingest.access.requests import recorded, version_of
+from spinney.apps.ingest.access.requests import recorded_object, version_of
 from spinney.apps.ingest.config import storage_targets
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
@@ -30,21 +30,21 @@ PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A file that is to be read once."""
+    """The content of a file, which can be read once."""
 
     path: str
     size_bytes: int
     pieces: Iterator[bytes]
-    """Raises Refused for what is damaged or cannot be read any further."""
+    """Raises Refused for content that is damaged or cannot be read any further."""
 
 
-def stored(settings: Settings, found: Object, number: int | None) -> tuple[Version, Storage]:
-    """A version of an object (None: the newest), and the storage that has it. Raises Refused where there is no such
-    version or the storage does not answer, StoreUnavailable where it is not there now."""
-    chosen = version_of(found, number)
+def stored(settings: Settings, object_: Object, number: int | None) -> tuple[Version, Storage]:
+    """Return a version of an object (None: the newest), and the storage that has it. Raises Refused where there is no
+    such version or the storage does not answer, StoreUnavailable where the storage is not there now."""
+    chosen = version_of(object_, number)
     try:
         with reading(chosen):
-            return chosen, storage_targets.standing(settings, chosen.storage)
+            return chosen, storage_targets.open_target(settings, chosen.storage)
     except NotThere:
         raise StoreUnavailable(
             f"the storage {chosen.storage!r} is not there now; see that its disk is mounted, or its bucket to be had"
@@ -64,30 +64,30 @@ def reading(version: Version) -> Iterator[None]:
 
 
 def require_may(control: "Control", settings: Settings, ark: str) -> Object:
-    """What the inventory has of an object, of which the person may have files. Raises NotAdmitted for what is no ARK,
-    Refused for what is not there or out of sight, Forbidden."""
+    """Return the object's entry in the inventory, if the person may fetch its files. Raises NotAdmitted for an invalid
+    ARK, Refused for an object that does not exist or is not visible, Forbidden."""
     control.require(Role.SUBMITTER, "fetch files")
-    return recorded(settings, arks.canonical(ark), control.rights.within.collections)
+    return recorded_object(settings, arks.canonical(ark), control.rights.within.collections)
 
 
 def content(
     control: "Control", settings: Settings, ark: str, path: str, *, version: int | None = None
 ) -> Content:
-    """A file of a version (None: of the newest).
+    """Return a file of a version (None: of the newest).
 
-    Raises what ``require_may`` raises; Refused for a file that is not there or is damaged, StoreUnavailable for a
-    storage that is not there now. Damage is entered into the inventory, as an audit does it.
+    Raises what ``require_may`` raises; Refused for a file that does not exist or is damaged, StoreUnavailable for a
+    storage that is not there now. Damage is entered into the inventory, as by an audit.
     """
-    found = require_may(control, settings, ark)
-    chosen, storage = stored(settings, found, version)
-    with _telling(settings, found, chosen):
-        file = _found(storage, found.ark, chosen, path)
-    pieces = _pieces(settings, storage, found, chosen, file)
+    object_ = require_may(control, settings, ark)
+    chosen, storage = stored(settings, object_, version)
+    with _recording_damage(settings, object_, chosen):
+        file = _stored_file(storage, object_.ark, chosen, path)
+    pieces = _pieces(settings, storage, object_, chosen, file)
     first = next(pieces)
     return Content(path=path, size_bytes=file.size_bytes, pieces=chain([first], pieces))
 
 
-def _found(storage: Storage, ark: str, version: Version, path: str) -> StoredFile:
+def _stored_file(storage: Storage, ark: str, version: Version, path: str) -> StoredFile:
     for file in storage.files(ark, version.version):
         if file.path == path:
             return file
@@ -98,10 +98,13 @@ def _found(storage: Storage, ark: str, version: Version, path: str) -> StoredFil
 
 
 def _pieces(
-    settings: Settings, storage: Storage, found: Object, version: Version, file: StoredFile
+    settings: Settings, storage: Storage, object_: Object, version: Version, file: StoredFile
 ) -> Iterator[bytes]:
-    """At least one; the last when all has been compared."""
-    with _telling(settings, found, version), storage.opened(found.ark, file, version.version) as opened:
+    """Yield the pieces, at least one; the last only after the whole file has been compared."""
+    with (
+        _recording_damage(settings, object_, version),
+        storage.opened(object_.ark, file, version.version) as opened,
+    ):
         checked = Checked(opened, file)
         held = checked.read(PIECE_BYTES)
         while piece := checked.read(PIECE_BYTES):
@@ -112,12 +115,12 @@ def _pieces(
 
 
 @contextmanager
-def _telling(settings: Settings, found: Object, version: Version) -> Iterator[None]:
-    """Makes refusals of damage, which is entered into the inventory, and of what the storage cannot do."""
+def _recording_damage(settings: Settings, object_: Object, version: Version) -> Iterator[None]:
+    """Raise Refused for damage, which is entered into the inventory, and where the storage does not answer."""
     try:
         with reading(version):
             yield
     except NotAdmitted as error:
         with open_inventory(settings.inventory) as inventory:
-            inventory.audited(found.ark, datetime.now(UTC), version.files, version.size_bytes, [str(error)])
-        raise Refused(f"{found.ark} is damaged: {error}") from error
+            inventory.audited(object_.ark, datetime.now(UTC), version.files, version.size_bytes, [str(error)])
+        raise Refused(f"{object_.ark} is damaged: {error}") from error

@@ -1,4 +1,4 @@
-"""The job type of a request: its one stage makes the package."""
+"""The job type of a request, with one stage, which makes the package."""
 
 import shutil
 import time
@@ -21,7 +21,7 @@ from spinney.apps.ingest.files import disk_space
 
 SHOW_S = 0.5
 ROOM_S = 300.0
-"""How long a package rests for which there is no room."""
+"""How long a package waits while there is no space for it, in seconds."""
 
 app.queue(LARGE)
 accesses = app.pipeline(
@@ -34,25 +34,25 @@ accesses = app.pipeline(
 
 @accesses.stage(max_attempts=3)
 def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
-    """Write the files of the version into an archive, each compared with its digests on the way."""
+    """Write the files of the version into an archive, each compared with its digests while it is read."""
     with admission():
-        found = settings.load()
-    folder = found.packages / f"{job.id}-{order.secret}"
-    made = packages.standing(folder, datetime.now(UTC))
-    if made is None:  # else an attempt made it, and was cut off before it could say so
-        made = _made(job, found, order, folder)
-    return made.model_dump(mode="json")
+        config = settings.load()
+    folder = config.packages / f"{job.id}-{order.secret}"
+    package = packages.valid(folder, datetime.now(UTC))
+    if package is None:  # otherwise an earlier attempt made it, and was killed before that was recorded
+        package = _make_package(job, config, order, folder)
+    return package.model_dump(mode="json")
 
 
-def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Package:
-    free = shutil.disk_usage(found.home).free
+def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) -> Package:
+    free = shutil.disk_usage(config.home).free
     if free < order.size_bytes:
         raise Defer(
-            ROOM_S, f"it needs {order.size_bytes} bytes, and {found.home} has {free}; make room there"
+            ROOM_S, f"it needs {order.size_bytes} bytes, and {config.home} has {free}; make room there"
         )
     version = bags.Version(ark=order.ark, number=order.version, created=order.created)
     with admission():
-        modified = _modified(found, order)
+        modified = _modified(config, order)
     began = time.monotonic()
 
     def write(out: BinaryIO) -> Package:
@@ -65,47 +65,47 @@ def _made(job: Job, found: Settings, order: AccessOrder, folder: Path) -> Packag
             files=bagged.files,
             content_bytes=bagged.bytes,
             made=now,
-            expires=now + timedelta(days=found.access.keep_days),
+            expires=now + timedelta(days=config.access.keep_days),
             seconds=time.monotonic() - began,
         )
 
     with admission():
         try:
-            storage = storage_targets.standing(found, order.storage)
+            storage = storage_targets.open_target(config, order.storage)
             return packages.make(folder, job.fence, write)
         except bags.Differs as error:
-            _report(found, order, str(error))
+            _record_damage(config, order, str(error))
             raise Fail(f"{order.ark} is damaged: {error}", retryable=False) from error
         except OSError as error:
             if disk_space.is_full(error):
-                raise Defer(ROOM_S, str(disk_space.no_room(found.home, order.size_bytes))) from error
+                raise Defer(ROOM_S, str(disk_space.no_room(config.home, order.size_bytes))) from error
             why = error.strerror or error
             raise Fail(
                 f"the package could not be made ({why}); see to disk and storage, and retry"
             ) from error
 
 
-def _modified(found: Settings, order: AccessOrder) -> dict[str, datetime]:
-    """When the files of the version were last changed, where that was said and can be read."""
-    files = open_resources.inventory(found).files(order.ark, order.version)
+def _modified(config: Settings, order: AccessOrder) -> dict[str, datetime]:
+    """Return when the files of the version were last changed, where the depositor gave a date that can be parsed."""
+    files = open_resources.inventory(config).files(order.ark, order.version)
     return {file.path: when for file in files if (when := dates.moment(file.modified)) is not None}
 
 
-def _report(found: Settings, order: AccessOrder, fault: str) -> None:
-    """To the inventory; who is told of damage is told by the next audit."""
-    inventory = open_resources.inventory(found)
+def _record_damage(config: Settings, order: AccessOrder, fault: str) -> None:
+    """Enter the damage into the inventory; the next audit reports it by mail."""
+    inventory = open_resources.inventory(config)
     inventory.audited(order.ark, datetime.now(UTC), order.files, order.size_bytes, [fault])
 
 
 def _progress(job: Job, total: int) -> Callable[[int], None]:
-    came, shown_s = 0, time.monotonic()
+    done_bytes, shown_s = 0, time.monotonic()
 
     def progress(size_bytes: int) -> None:
-        nonlocal came, shown_s
-        came += size_bytes
+        nonlocal done_bytes, shown_s
+        done_bytes += size_bytes
         job.check_cancelled()
         if total and time.monotonic() - shown_s > SHOW_S:
             shown_s = time.monotonic()
-            job.progress(min(1.0, came / total), f"{came:,} of {total:,} bytes")
+            job.progress(min(1.0, done_bytes / total), f"{done_bytes:,} of {total:,} bytes")
 
     return progress

@@ -1,10 +1,10 @@
-"""A package on disk: whole under its name or not there.
+"""Packages on disk: complete under their name, or absent.
 
     access/TOKEN/NAME.zip        the package
-    access/TOKEN/package.json    what it is, and when it expires; written before the package gets its name
-    access/TOKEN/.NUMBER.part    one that is being written, by the attempt with that fence
+    access/TOKEN/package.json    its description, with its expiry; written before the package gets its name
+    access/TOKEN/.NUMBER.part    a package that is being written by the attempt with that fence
 
-The folder ``access`` cannot be listed by others: who may read a package is who has its token.
+The folder ``access`` cannot be listed by others: whoever has the token may read the package.
 """
 
 import os
@@ -18,12 +18,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from spinney.apps.ingest.files import copies
 
-TOLD = "package.json"
+DESCRIPTION = "package.json"
 _FOLDER_MODE = 0o711
 
 
 class Package(BaseModel):
-    """What stands in a token's folder."""
+    """The description of a package, in its token's folder."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -31,31 +31,32 @@ class Package(BaseModel):
     size_bytes: int
     files: int
     content_bytes: int
-    """Of the version's files."""
+    """The size of the version's files."""
     made: AwareDatetime
     expires: AwareDatetime
     seconds: float
-    """That making it took."""
+    """How long it took to make it."""
 
 
-def standing(folder: Path, now: datetime) -> Package | None:
-    """The package in a token's folder, when it is whole and has not expired."""
-    package = told(folder)
+def valid(folder: Path, now: datetime) -> Package | None:
+    """Return the package in a token's folder if it is complete and has not expired, else None."""
+    package = read_description(folder)
     if package is None or package.expires <= now or not (folder / package.file).is_file():
         return None
     return package
 
 
-def told(folder: Path) -> Package | None:
-    """What a token's folder says of its package, whether that is there (still, already) or not."""
+def read_description(folder: Path) -> Package | None:
+    """Read the description of a package, whether the package itself exists or not; None: there is none."""
     try:
-        return Package.model_validate_json((folder / TOLD).read_bytes())
+        return Package.model_validate_json((folder / DESCRIPTION).read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValidationError):
         return None
 
 
 def make(folder: Path, fence: int, write: Callable[[BinaryIO], Package]) -> Package:
-    """Have a package written, and give it its name. Raises what ``write`` raises, and OSError; then nothing is left."""
+    """Have a package written by ``write``, and give it its name. Raises what ``write`` raises, and OSError; nothing is
+    left then."""
     folder.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
     folder.mkdir(exist_ok=True)
     _clear(folder, fence)
@@ -66,7 +67,7 @@ def make(folder: Path, fence: int, write: Callable[[BinaryIO], Package]) -> Pack
             out.flush()
             os.fsync(out.fileno())
             package = package.model_copy(update={"size_bytes": os.fstat(out.fileno()).st_size})
-        copies.write_durably(folder / TOLD, orjson.dumps(package.model_dump(mode="json")).decode())
+        copies.write_durably(folder / DESCRIPTION, orjson.dumps(package.model_dump(mode="json")).decode())
         part.replace(folder / package.file)
         copies.sync_folder(folder)
         copies.sync_folder(folder.parent)
@@ -78,7 +79,7 @@ def make(folder: Path, fence: int, write: Callable[[BinaryIO], Package]) -> Pack
 
 
 def _clear(folder: Path, fence: int) -> None:
-    """What earlier attempts left; a later one's is its own."""
+    """Remove the part files of earlier attempts; a later attempt may still be writing its own."""
     for part in folder.glob(".*.part"):
         number = part.name[1:].partition(".")[0]
         if number.isdecimal() and int(number) < fence:
@@ -86,8 +87,8 @@ def _clear(folder: Path, fence: int) -> None:
 
 
 def _drop(folder: Path) -> None:
-    """The folder, if that is all there is."""
+    """Remove the folder if it is empty."""
     try:
         folder.rmdir()
     except OSError:
-        return  # another attempt's, or a package that stands
+        return  # it has a part of another attempt, or a complete package

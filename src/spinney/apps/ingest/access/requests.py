@@ -1,4 +1,4 @@
-"""Asking for a package, and looking what became of it."""
+"""Requests for packages: making one, and looking up its state."""
 
 import hashlib
 import hmac
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # a worker that packs needs neither
 
 SMALL, LARGE = "access-small", "access-large"
 _TRIES = 5
-"""Of a request that others make at the same moment."""
+"""How often a request is tried that others make at the same moment."""
 
 
 def request(
@@ -36,19 +36,19 @@ def request(
     format_: Format = Format.ZIP,
     submitter: str | None = None,
 ) -> Ticket:
-    """Ask for a version of an object (None: the newest), and answer at once. The request belongs to the collection of
-    the object, so that whoever sees the one sees the other.
+    """Request a package of a version of an object (None: the newest), and return its ticket at once. The request
+    belongs to the collection of the object, so that the same people can see both.
 
-    The same request again answers the same token, as long as it is open or its package stands. One that failed or was
-    cancelled is tried again under its token; when the package has expired, a new one is made under a new token.
+    The same request again returns the same token, as long as it is open or its package is valid. A request that failed
+    or was cancelled is retried under its token; when the package has expired, a new one is made under a new token.
 
-    Raises NotAdmitted for what is no ARK, Refused for what the inventory has not (also when its collection is out of
-    sight), Forbidden, UnknownType before a node has brought the job type into the store.
+    Raises NotAdmitted for an invalid ARK, Refused for an object that is not in the inventory (or not visible),
+    Forbidden, UnknownType before a node has registered the job type in the store.
     """
-    found = recorded(settings, arks.canonical(ark), control.rights.within.collections)
-    chosen = version_of(found, version)
+    object_ = recorded_object(settings, arks.canonical(ark), control.rights.within.collections)
+    chosen = version_of(object_, version)
     order = AccessOrder(
-        ark=found.ark,
+        ark=object_.ark,
         version=chosen.version,
         created=chosen.created,
         storage=chosen.storage,
@@ -61,28 +61,28 @@ def request(
     options = Options(
         queue=queue,
         submitter=submitter or control.by,
-        collection=found.collection,
-        key=_key(control, order, found.collection),
+        collection=object_.collection,
+        key=_key(control, order, object_.collection),
         forever=True,
     )
-    place = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], internal=True)
+    submit = partial(control.submit, TYPE, [{"order": order.model_dump(mode="json")}], internal=True)
     for _ in range(_TRIES):
         try:
-            job_id = place(options).ids[0]
+            job_id = submit(options).ids[0]
         except DuplicateKey as taken:
             if _is_foreign(control, taken.job_id):
                 options = replace(options, key=None, forever=False)
                 continue
-            known = _taken_up(control, settings, taken.job_id)
+            job = _reuse(control, settings, taken.job_id)
         else:
-            known = control.store.job(job_id)
-        if known is not None:
-            return _ticket(control.store, settings, known)
-    raise Refused(f"others ask for {found.ark} at the same moment; ask again")
+            job = control.store.job(job_id)
+        if job is not None:
+            return _ticket(control.store, settings, job)
+    raise Refused(f"others ask for {object_.ark} at the same moment; ask again")
 
 
 def look(store: "Store", settings: Settings, token: str) -> Ticket:
-    """What became of a request. Raises Refused for a token that is none, or of which nothing is kept any more."""
+    """Return the ticket of a request. Raises Refused for a token that is invalid or whose job was deleted."""
     job = _job(store, tickets.job_of(token))
     if job is None or not tickets.fits(token, job):
         raise Refused("there is no request with this token (any more); ask for the package again")
@@ -90,41 +90,43 @@ def look(store: "Store", settings: Settings, token: str) -> Ticket:
 
 
 def _key(control: "Control", order: AccessOrder, collection: str) -> str:
-    """The same for the same request, and known to nobody beforehand: all jobs share their keys, and whoever could tell
-    this one might take it for a job of his own."""
+    """Return a key that is the same for the same request, and that nobody can predict: keys are shared by all jobs, and
+    another person could otherwise submit a job of their own under it."""
     secret = control.store.sign_in.secret("access-key", now_us=control.clock())
-    told = orjson.dumps([order.ark, order.version, order.format, collection])
-    return f"access-{hmac.digest(secret, told, hashlib.sha256).hex()[:32]}"
+    content = orjson.dumps([order.ark, order.version, order.format, collection])
+    return f"access-{hmac.digest(secret, content, hashlib.sha256).hex()[:32]}"
 
 
 def _is_foreign(control: "Control", job_id: int) -> bool:
-    """Whether the key of a request is that of a job that is none: somebody saw it, and took it when it was free."""
+    """Whether the key of a request belongs to a job that is no request: somebody saw it, and used it when it was
+    free."""
     job = _job(control.store, job_id)
     return job is not None and job.type != TYPE
 
 
-def recorded(settings: Settings, ark: str, within: Sequence[str] | None) -> Object:
-    """What the inventory has of an object. Raises Refused for what it has not, or what is out of sight."""
+def recorded_object(settings: Settings, ark: str, within: Sequence[str] | None) -> Object:
+    """Return the object's entry in the inventory. Raises Refused for an object that is not there, or not visible."""
     with open_inventory(settings.inventory) as inventory:
-        found = inventory.object(ark)
-    if found is None or (within is not None and found.collection not in within):
+        object_ = inventory.object(ark)
+    if object_ is None or (within is not None and object_.collection not in within):
         raise Refused(f"{ark} is not in the inventory; look for it with 'spinney ingest find'")
-    return found
+    return object_
 
 
-def version_of(found: Object, number: int | None) -> Version:
-    """A version of it (None: the newest). Raises Refused."""
+def version_of(object_: Object, number: int | None) -> Version:
+    """Return a version of the object (None: the newest). Raises Refused."""
     if number is None:
-        return found.versions[-1]
-    chosen = next((v for v in found.versions if v.version == number), None)
+        return object_.versions[-1]
+    chosen = next((v for v in object_.versions if v.version == number), None)
     if chosen is None:
-        there = ", ".join(str(v.version) for v in found.versions[-20:])
-        raise Refused(f"{found.ark} has no version {number}; it has: {there}")
+        existing = ", ".join(str(v.version) for v in object_.versions[-20:])
+        raise Refused(f"{object_.ark} has no version {number}; it has: {existing}")
     return chosen
 
 
-def _taken_up(control: "Control", settings: Settings, job_id: int) -> Job | None:
-    """The job that the same request made before, once it is of use; None: there is none any more, so ask anew."""
+def _reuse(control: "Control", settings: Settings, job_id: int) -> Job | None:
+    """Return the job that an earlier, equal request made, retried if it failed; None: it is of no use, so that a new
+    one has to be made."""
     job = _job(control.store, job_id)
     if job is None or job.state is State.DELETED:
         return None
@@ -133,23 +135,24 @@ def _taken_up(control: "Control", settings: Settings, job_id: int) -> Job | None
     folder = settings.packages / tickets.token(job.id, tickets.order_of(job))
     try:
         if job.state is not State.COMPLETED:
-            # Not the person's verb: whoever may have the package may have it made, whoever asked for it first.
+            # Not with the person's rights to retry: whoever may have the package may have it made again, even if
+            # another person requested it first.
             control.store.retry(job.id, stage=None, by=control.by, now_us=control.clock())
             control.wake_nodes()
             return control.store.job(job.id)
-        if packages.standing(folder, datetime.now(UTC)) is not None:
+        if packages.valid(folder, datetime.now(UTC)) is not None:
             return job
         control.store.delete(
             job.id, by=control.by, now_us=control.clock()
         )  # its folder is the nodes' to remove
     except (NoSuchJob, Refused, UnlawfulTransition):
-        return None  # another who asks for the same was quicker
+        return None  # another caller with the same request was quicker
     return None
 
 
 def _ticket(store: "Store", settings: Settings, job: Job) -> Ticket:
     now = datetime.now(UTC)
-    package = packages.standing(settings.packages / tickets.token(job.id, tickets.order_of(job)), now)
+    package = packages.valid(settings.packages / tickets.token(job.id, tickets.order_of(job)), now)
     soon = None
     if job.state not in SETTLED and job.state is not State.HELD:
         soon = forecast.anticipated(store, job, settings.access.bytes_s, now)

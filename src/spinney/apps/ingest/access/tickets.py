@@ -1,7 +1,7 @@
-"""What a request is, and what who asked may know of it.
+"""Requests for packages, and the tickets that show their state to those who made them.
 
-The token is the number of the request's job and a secret that only the job's parameters and who asked have. So a token
-leads to its job without a register beside the store, and cannot be guessed from another.
+A token is the number of the request's job and a secret that only the job's parameters and the caller have. So a token
+leads to its job without another register beside the store, and cannot be guessed from another token.
 """
 
 import hmac
@@ -26,25 +26,25 @@ TOKEN = re.compile(r"([1-9][0-9]{0,11})-([0-9a-f]{32})", re.ASCII)
 
 
 class AccessOrder(Noun):
-    """A request, as it was accepted."""
+    """A request, as it was accepted: the parameter of its job."""
 
     ark: str
     version: int
     created: AwareDatetime
-    """Of the version."""
+    """When the version was created."""
     storage: str
     files: int
     size_bytes: int
-    """As the inventory knows them."""
+    """The size of the files, from the inventory."""
     format: Format
     secret: Annotated[
         str, Field(pattern=r"^[0-9a-f]{32}$", repr=False, json_schema_extra={"writeOnly": True})
     ]
-    """Masked wherever parameters are shown: who sees the job has not the token for that."""
+    """Masked wherever parameters are shown: seeing the job does not reveal the token."""
 
 
 class Status(StrEnum):
-    """How a request stands."""
+    """The status of a request."""
 
     QUEUED = "queued"
     HELD = "held"
@@ -55,7 +55,7 @@ class Status(StrEnum):
 
 
 class Ticket(Noun):
-    """What who asked is told."""
+    """The state of a request, as shown to the person who made it."""
 
     token: str
     job: int
@@ -64,9 +64,9 @@ class Ticket(Noun):
     version: int
     format: Format
     size_bytes: int
-    """Of the files; a package has some more, or when it is compressed less."""
+    """The size of the files; the package is slightly larger, or smaller when it is compressed."""
     anticipated: AwareDatetime | None = None
-    """When it will be there, by what is known now; None: it is, or nobody can tell (no node serves its queue)."""
+    """When it will be ready, by estimate; None: it is ready, or this is unknown (as when no node serves its queue)."""
     path: Path | None = None
     url: str | None = None
     expires: AwareDatetime | None = None
@@ -83,13 +83,13 @@ def token(job_id: int, order: AccessOrder) -> str:
 
 
 def job_of(text: str) -> int | None:
-    """The number of the job that a token, or what looks like one, leads to."""
-    read = TOKEN.fullmatch(text)
-    return None if read is None else int(read[1])
+    """Return the number of the job in a token; None for text that has not the form of a token."""
+    match = TOKEN.fullmatch(text)
+    return None if match is None else int(match[1])
 
 
 def fits(text: str, job: Job) -> bool:
-    """Whether a token is that of this job."""
+    """Whether the token belongs to this job."""
     if job.type != TYPE or job.state is State.DELETED:
         return False
     return hmac.compare_digest(text, token(job.id, order_of(job)))
@@ -100,13 +100,14 @@ def order_of(job: Job) -> AccessOrder:
 
 
 def ticket(job: Job, settings: Settings, package: Package | None, anticipated: datetime | None) -> Ticket:
-    """``package``: the one that stands; ``anticipated``: as foretold for one that is queued or being packed."""
+    """Return the ticket of a request. ``package``: the valid package; ``anticipated``: the estimate for a request that
+    is queued or being packed."""
     order = order_of(job)
-    mine = token(job.id, order)
-    status = status_of(job.state, stands=package is not None)
+    token_ = token(job.id, order)
+    status = status_of(job.state, is_valid=package is not None)
     is_ready = status is Status.READY and package is not None
     return Ticket(
-        token=mine,
+        token=token_,
         job=job.id,
         status=status,
         ark=order.ark,
@@ -114,17 +115,17 @@ def ticket(job: Job, settings: Settings, package: Package | None, anticipated: d
         format=order.format,
         size_bytes=order.size_bytes,
         anticipated=anticipated if status in (Status.QUEUED, Status.PACKING) else None,
-        path=settings.packages / mine / package.file if is_ready and package else None,
-        url=_url(settings, mine, package.file) if is_ready and package else None,
+        path=settings.packages / token_ / package.file if is_ready and package else None,
+        url=_url(settings, token_, package.file) if is_ready and package else None,
         expires=package.expires if is_ready and package else None,
         message=job.message if status in (Status.HELD, Status.FAILED) else None,
     )
 
 
-def status_of(state: State, *, stands: bool) -> Status:
-    """``stands``: there is a whole package that has not expired."""
+def status_of(state: State, *, is_valid: bool) -> Status:
+    """Return the status of a request. ``is_valid``: its package is complete and has not expired."""
     if state is State.COMPLETED:
-        return Status.READY if stands else Status.EXPIRED
+        return Status.READY if is_valid else Status.EXPIRED
     if state in (State.FAILED, State.CANCELLED, State.ORPHANED):
         return Status.FAILED
     if state is State.HELD:
@@ -132,5 +133,7 @@ def status_of(state: State, *, stands: bool) -> Status:
     return Status.PACKING if state in LEASED else Status.QUEUED
 
 
-def _url(settings: Settings, mine: str, file: str) -> str | None:
-    return None if settings.public_url is None else f"{settings.public_url.rstrip('/')}/access/{mine}/{file}"
+def _url(settings: Settings, token_: str, file: str) -> str | None:
+    return (
+        None if settings.public_url is None else f"{settings.public_url.rstrip('/')}/access/{token_}/{file}"
+    )

@@ -1,1 +1,1 @@
-"""A batch: its stages, what is kept of it outside of its job, and whether it kept its promises."""
+"""Batches: their stages, the files kept for them outside of their jobs, and checks of their guarantees."""

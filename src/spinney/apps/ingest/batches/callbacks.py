@@ -1,4 +1,4 @@
-"""Calling back: guarded as downloads are, so that no profile makes us knock at private doors."""
+"""The transport of callbacks, restricted as downloads are, so that no profile can reach private addresses."""
 
 from typing import TYPE_CHECKING
 
@@ -12,16 +12,15 @@ _ADVICE = "have it added, with its port, to the hosts of the profile if it may b
 
 
 def transport() -> "httpx.BaseTransport":
-    """What carries one callback: to public addresses, and to the hosts that profiles allow."""
+    """Return the transport of one callback, which reaches public addresses and the hosts that profiles allow. Raises
+    OSError while settings or a profile cannot be read."""
     from spinney.safe_http import SafeTransport  # with httpx, which only a call needs
 
     try:
-        found = settings.load()
+        config = settings.load()
         hosts = frozenset[str]().union(
-            *(profiles.load(found, name).hosts for name in profiles.names_of(found))
+            *(profiles.load(config, name).hosts for name in profiles.names_of(config))
         )
     except UsageError as error:
-        raise OSError(
-            f"no host can be looked up now: {error}"
-        ) from None  # so that it is tried again, once mended
+        raise OSError(f"no host can be looked up now: {error}") from None  # an OSError is tried again
     return SafeTransport(hosts=hosts, advice=_ADVICE)

@@ -1,9 +1,9 @@
-"""Batches that are held as they come: a file each in ``home/held``, named after the batch, with the reason in it.
+"""Batches that are held on submission: a file each in ``home/held``, named after the batch, with the reason in it.
 
-Who hands in such a batch writes the file before its job is submitted; the job's first stage parks it as long as the
-file is there; who releases it removes the file, then releases the job. So there is no moment at which it could run,
-whatever dies in between: a file whose batch never came is swept, and a job parked by a file that has just gone is
-released once more. (A hold of the engine can be laid on a job only when that is there, and may run.)
+The submission of such a batch writes the file before the job; the job's first stage holds the job as long as the file
+exists; releasing the batch removes the file, then releases the job. So there is no moment at which the batch could run,
+whichever process dies in between: a file whose batch was never submitted is swept, and a job that was held while its
+file was being removed is released again. (A hold of the engine needs an existing job, which could run before that.)
 """
 
 from spinney.apps.ingest.config.settings import Settings
@@ -11,21 +11,21 @@ from spinney.apps.ingest.files import copies
 
 
 def hold(settings: Settings, bid: str, reason: str) -> None:
-    """Durable when it returns."""
+    """Hold a batch for this reason; durable on return."""
     settings.held.mkdir(parents=True, exist_ok=True)
     copies.write_durably(settings.held / bid, f"{reason}\n")
 
 
 def reason(settings: Settings, bid: str) -> str | None:
-    """Why this batch is held; None: it is not, or no longer."""
+    """Return why this batch is held; None: it is not, or no longer."""
     try:
         return (settings.held / bid).read_text("utf-8").strip()
     except FileNotFoundError:
         return None
 
 
-def let_go(settings: Settings, bid: str) -> bool:
-    """Whether it was held."""
+def unhold(settings: Settings, bid: str) -> bool:
+    """End the hold of a batch, and return whether it was held."""
     try:
         (settings.held / bid).unlink()
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""What goes with the mails of reports: a folder a mail in ``home/outgoing``, until the mail is sent.
+"""The attachments of reports' mails: a folder for each mail in ``home/outgoing``, until the mail is sent.
 
-A mail may wait for its server for days, and its batch be deleted meanwhile with its folder and all reports in it. In
-each folder stands the number of the mail's job, by which ``cleanup`` goes.
+A mail may wait for its server for days, while its batch is deleted with its folder and all reports in it. Each folder
+has a file with the number of the mail's job, which ``cleanup`` reads.
 """
 
 import re
@@ -18,25 +18,27 @@ NAME = re.compile(r"bid-[0-9a-f-]{36}\.report-[0-9]{1,9}[.a-z-]{0,20}")
 
 
 def keep(settings: Settings, key: str, attachments: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Copy them; returns them as the mail finds them. Durable when it returns."""
+    """Copy the attachments, and return them with their new paths; durable on return."""
     if not attachments:
         return []
     folder = settings.outgoing / key
     folder.mkdir(parents=True, exist_ok=True)
-    kept = [{**one, "path": str(_copied(Path(one["path"]), folder))} for one in attachments]
+    copied = [
+        {**attachment, "path": str(_copy(Path(attachment["path"]), folder))} for attachment in attachments
+    ]
     copies.sync_folder(folder)
     copies.sync_folder(folder.parent)
-    return kept
+    return copied
 
 
-def belongs(settings: Settings, key: str, job_id: int) -> None:
-    """Note whose they are."""
+def set_owner(settings: Settings, key: str, job_id: int) -> None:
+    """Write the number of the mail's job into the folder of its attachments."""
     folder = settings.outgoing / key
     if folder.is_dir():
         copies.write_durably(folder / OWNER, f"{job_id}\n")
 
 
-def _copied(source: Path, folder: Path) -> Path:
+def _copy(source: Path, folder: Path) -> Path:
     target = folder / source.name
     copies.copy_whole(source, target)
     return target

@@ -1,7 +1,7 @@
-"""Whether a batch kept its promises: looked up afterwards in history, inventory, archive and working folders.
+"""Checks of a finished batch against the guarantees of the service: its history, inventory, archive and folders.
 
-Nothing that made the batch is asked: what the storage holds is read again byte by byte, and what ran is taken from the
-attempts and the operators' calls that the store keeps.
+The checks do not rely on the code that processed the batch: the storage's content is read again byte by byte, and what
+ran is taken from the attempts and the operators' calls that the store keeps.
 """
 
 import json
@@ -33,57 +33,58 @@ _CLEARED = (PAYLOAD, f"{PAYLOAD}.fetching", MANIFEST, f"{MANIFEST}.fetching", CO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """What was looked at, and what was wrong with it."""
+class CheckResult:
+    """The extent of a check, and the faults that it found."""
 
     jobs: int
     attempts: int
     interrupted: int
-    """Attempts that the death of their node or worker cut off."""
+    """Attempts that ended with the death of their node or worker."""
     objects: int
-    """In the archive, of those that the batch brought."""
+    """Objects in the archive that the batch deposited."""
     files: int
-    """Contents that were read again and compared."""
+    """Files whose content was read again and compared."""
     bytes: int
     faults: tuple[str, ...]
-    """A sentence each; empty when every promise was kept."""
+    """A sentence for each fault; empty when every guarantee was kept."""
 
 
-def look(store: Store, batch: int, settings: Settings, folders: Path) -> Looked:
-    """Look through a batch, by its job's number, and all that it left; ``folders``: the folder root of the store.
+def check(store: Store, batch: int, settings: Settings, folders: Path) -> CheckResult:
+    """Check a batch, given by its job's number; ``folders``: the folder root of the store.
 
-    What must hold: no stage ran again after it had been recorded as passed, unless an operator asked in between; every
-    completed object is in the inventory once, and no other is; the archive holds what the inventory says, unharmed;
-    working folders of completed objects are cleared, and so is the place where the payload came in.
+    The guarantees: no stage ran again after it had been recorded as passed, unless an operator requested it in between;
+    every completed object is in the inventory once, and no other is; the archive has what the inventory lists, with
+    the right digests; working folders of completed objects are cleared, and so is the folder of the incoming payload.
 
-    Raises UsageError for a storage that is not there, and what store, inventory and storage raise while they are away.
+    Raises UsageError for a storage that is not there, and the errors of store, inventory and storage while they are
+    away.
     """
     jobs = store.tree(batch, limit=_TREE_MAX)
     order = BatchOrder.model_validate(jobs[0].params["order"])
     history = {job.id: store.attempts(job.id) for job in jobs}
-    asked = operators_asked(store, history.keys())
+    requests_us = operator_requests_us(store, history.keys())
     faults = [
         f"job {job}: the stage '{stage}' ran again after it had passed, and nobody had asked for it"
         for job, attempts in history.items()
-        for stage in ran_twice(attempts, asked)
+        for stage in ran_twice(attempts, requests_us)
     ]
     objects = {ObjectOrder.model_validate(job.params["order"]).jid: job for job in jobs[1:]}
     with open_inventory(settings.inventory) as inventory:
         inventory.init()  # where every object failed early there is none
         recorded = list(inventory.batch_entries(order.bid))
         unchanged = unchanged_objects.read(folders / job_folder(batch))
-        faults += _counted(objects, recorded, unchanged)
+        faults += _inventory_faults(objects, recorded, unchanged)
         storages = {
-            name: storage_targets.standing(settings, name)
+            name: storage_targets.open_target(settings, name)
             for name in {entry.version.storage for entry in recorded}
         }
-        verified = [_verified(storages[e.version.storage], inventory, e, faults) for e in recorded]
-    faults += _left_over(settings, order, objects, folders)
-    ended = [attempt for attempts in history.values() for attempt in attempts]
-    return Looked(
+        verified = [_verify(storages[e.version.storage], inventory, e, faults) for e in recorded]
+    faults += _leftovers(settings, order, objects, folders)
+    attempts_ = [attempt for attempts in history.values() for attempt in attempts]
+    return CheckResult(
         jobs=len(jobs),
-        attempts=len(ended),
-        interrupted=sum(attempt.outcome in (Outcome.LOST, Outcome.DIED) for attempt in ended),
+        attempts=len(attempts_),
+        interrupted=sum(attempt.outcome in (Outcome.LOST, Outcome.DIED) for attempt in attempts_),
         objects=len(recorded),
         files=sum(files for files, _ in verified),
         bytes=sum(size_bytes for _, size_bytes in verified),
@@ -91,29 +92,29 @@ def look(store: Store, batch: int, settings: Settings, folders: Path) -> Looked:
     )
 
 
-def operators_asked(store: Store, jobs: Collection[int]) -> list[int]:
-    """When operators asked for one of these jobs to run again, in microseconds since 1970 UTC, in order. What was asked
-    of many by a filter counts for all."""
+def operator_requests_us(store: Store, jobs: Collection[int]) -> list[int]:
+    """Return when operators requested that one of these jobs run again, in microseconds since 1970 UTC, sorted. A
+    request for many jobs by a filter counts for all jobs."""
     calls = [call for verb in _AGAIN for call in _calls(store, verb)]
     return sorted(call.at_us for call in calls if json.loads(call.what).get("job") in {None, *jobs})
 
 
-def ran_twice(history: Iterable[Attempt], asked: Sequence[int]) -> list[str]:
-    """Stages with an attempt behind the one that passed, and no operator's call between the two."""
+def ran_twice(history: Iterable[Attempt], requests_us: Sequence[int]) -> list[str]:
+    """Return the stages with an attempt after one that passed, and no operator's request between the two."""
     passed_us: dict[str, int] = {}
-    again: list[str] = []
+    stages: list[str] = []
     for attempt in sorted(history, key=lambda a: a.fence):
         before_us = passed_us.get(attempt.stage)
-        if before_us is not None and not _any_between(asked, before_us, attempt.started_us):
-            again.append(attempt.stage)
+        if before_us is not None and not _any_between(requests_us, before_us, attempt.started_us):
+            stages.append(attempt.stage)
         if attempt.outcome in PASSED:
             passed_us[attempt.stage] = attempt.ended_us or attempt.started_us
-    return again
+    return stages
 
 
 def _any_between(times: Sequence[int], begin: int, end: int) -> bool:
-    at = bisect_left(times, begin)
-    return at < len(times) and times[at] <= end
+    index = bisect_left(times, begin)
+    return index < len(times) and times[index] <= end
 
 
 def _calls(store: Store, verb: str) -> Iterator[AuditCall]:
@@ -123,10 +124,11 @@ def _calls(store: Store, verb: str) -> Iterator[AuditCall]:
         after = page[-1].first
 
 
-def _counted(
+def _inventory_faults(
     objects: dict[str, Job], recorded: Iterable[Recorded], unchanged: Collection[str]
 ) -> Iterator[str]:
-    """Completed objects are those that the inventory has, each once, and those that had all of it before."""
+    """Yield the differences between the completed objects and the inventory, which has each once except for the
+    unchanged ones."""
     entered = Counter(entry.version.job_id for entry in recorded)
     for jid, times in entered.items():
         if times > 1:
@@ -138,22 +140,20 @@ def _counted(
             yield f"{jid} (job {job.id}) is completed, and not in the inventory"
 
 
-def _verified(
-    storage: Storage, inventory: "Inventory", entry: Recorded, faults: list[str]
-) -> tuple[int, int]:
-    """Files and bytes of an object that were read again; what is wrong goes to ``faults``."""
+def _verify(storage: Storage, inventory: "Inventory", entry: Recorded, faults: list[str]) -> tuple[int, int]:
+    """Verify an object in its storage, and return the files and bytes that were read; adds to ``faults``."""
     try:
-        found = storage.verify(entry.ark)
-        faults += [f"{entry.ark}: {fault}" for fault in found.faults]
-        faults += _compared(storage, inventory, entry)
+        result = storage.verify(entry.ark)
+        faults += [f"{entry.ark}: {fault}" for fault in result.faults]
+        faults += _file_differences(storage, inventory, entry)
     except NotAdmitted as error:
         faults.append(f"{entry.ark}: {error}")
         return 0, 0
-    return found.files, found.bytes
+    return result.files, result.bytes
 
 
-def _compared(storage: Storage, inventory: "Inventory", entry: Recorded) -> Iterator[str]:
-    """What the inventory says of a version's files is what the storage has."""
+def _file_differences(storage: Storage, inventory: "Inventory", entry: Recorded) -> Iterator[str]:
+    """Yield the differences between inventory and storage in the files of a version."""
     number = entry.version.version
     stored = {file.path: (file.size_bytes, file.digest.value) for file in storage.files(entry.ark, number)}
     algorithms = {file.path: file.digest.algorithm for file in storage.files(entry.ark, number)}
@@ -166,16 +166,16 @@ def _compared(storage: Storage, inventory: "Inventory", entry: Recorded) -> Iter
             yield f"{entry.ark}: version {number}: '{path}' is not the same in the archive and in the inventory"
 
 
-def _left_over(
+def _leftovers(
     settings: Settings, order: BatchOrder, objects: dict[str, Job], folders: Path
 ) -> Iterator[str]:
     for jid, job in objects.items():
         if job.state is not State.COMPLETED:
             continue
-        places_of = [folders / job_folder(job.id) / name for name in _CLEARED]
-        places_of += [area / jid for area in settings.areas.values()]
-        for place in places_of:
+        places = [folders / job_folder(job.id) / name for name in _CLEARED]
+        places += [area / jid for area in settings.areas.values()]
+        for place in places:
             if place.exists():
                 yield f"{jid} (job {job.id}) is completed, and left {place}"
-    if (came_in := settings.incoming / order.bid).exists():
-        yield f"the payload was taken into the batch's folder, and left {came_in}"
+    if (incoming := settings.incoming / order.bid).exists():
+        yield f"the payload was taken into the batch's folder, and left {incoming}"

@@ -1,16 +1,16 @@
-"""The stages of a batch: read the payload and make a job an object, wait for these, report.
+"""The stages of a batch: read the payload and make a job for each object, wait for these, report.
 
 In the batch's folder:
 
-    payload/NAME              what was handed in
+    payload/NAME              the submitted file
     objects/JID.json          the files of an object that a JSON batch manifest lists itself
-    unchanged/JID             the version that stood where an object brought none (``unchanged_objects``)
-    queries                   what URLs have behind their '?' (``url_queries``)
-    reports/NNNN/             a report each (``report``); the last that was told is the base of the next
+    unchanged/JID             the existing version of an object that needed no new one (``unchanged_objects``)
+    queries                   the query strings of URLs (``url_queries``)
+    reports/NNNN/             a folder for each report (``report``); the last one sent is the base of the next
 
-The report's number is taken from the last that was told (``job.data["told"]``), which only the stage behind the report
-moves: killed anywhere, the same number is written again. The mail is a job that is born in the transaction that
-records the report.
+The report's number follows the last one sent (``job.data["told"]``), which only the stage after the report changes: if
+a stage is killed, the same number is written again. The mail is a job that is created in the transaction that records
+the report.
 """
 
 import os
@@ -42,11 +42,11 @@ from spinney.reports.addresses import mailbox
 
 PAYLOAD = "payload"
 NOTIFIED = ".notified"
-"""In the key of a mail to whom the depositor named."""
+"""The part of the key of a mail to the addresses that the depositor named."""
 _SHOWN = 5
-"""Warnings that a message names; the report has more."""
+"""How many warnings a message names; the report has more."""
 _AT_ONCE = 1000
-"""Objects in memory: a batch may have any number of them."""
+"""How many objects are kept in memory: a batch may have any number of them."""
 _OF_ROWS = {
     PayloadKind.SINGLE_FILE_BATCH_MANIFEST: PayloadKind.FILE,
     PayloadKind.CONTAINER_BATCH_MANIFEST: PayloadKind.CONTAINER,
@@ -59,117 +59,117 @@ _OF_ROWS = {
 def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
     """Take the payload into the batch's folder, and make a job for every object that it names."""
     with admission():
-        found = settings.load()
-        found.require_home()
-        if (reason := held_batches.reason(found, order.bid)) is not None:
+        config = settings.load()
+        config.require_home()
+        if (reason := held_batches.reason(config, order.bid)) is not None:
             raise Hold(f"{reason}; 'spinney ingest release --batch {order.bid}' lets it go on")
-        profile = profiles.load(found, order.profile)
+        profile = profiles.load(config, order.profile)
     job.data.setdefault("begun", datetime.now(UTC).isoformat())
     try:
-        payload = _taken(found, job, order)
-        noted = manifests.Warnings()
-        count = _judged(order, payload, noted)
-        job.data["warnings"] = [str(warning) for warning in noted.first]
+        payload = _take_payload(config, job, order)
+        warnings = manifests.Warnings()
+        count = _count_objects(order, payload, warnings)
+        job.data["warnings"] = [str(warning) for warning in warnings.first]
         priority = priorities.of_batch(count) if profile.priority is None else profile.priority
-        job.data["priority"] = priority  # what its objects' own is reckoned from
+        job.data["priority"] = priority  # the base of its objects' own priorities
         kind = objects.options(priority=priority, collection=profile.collection, submitter=order.submitter)
         rows = _objects(job, order, payload)
-        while some := [{"order": row} for row in islice(rows, _AT_ONCE)]:
-            job.spawn_many(kind, some)
+        while page := [{"order": row} for row in islice(rows, _AT_ONCE)]:
+            job.spawn_many(kind, page)
     except (NotAdmitted, BadParameters) as error:
-        _tell_refused(job, found, profile, order, str(error))
+        _report_refusal(job, config, profile, order, str(error))
         raise Fail(str(error), retryable=False) from error
     value = {"objects": count, "priority": priority}
-    if noted.count:
-        raise Warn(f"manifest '{shown(order.name)}', {noted.told(_SHOWN)}", value=value)
+    if warnings.count:
+        raise Warn(f"manifest '{shown(order.name)}', {warnings.summary(_SHOWN)}", value=value)
     return value
 
 
 @batches.stage(again=True, max_attempts=5)
 @awaited
 def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
-    """Say what became of the objects, and what has changed since the last report."""
+    """Report the results of the objects, and the changes since the last report."""
     with admission():
-        found = settings.load()
-        profile = profiles.load(found, order.profile)
-    told = job.data.get("told", 0)
+        config = settings.load()
+        profile = profiles.load(config, order.profile)
+    last_number = job.data.get("told", 0)
     with admission():
-        made = report_of(job, found, profile, order, number=told + 1)
-    files = report.write(made, job.folder / "reports" / f"{made.facts.number:04d}")
-    for part, mail in _mails(found, profile, order, made, files).items():
-        outgoing_mails.belongs(found, report.key(made, part), job.submit(outbox.mail, **mail))
-    failed = made.totals.failed
+        report_ = report_of(job, config, profile, order, number=last_number + 1)
+    files = report.write(report_, job.folder / "reports" / f"{report_.facts.number:04d}")
+    for part, mail in _mails(config, profile, order, report_, files).items():
+        outgoing_mails.set_owner(config, report.key(report_, part), job.submit(outbox.mail, **mail))
+    failed = report_.totals.failed
     summary = {
-        "number": made.facts.number,
-        "state": made.state,
-        "objects": made.totals.objects,
+        "number": report_.facts.number,
+        "state": report_.state,
+        "objects": report_.totals.objects,
         "failed": failed,
     }
     if failed:
-        raise Warn(f"{failed} of {made.totals.objects} objects failed", value=summary)
+        raise Warn(f"{failed} of {report_.totals.objects} objects failed", value=summary)
     return summary
 
 
 @batches.stage(again=True, max_attempts=5)
 @awaited
 def told(job: Job) -> None:
-    """From now on that report is what the next one is compared with."""
+    """Mark the report as sent: the next one is compared with it."""
     job.data["told"] = job.results["reporting"]["number"]
 
 
 # --- the payload ------------------------------------------------------------------------------
 
 
-def _taken(found: Settings, job: Job, order: BatchOrder) -> Path:
-    """The payload, in the batch's own folder; moved there by one rename where both are on one disk."""
+def _take_payload(config: Settings, job: Job, order: BatchOrder) -> Path:
+    """Move the payload into the batch's own folder, by a link where both are on one disk, and return its path."""
     name = component(order.name)
     target = job.folder / PAYLOAD / name
     if not target.exists():
-        source = found.incoming / order.bid / name
+        source = config.incoming / order.bid / name
         if source.is_symlink() or not source.is_file():
             raise NotAdmitted(f"the payload '{shown(name)}' is gone from {source.parent}; submit it again")
         target.parent.mkdir(exist_ok=True)
-        beside = job.folder / f"{PAYLOAD}.new"  # no name of a depositor's can meet it, or be too long by ours
+        beside = job.folder / f"{PAYLOAD}.new"  # cannot clash with a depositor's name, or make it too long
         try:
             os.link(source, beside)
         except FileExistsError:
             beside.unlink()
-            return _taken(found, job, order)
+            return _take_payload(config, job, order)
         except OSError:  # another disk, or one without links
             with source.open("rb") as file, disk_space.naming_the_folder(job.folder, source.stat().st_size):
                 copies.copy(file, beside)
         beside.replace(target)
         copies.sync_folder(target.parent)
         copies.sync_folder(job.folder)
-    shutil.rmtree(found.incoming / order.bid, ignore_errors=True)
+    shutil.rmtree(config.incoming / order.bid, ignore_errors=True)
     if order.digest is not None:
         _require_digest(target, order.digest)
     return target
 
 
-def _require_digest(path: Path, given: Sum) -> None:
-    wanted = given.digest()
-    sums = Sums([wanted.algorithm])
+def _require_digest(path: Path, expected: Sum) -> None:
+    digest = expected.digest()
+    sums = Sums([digest.algorithm])
     with path.open("rb") as file:
         sums.read(file)
-    if sums.values()[wanted.algorithm] != wanted.value:
+    if sums.values()[digest.algorithm] != digest.value:
         raise NotAdmitted(
-            f"the payload '{shown(path.name)}' has the {wanted.algorithm} {sums.values()[wanted.algorithm]}, not "
-            f"{wanted.value} as was given; submit it again"
+            f"the payload '{shown(path.name)}' has the {digest.algorithm} {sums.values()[digest.algorithm]}, not "
+            f"{digest.value} as was given; submit it again"
         )
 
 
-def _judged(order: BatchOrder, payload: Path, noted: manifests.Warnings) -> int:
-    """How many objects there are. The whole manifest is read before anything is made of it, so that it can be refused
-    with the line."""
+def _count_objects(order: BatchOrder, payload: Path, warnings: manifests.Warnings) -> int:
+    """Return the number of objects. The whole manifest is read before any job is made, so that it can be refused with
+    the line of the error."""
     if not order.kind.is_manifest:
         return 1
-    rows = sum(1 for _ in manifests.read(payload, order.kind, noted).rows)
+    rows = sum(1 for _ in manifests.read(payload, order.kind, warnings).rows)
     return rows if order.kind.is_batch else 1
 
 
 def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, Any]]:
-    """The parameters of each object's job."""
+    """Yield the parameters of each object's job."""
     if not order.kind.is_batch:
         held = Payload(
             kind=order.kind,
@@ -229,8 +229,8 @@ def _object(order: BatchOrder, number: int, payload: Payload, about: Description
 # --- the report -------------------------------------------------------------------------------
 
 
-class Seen(Protocol):
-    """What a report needs of its batch: of the job itself, or of what the store tells of it."""
+class BatchView(Protocol):
+    """The attributes of a batch that its report needs, from the job itself or from the store."""
 
     @property
     def id(self) -> int: ...
@@ -242,23 +242,29 @@ class Seen(Protocol):
 
 
 def report_of(
-    job: Seen, found: Settings, profile: Profile, order: BatchOrder, *, number: int, fault: str | None = None
+    job: BatchView,
+    config: Settings,
+    profile: Profile,
+    order: BatchOrder,
+    *,
+    number: int,
+    fault: str | None = None,
 ) -> report.Report:
-    """The report with this number, as of now. When it was first made is kept, for it is the date of its mail.
-    ``fault``: why it failed as a whole."""
+    """Build the report with this number, as of now. The time at which it was first made is kept as the date of its
+    mail. ``fault``: why the batch failed as a whole."""
     name = f"reported {number}"
     reported = job.data.setdefault(name, datetime.now(UTC).isoformat())
-    facts = _facts(job, found, profile, order, number, datetime.fromisoformat(reported), fault)
-    return report.build(facts, _ends(job, found, order), _told_before(job, number))
+    facts = _facts(job, config, profile, order, number, datetime.fromisoformat(reported), fault)
+    return report.build(facts, _ends(job, config, order), _previous_report(job, number))
 
 
-def _told_before(job: Seen, number: int) -> report.Told | None:
-    return report.read_told(job.folder / "reports" / f"{number - 1:04d}") if number > 1 else None
+def _previous_report(job: BatchView, number: int) -> report.PreviousReport | None:
+    return report.read_previous(job.folder / "reports" / f"{number - 1:04d}") if number > 1 else None
 
 
 def _facts(
-    job: Seen,
-    found: Settings,
+    job: BatchView,
+    config: Settings,
     profile: Profile,
     order: BatchOrder,
     number: int,
@@ -277,38 +283,46 @@ def _facts(
         reported=reported,
         number=number,
         fault=fault,
-        link=_link(found, job.id),
+        link=_link(config, job.id),
         warnings=tuple(job.data.get("warnings", ())),
     )
 
 
-def _link(found: Settings, job_id: int) -> str | None:
-    return None if found.public_url is None else f"{found.public_url.rstrip('/')}/jobs/{job_id}"
+def _link(config: Settings, job_id: int) -> str | None:
+    return None if config.public_url is None else f"{config.public_url.rstrip('/')}/jobs/{job_id}"
 
 
-def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
+def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
     recorded = {
-        e.version.job_id: e for e in open_resources.inventory(found).batch_entries(order.bid, apart=SYSTEM)
+        e.version.job_id: e for e in open_resources.inventory(config).batch_entries(order.bid, apart=SYSTEM)
     }
     unchanged = unchanged_objects.read(job.folder)
     for child in job.children():
-        given = ObjectOrder.model_validate(child.params["order"])
-        stands = unchanged.get(given.jid) if child.state == "completed" else None
-        entry = None if stands else recorded.get(given.jid)
+        child_order = ObjectOrder.model_validate(child.params["order"])
+        unchanged_version = unchanged.get(child_order.jid) if child.state == "completed" else None
+        entry = None if unchanged_version else recorded.get(child_order.jid)
         yield report.ObjectEnd(
-            jid=given.jid,
+            jid=child_order.jid,
             job=child.id,
             state=str(child.state),
-            local_ids=tuple((entry or stands or given.about).local_ids),
-            ark=entry.ark if entry else stands.ark if stands else given.about.primary_id,
-            version=entry.version.version if entry else stands.version if stands else None,
-            unchanged=stands is not None,
-            title=given.about.title or given.payload.name,
+            local_ids=tuple((entry or unchanged_version or child_order.about).local_ids),
+            ark=entry.ark
+            if entry
+            else unchanged_version.ark
+            if unchanged_version
+            else child_order.about.primary_id,
+            version=entry.version.version
+            if entry
+            else unchanged_version.version
+            if unchanged_version
+            else None,
+            unchanged=unchanged_version is not None,
+            title=child_order.about.title or child_order.payload.name,
             passed=STAGES[-1] if child.state == "completed" else _before(child.stage),
             stage=None if child.state == "completed" else child.stage,
             message=child.message,
             warnings=child.warnings,
-            link=_link(found, child.id),
+            link=_link(config, child.id),
             files=entry.version.files - entry.apart_files if entry else 0,
             bytes=entry.version.size_bytes - entry.apart_bytes if entry else 0,
             system_files=entry.apart_files if entry else 0,
@@ -318,57 +332,58 @@ def _ends(job: Seen, found: Settings, order: BatchOrder) -> Iterator[report.Obje
 
 
 def _before(stage: str | None) -> str | None:
-    """The stage before one at which a job stands is the last that was successful."""
+    """Return the stage before this one, which is the last that was successful for a job at this stage."""
     if stage not in STAGES or stage == STAGES[0]:
         return None
     return STAGES[STAGES.index(stage) - 1]
 
 
 def _mails(
-    found: Settings,
+    config: Settings,
     profile: Profile,
     order: BatchOrder,
-    made: report.Report,
+    report_: report.Report,
     files: Mapping[str, report.Written],
 ) -> dict[str, dict[str, Any]]:
-    """The parameters of the report's mails: to whom the profile names; and to whom the depositor named, in a mail of
-    their own, so that neither learn of the others."""
-    if found.mail is None:
+    """Return the parameters of the report's mails: one to the addresses in the profile, and one to those that the
+    depositor named, so that neither see the other addresses."""
+    if config.mail is None:
         return {}
-    admins = found.mail.admins if profile.report.admins is None else profile.report.admins
+    admins = config.mail.admins if profile.report.admins is None else profile.report.admins
     depositors = profile.report.batch
     to, cc = depositors or admins, admins if depositors else ()
-    known = {mailbox(address).addr_spec for address in (*to, *cc)}
-    named = [address for address in order.notify if mailbox(address).addr_spec not in known]
+    others = {mailbox(address).addr_spec for address in (*to, *cc)}
+    named = [address for address in order.notify if mailbox(address).addr_spec not in others]
     mails = {
         part: report.mail(
-            made,
+            report_,
             profile.report.kind,
-            sender=found.mail.sender,
+            sender=config.mail.sender,
             to=to_,
             cc=cc_,
-            domain=found.mail.domain,
+            domain=config.mail.domain,
             files=files,
             part=part,
         )
         for part, to_, cc_ in (("", to, cc), (NOTIFIED, named, ()))
     }
     return {
-        part: mail | {"attachments": outgoing_mails.keep(found, report.key(made, part), mail["attachments"])}
+        part: mail
+        | {"attachments": outgoing_mails.keep(config, report.key(report_, part), mail["attachments"])}
         for part, mail in mails.items()
         if mail is not None
     }
 
 
-def _tell_refused(job: Job, found: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
-    """A batch that fails before it has objects never comes to its report: it is told here, by a mail under a key, as
-    this attempt will not pass."""
+def _report_refusal(job: Job, config: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
+    """Report a batch that fails before it has objects, and so never reaches its report stage. The mails are submitted
+    under a key, as this attempt will not pass."""
     number = job.data.get("told", 0) + 1
     reported = job.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
-    facts = _facts(job, found, profile, order, number, datetime.fromisoformat(reported), fault=why)
-    made = report.build(facts, (), _told_before(job, number))
-    files = report.write(made, job.folder / "reports" / f"{number:04d}")
-    for part, mail in _mails(found, profile, order, made, files).items():
-        key = report.key(made, part)
-        outgoing_mails.belongs(found, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
+    facts = _facts(job, config, profile, order, number, datetime.fromisoformat(reported), fault=why)
+    report_ = report.build(facts, (), _previous_report(job, number))
+    files = report.write(report_, job.folder / "reports" / f"{number:04d}")
+    for part, mail in _mails(config, profile, order, report_, files).items():
+        key = report.key(report_, part)
+        outgoing_mails.set_owner(config, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
     job.data["told"] = number

@@ -1,7 +1,7 @@
-"""Objects of a batch that had all of what came already, so that no version was made: a file each in the batch's folder.
+"""Objects of a batch whose content was stored already, so that no version was made: a file each in the batch's folder.
 
-The inventory knows which batch brought which version, and such an object has brought none. The file is written before
-the object's stage is recorded, and goes when the object, sent back, brings a version after all.
+The inventory records which batch made which version, and such an object has made none. The file is written before the
+object's stage is recorded, and is removed when the object is requeued and makes a version after all.
 """
 
 from collections.abc import Sequence
@@ -16,31 +16,31 @@ FOLDER = "unchanged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The version that stands."""
+class UnchangedVersion:
+    """The existing version of an unchanged object."""
 
     ark: str
     version: int
     local_ids: Sequence[str] = ()
 
 
-def keep(folder: Path, jid: str, found: Standing) -> None:
-    """Note it in the folder of the batch; durable when it returns."""
+def keep(folder: Path, jid: str, version: UnchangedVersion) -> None:
+    """Write the file of an unchanged object into the folder of the batch; durable on return."""
     (folder / FOLDER).mkdir(exist_ok=True)
-    copies.write_durably(folder / FOLDER / jid, orjson.dumps(asdict(found)).decode())
+    copies.write_durably(folder / FOLDER / jid, orjson.dumps(asdict(version)).decode())
     copies.sync_folder(folder)
 
 
 def forget(folder: Path, jid: str) -> None:
-    """It has brought a version."""
+    """Remove the file of an object that has made a version."""
     (folder / FOLDER / jid).unlink(missing_ok=True)
 
 
-def read(folder: Path) -> dict[str, Standing]:
-    """All of a batch, by jid."""
+def read(folder: Path) -> dict[str, UnchangedVersion]:
+    """Return all unchanged objects of a batch, by jid."""
     if not (folder / FOLDER).is_dir():
         return {}
     notes = (
         path for path in (folder / FOLDER).iterdir() if not path.suffix
-    )  # one is being written: NAME.new
-    return {path.name: Standing(**orjson.loads(path.read_bytes())) for path in notes}
+    )  # without files that are being written: NAME.new
+    return {path.name: UnchangedVersion(**orjson.loads(path.read_bytes())) for path in notes}

@@ -12,7 +12,7 @@ from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
-from spinney.apps.ingest.verbs.deposits import Submit, told
+from spinney.apps.ingest.verbs.deposits import Submit, answer_of
 from spinney.command_line import client_of, endpoint, open_control, resolve_settings
 from spinney.errors import CommitUncertain
 
@@ -56,7 +56,7 @@ class _AtHand:
         return orjson.loads(written(verb.run(self._service)))
 
     def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
-        return orjson.loads(written(told(submit(self._service, payload, asked.deposit(), key))))
+        return orjson.loads(written(answer_of(submit(self._service, payload, asked.deposit(), key))))
 
     def content(self, asked: File | Manifest) -> Iterator[bytes]:
         return asked.content(self._service).pieces

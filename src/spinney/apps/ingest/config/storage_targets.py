@@ -7,7 +7,7 @@ from spinney.apps.ingest.storage.layout import ROOT_DECLARATION
 from spinney.errors import UsageError
 
 
-def standing(settings: Settings, name: str) -> Storage:
+def open_target(settings: Settings, name: str) -> Storage:
     """The storage that a name of the settings means. Raises UsageError when there is none, NotThere, NotAdmitted,
     OSError.
 

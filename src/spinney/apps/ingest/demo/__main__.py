@@ -61,7 +61,7 @@ def _run(planned: Plan) -> int:
             play = _Play(plan=planned, service=service, batch=accepted, web=web, offered=offered)
             reports = play.run(log)
             _say("Looking through history, inventory and archive …")
-            looked = promise_checks.look(service.store, accepted.job, service.settings, service.folders)
+            looked = promise_checks.check(service.store, accepted.job, service.settings, service.folders)
     wrong = [*_not_as_told(offered, reports), *looked.faults]
     _tell(planned, play.folder, looked, wrong, time.monotonic() - begun)
     return 1 if wrong else 0
@@ -185,7 +185,7 @@ def _not_as_told(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
 
 
 def _tell(
-    planned: Plan, folder: Path, looked: promise_checks.Looked, wrong: list[str], took_s: float
+    planned: Plan, folder: Path, looked: promise_checks.CheckResult, wrong: list[str], took_s: float
 ) -> None:
     _say(
         f"  jobs {looked.jobs:,}, attempts {looked.attempts:,}, interrupted by a crash {looked.interrupted:,}"

@@ -115,7 +115,7 @@ class Warnings:
         if len(self.first) < self.MOST:
             self.first.append(warning)
 
-    def told(self, most: int) -> str:
+    def summary(self, most: int) -> str:
         """The first so many as one text."""
         more = f"; and {self.count - most:,} more" if self.count > most else ""
         return "; ".join(str(warning) for warning in self.first[:most]) + more

@@ -123,7 +123,7 @@ def _size_differences(sizes: list[tuple[Row, int | None]]) -> Iterator[str]:
 def _manifest_warnings(warnings: Warnings) -> Iterator[str]:
     """Yield the warnings about the manifest."""
     if warnings.count:
-        yield warnings.told(SHOWN)
+        yield warnings.summary(SHOWN)
 
 
 def _checked(row: Row) -> Row:

@@ -72,7 +72,7 @@ def _note_in_batch(job: Job, order: ObjectOrder) -> None:
     if processed["own"]:
         unchanged_objects.forget(batch.folder, order.jid)
     else:
-        unchanged = unchanged_objects.Standing(
+        unchanged = unchanged_objects.UnchangedVersion(
             ark=processed["ark"], version=processed["version"], local_ids=processed["local_ids"]
         )
         unchanged_objects.keep(batch.folder, order.jid, unchanged)

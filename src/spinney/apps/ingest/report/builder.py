@@ -1,4 +1,4 @@
-"""The report made of the facts. Pure; a hundred thousand objects are lawful."""
+"""Builds the report from the facts. Pure; a hundred thousand objects are possible."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,48 +8,49 @@ from spinney.apps.ingest.report.facts import BatchFacts, ObjectEnd
 
 COMPLETED = frozenset({"completed"})
 FAILED = frozenset({"failed", "orphaned"})
-"""States of objects that fail their batch. Cancelled ones do not: somebody decided on them."""
+"""States of objects that fail their batch. Cancelled ones do not, since a person decided on them."""
 LEFT_OUT = frozenset({"cancelled", "deleted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
+    """The counts and sizes of a report; files, bytes and digests are those of completed objects."""
+
     objects: int
     completed: int
     failed: int
     cancelled: int
     open: int
-    """Not settled yet, when a report is asked for before its time."""
+    """Objects that have not settled yet, in a report that is requested early."""
     unchanged: int
-    """Completed ones of which no version was made, for they had all of what came."""
+    """Completed objects of which no version was made, since their content was stored already."""
     files: int
     bytes: int
-    """Of depositors."""
+    """Files and bytes from depositors."""
     system_files: int
     system_bytes: int
-    """That the service made and stored with them."""
+    """Files and bytes that the service made and stored with them."""
     digests_verified: int
-    """Files, bytes and digests are those of completed objects."""
     seconds: float
-    """From acceptance to this report."""
+    """The time from acceptance to this report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What is otherwise than in the report before: labels of objects, sorted."""
+    """The differences from the previous report: labels of objects, sorted."""
 
     mended: tuple[str, ...]
-    """Failed then, completed now."""
+    """Objects that had failed then and are completed now."""
     newly_failed: tuple[str, ...]
     added: tuple[str, ...]
-    """Completed now, and in neither list then."""
+    """Objects that are completed now, and were in neither list then."""
     gone: tuple[str, ...]
-    """In one of the lists then, and in neither now: deleted, cancelled or open again."""
+    """Objects that were in one of the lists then and are in neither now: deleted, cancelled or open again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What the next report is compared with: labels by jid."""
+class PreviousReport:
+    """The part of a report with which the next one is compared: labels by jid."""
 
     number: int
     completed: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of a batch, as of one moment."""
+    """The results of a batch at one moment."""
 
     facts: BatchFacts
     state: str
@@ -67,16 +68,16 @@ class Report:
     completed: tuple[ObjectEnd, ...]
     failed: tuple[ObjectEnd, ...]
     others: tuple[ObjectEnd, ...]
-    """Cancelled, or not settled yet."""
+    """Objects that were cancelled, or have not settled yet."""
     changes: Changes | None
-    """None in a first report."""
+    """None in the first report."""
 
     @property
     def is_update(self) -> bool:
         return self.facts.number > 1
 
     def head(self) -> dict[str, Any]:
-        """All but the lists of objects, as JSON values."""
+        """Return all but the lists of objects, as JSON values."""
         facts, changes = self.facts, self.changes
         head: dict[str, Any] = {
             "batch": facts.bid,
@@ -97,10 +98,10 @@ class Report:
         return head if changes is None else head | {"changes": values(changes)}
 
 
-def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: Told | None = None) -> Report:
-    """The report of a batch, objects in the order in which they are given. ``before``: the last that was told.
+def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: PreviousReport | None = None) -> Report:
+    """Build the report of a batch, with its objects in the given order. ``before``: the last report that was sent.
 
-    Raises ValueError when a number is out of turn, for it would be compared with the wrong one.
+    Raises ValueError for a number that does not follow that of ``before``.
     """
     if facts.number != (1 if before is None else before.number + 1):
         last = "none" if before is None else str(before.number)
@@ -138,9 +139,9 @@ def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: Told | None = No
 
 
 def values(noun: Any) -> dict[str, Any]:
-    """A flat dataclass as JSON values. ``dataclasses.asdict`` copies deeply, which a hundred thousand times is slow."""
-    found = {name: getattr(noun, name) for name in noun.__dataclass_fields__}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+    """Return a flat dataclass as JSON values. ``dataclasses.asdict`` copies deeply, which is slow for many objects."""
+    attributes = {name: getattr(noun, name) for name in noun.__dataclass_fields__}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in attributes.items()}
 
 
 def _state(facts: BatchFacts, totals: Totals) -> str:
@@ -149,14 +150,14 @@ def _state(facts: BatchFacts, totals: Totals) -> str:
     return "failed" if totals.failed or facts.fault else "completed"
 
 
-def _changes(before: Told, completed: list[ObjectEnd], failed: list[ObjectEnd]) -> Changes:
+def _changes(before: PreviousReport, completed: list[ObjectEnd], failed: list[ObjectEnd]) -> Changes:
     good, bad = ({end.jid: end.label for end in ends} for ends in (completed, failed))
-    known = {**before.completed, **before.failed}
+    labels = {**before.completed, **before.failed}
     return Changes(
         mended=_labels(good, good.keys() & before.failed.keys()),
         newly_failed=_labels(bad, bad.keys() - before.failed.keys()),
-        added=_labels(good, good.keys() - known.keys()),
-        gone=_labels(known, known.keys() - good.keys() - bad.keys()),
+        added=_labels(good, good.keys() - labels.keys()),
+        gone=_labels(labels, labels.keys() - good.keys() - bad.keys()),
     )
 
 

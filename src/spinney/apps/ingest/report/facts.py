@@ -1,4 +1,4 @@
-"""What a report is made of: a batch, and what became of each of its objects."""
+"""The data of a report: a batch, and the results of its objects."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,21 +6,21 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """How much of a report goes by mail; a profile says which."""
+    """How much of a report is sent by mail, as set in the profile."""
 
     BRIEF = "brief"
     """The summary and the first failures."""
     ATTACHED = "attached"
-    """That, with ``completed.json`` and ``failed.json`` attached."""
+    """The same, with ``completed.json`` and ``failed.json`` attached."""
     VERBOSE = "verbose"
-    """All objects in the text, as far as a mail may be long."""
+    """All objects in the text, up to the maximum length of a mail."""
     SUPPRESSED = "suppressed"
     """No mail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFacts:
-    """A batch, when it reports."""
+    """The data of a batch at the time of its report."""
 
     bid: str
     """``bid-…``"""
@@ -32,53 +32,53 @@ class BatchFacts:
     payload: str = ""
     """The name of the file that was submitted."""
     accepted: datetime
-    """In UTC, as ``reported``."""
+    """When it was accepted, in UTC."""
     reported: datetime
-    """When this report was first made; kept over a crash, for it is the date of the mail."""
+    """When this report was first made, in UTC; kept after a crash, since it is the date of the mail."""
     number: int
-    """1 for the first report; an update when more."""
+    """1 for the first report; later ones are updates."""
     fault: str | None = None
     """Why the batch failed as a whole (a manifest that cannot be read), with the line."""
     link: str | None = None
-    """Where a page shows it."""
+    """The URL of its page."""
     warnings: tuple[str, ...] = ()
-    """What its manifest was read with a word about, with the line: the first of very many."""
+    """The first warnings about its manifest, with their lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectEnd:
-    """What became of one object."""
+    """The result of one object."""
 
     jid: str
-    """``jid-…``; the same however often it is tried again, and so what reports are compared by."""
+    """``jid-…``; the same for all tries of the object, so that reports can be compared by it."""
     job: int
     state: str
     """The state of its job."""
     local_ids: tuple[str, ...] = ()
     ark: str | None = None
     version: int | None = None
-    """Of the object: the one that it brought, or that stands."""
+    """The version that was made, or the existing one of an unchanged object."""
     unchanged: bool = False
-    """The object had all of what came already; no version was made."""
+    """Whether the content was stored already, so that no version was made."""
     title: str | None = None
     passed: str | None = None
     """The last stage that was successful."""
     stage: str | None = None
-    """The stage at which it failed, or stands."""
+    """The stage at which it failed, or is now."""
     message: str | None = None
     warnings: int = 0
-    """Stages that passed with a word; its job shows which."""
+    """The number of stages that passed with a warning; its job shows which."""
     link: str | None = None
     files: int = 0
     bytes: int = 0
-    """Of its depositor, as the version has them."""
+    """Files and bytes of its depositor in the version."""
     system_files: int = 0
     system_bytes: int = 0
-    """What the service says of it, stored with it."""
+    """Files and bytes of the service's own metadata in the version."""
     verified: int = 0
-    """Digests that were given and found right."""
+    """How many digests the depositor gave that were verified."""
 
     @property
     def label(self) -> str:
-        """What its depositor knows it by."""
+        """The name by which its depositor knows it."""
         return next((name for name in (*self.local_ids, self.title, self.ark) if name), self.jid)

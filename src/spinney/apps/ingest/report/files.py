@@ -1,9 +1,9 @@
-"""The report as files in a folder of its own: whole, whatever the number of objects, and a line an object.
+"""The report as files in a folder of its own, with any number of objects, a line for each object.
 
-report.json                   all of it
-completed.json, failed.json   the lists that may go with a mail
-report.txt, report.html       as people read it
-told.jsonl                    what the next report is compared with
+report.json                   the complete report
+completed.json, failed.json   the lists that may be attached to a mail
+report.txt, report.html       the report for people
+told.jsonl                    the part with which the next report is compared
 """
 
 import hashlib
@@ -15,14 +15,14 @@ from pathlib import Path
 import orjson
 
 from spinney.apps.ingest.files import copies
-from spinney.apps.ingest.report.builder import Report, Told, values
+from spinney.apps.ingest.report.builder import PreviousReport, Report, values
 from spinney.apps.ingest.report.facts import ObjectEnd
 from spinney.apps.ingest.report.page import html
 from spinney.apps.ingest.report.text import text
 
-TOLD = "told.jsonl"
+COMPARISON = "told.jsonl"
 PAGE_OBJECTS = 500
-"""Objects of one list that the page in the folder shows."""
+"""How many objects of one list the page in the folder shows."""
 _BUFFER_BYTES = 1 << 18
 
 
@@ -36,7 +36,7 @@ class Written:
 
 
 def write(report: Report, folder: Path) -> dict[str, Written]:
-    """Write them, durable when this returns; by name. The folder is made when it is not there."""
+    """Write the files, and return them by name; durable on return. The folder is made if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     contents: dict[str, Iterable[bytes]] = {
         "report.json": _whole(report),
@@ -44,23 +44,23 @@ def write(report: Report, folder: Path) -> dict[str, Written]:
         "failed.json": _list(report.failed),
         "report.txt": [text(report, all_objects=True).encode()],
         "report.html": [html(report, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS).encode()],
-        TOLD: _told(report),
+        COMPARISON: _comparison(report),
     }
-    written = {name: _written(folder / name, chunks) for name, chunks in contents.items()}
+    written = {name: _write_file(folder / name, chunks) for name, chunks in contents.items()}
     copies.sync_folder(folder)
     copies.sync_folder(folder.parent)
     return written
 
 
-def read_told(folder: Path) -> Told:
-    """What a report in this folder told, read a line at a time."""
+def read_previous(folder: Path) -> PreviousReport:
+    """Read the part of the report in this folder with which the next is compared."""
     completed, failed = dict[str, str](), dict[str, str]()
-    with (folder / TOLD).open("rb") as file:
+    with (folder / COMPARISON).open("rb") as file:
         number = orjson.loads(next(file))["number"]
         for line in file:
             word, jid, label = orjson.loads(line)
             (completed if word == "completed" else failed)[jid] = label
-    return Told(number=number, completed=completed, failed=failed)
+    return PreviousReport(number=number, completed=completed, failed=failed)
 
 
 def _whole(report: Report) -> Iterator[bytes]:
@@ -79,15 +79,15 @@ def _list(ends: Iterable[ObjectEnd]) -> Iterator[bytes]:
     yield b"[]\n" if before == b"[\n" else b"\n]\n"
 
 
-def _told(report: Report) -> Iterator[bytes]:
+def _comparison(report: Report) -> Iterator[bytes]:
     yield orjson.dumps({"number": report.facts.number}) + b"\n"
     for word, ends in (("completed", report.completed), ("failed", report.failed)):
         for end in ends:
             yield orjson.dumps([word, end.jid, end.label]) + b"\n"
 
 
-def _written(path: Path, chunks: Iterable[bytes]) -> Written:
-    """A file that is whole or not there, whatever dies in the middle."""
+def _write_file(path: Path, chunks: Iterable[bytes]) -> Written:
+    """Write a file that is complete or absent, even if the process dies."""
     beside, digest, size = path.with_name(f"{path.name}.new"), hashlib.sha256(), 0
     with beside.open("wb", buffering=_BUFFER_BYTES) as out:
         for chunk in chunks:

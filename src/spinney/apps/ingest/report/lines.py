@@ -1,4 +1,4 @@
-"""How the parts of a report are worded, for the text and for the page alike; foreign text made printable."""
+"""The wording of the parts of a report, for the text and the page alike; foreign text is made printable."""
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -9,9 +9,9 @@ from spinney.apps.ingest.report.facts import ObjectEnd
 
 _LABEL_MAX = 120
 _MESSAGE_MAX = 400
-"""Characters of one message that a mail shows; ``failed.json`` has it whole."""
+"""How many characters of a message a mail shows; ``failed.json`` has the whole message."""
 _NAMES = 20
-"""Names of one kind of change that are shown."""
+"""How many names are shown for one kind of change."""
 _CHANGES = {
     "mended": "mended",
     "newly_failed": "newly failed",
@@ -21,7 +21,7 @@ _CHANGES = {
 
 
 def title(report: Report) -> str:
-    """One line that says all in short."""
+    """Return a summary in one line."""
     facts, totals = report.facts, report.totals
     update = f", update {facts.number - 1}" if report.is_update else ""
     unchanged = f", {totals.unchanged:,} unchanged" if totals.unchanged else ""
@@ -29,21 +29,21 @@ def title(report: Report) -> str:
 
 
 def verdict(report: Report) -> str:
-    """What became of it."""
+    """Return the result of the batch in a few words."""
     totals = report.totals
     if report.facts.fault:
         return "failed"
     if report.state == "completed":
         return "completed"
-    there = f"{totals.failed:,} failed"
-    return f"{there}, {totals.open:,} still open" if totals.open else there
+    failed = f"{totals.failed:,} failed"
+    return f"{failed}, {totals.open:,} still open" if totals.open else failed
 
 
 def summary(report: Report) -> list[tuple[str, str]]:
-    """Names and values, in the order in which people ask for them."""
+    """Return names and values, the most important first."""
     facts, totals = report.facts, report.totals
     warned = sum(1 for end in report.completed if end.warnings)
-    told = [
+    lines = [
         ("batch", facts.bid),
         ("state", report.state),
         ("profile", cut(facts.profile)),
@@ -64,27 +64,27 @@ def summary(report: Report) -> list[tuple[str, str]]:
         ("digests verified", f"{totals.digests_verified:,}"),
         ("time", f"{totals.seconds:,.1f} s"),
     ]
-    return [(name, value) for name, value in told if value]
+    return [(name, value) for name, value in lines if value]
 
 
 def _beside(totals: Totals) -> str:
-    """What the service made."""
+    """Return the number and size of the files that the service made."""
     if not totals.system_files:
         return ""
     return f"{counted(totals.system_files, 'file')}, {counted(totals.system_bytes, 'byte')}"
 
 
 def warnings(report: Report) -> list[str]:
-    """The first of those of the manifest, and how many more are told elsewhere."""
-    told = report.facts.warnings
-    more = [f"and {len(told) - _NAMES:,} more"] if len(told) > _NAMES else []
-    return [*(message(one) for one in told[:_NAMES]), *more]
+    """Return the first warnings about the manifest, and how many more there are."""
+    all_warnings = report.facts.warnings
+    more = [f"and {len(all_warnings) - _NAMES:,} more"] if len(all_warnings) > _NAMES else []
+    return [*(message(warning) for warning in all_warnings[:_NAMES]), *more]
 
 
-def changes(found: Changes) -> list[tuple[str, str]]:
-    """What has changed, and the first names of each kind."""
-    told = [(word, getattr(found, name)) for name, word in _CHANGES.items()]
-    return [(word, names(labels)) for word, labels in told if labels]
+def changes(changes_: Changes) -> list[tuple[str, str]]:
+    """Return the kinds of changes, with the first names of each."""
+    kinds = [(word, getattr(changes_, name)) for name, word in _CHANGES.items()]
+    return [(word, names(labels)) for word, labels in kinds if labels]
 
 
 def names(labels: Sequence[str]) -> str:
@@ -93,23 +93,23 @@ def names(labels: Sequence[str]) -> str:
 
 
 def where(end: ObjectEnd) -> str:
-    """How far an object came."""
-    at = f"{cut(end.state)} at {cut(end.stage)}" if end.stage else cut(end.state)
-    return f"{at}, last successful stage {cut(end.passed)}" if end.passed else at
+    """Return the state and the stage of an object."""
+    position = f"{cut(end.state)} at {cut(end.stage)}" if end.stage else cut(end.state)
+    return f"{position}, last successful stage {cut(end.passed)}" if end.passed else position
 
 
 def unchanged(report: Report) -> list[ObjectEnd]:
-    """Completed objects of which no version was made."""
+    """Return the completed objects of which no version was made."""
     return [end for end in report.completed if end.unchanged]
 
 
-def stands(end: ObjectEnd) -> str:
-    """Why no version was made."""
+def unchanged_reason(end: ObjectEnd) -> str:
+    """Return the reason why no version was made."""
     return f"nothing changed: {cut(end.ark or '')} had all of this as version {end.version}"
 
 
 def known_as(end: ObjectEnd) -> str:
-    """By which other names an object can be found."""
+    """Return the other names by which an object can be found."""
     others = [cut(name) for name in (end.ark, *end.local_ids) if name and name != end.label]
     own = [] if end.label == end.jid else [cut(end.jid)]
     return ", ".join([*others, *own, f"job {end.job}"])
@@ -124,7 +124,7 @@ def message(text: str | None) -> str:
 
 
 def link(url: str | None) -> str | None:
-    """The URL when it may stand behind a link: nothing but http and https, so that no page runs what it names."""
+    """Return the URL if it may be the target of a link: only http and https, so that no page runs a script in it."""
     if url is None or not url.isprintable():
         return None
     try:
@@ -139,6 +139,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def cut(text: str, most: int = _LABEL_MAX) -> str:
-    """Foreign text on one line, printable, and not longer than this."""
+    """Return foreign text on one line, printable, and not longer than ``most`` characters."""
     plain = shown(text[: most + 1])
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"

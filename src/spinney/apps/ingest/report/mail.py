@@ -12,14 +12,14 @@ from spinney.apps.ingest.report.text import FAILURES, text
 
 ATTACHED = ("completed.json", "failed.json")
 ATTACHED_MAX_BYTES = 7_000_000
-"""Of one list; a longer one stays in the batch's folder, and the mail says so."""
+"""The maximum size of a list; a longer one stays in the batch's folder, and the mail says so."""
 _TEXT_MAX = 150_000
-"""Characters of a text: parameters of a job, page and all, are a megabyte at most."""
+"""The maximum characters of a text: parameters of a job, the page among them, have at most a megabyte."""
 
 
 def key(report: Report, part: str = "") -> str:
-    """Under which its mail is submitted, once and for ever. ``part``: sets apart a mail of the same report to
-    others."""
+    """Return the key under which the report's mail is submitted once. ``part`` distinguishes a mail of the same report
+    to other addresses."""
     return f"{report.facts.bid}.report-{report.facts.number}{part}"
 
 
@@ -34,11 +34,11 @@ def mail(
     files: Mapping[str, Written] | None = None,
     part: str = "",
 ) -> dict[str, Any] | None:
-    """What ``reports.mail`` is submitted with; None when the profile wants no mail, or names nobody.
+    """Return the parameters of ``reports.mail``; None when the profile has no mail sent, or names nobody.
 
-    ``domain``: the right side of Message-IDs, always the same for one service. ``files``: of ``files.write``, for the
-    kind ``attached``. The Message-ID is made of batch and number, so that a number sent twice is one message; an
-    update answers the first report, so that mail programs show them together.
+    ``domain``: the right side of Message-IDs, always the same for one service. ``files``: from ``files.write``, for the
+    kind ``attached``. The Message-ID is made of batch and number, so that a number that is sent twice is one message;
+    an update replies to the first report, so that mail programs show them together.
     """
     if kind is Kind.SUPPRESSED or not to:
         return None

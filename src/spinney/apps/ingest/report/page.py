@@ -1,6 +1,6 @@
-"""The report as HTML: one page that needs nothing else, in a mail and in a browser, by day and by night.
+"""The report as HTML: one self-contained page for mails and browsers, with a light and a dark theme.
 
-Escaped by Jinja2; without scripts, pictures or anything that is fetched, which the page itself forbids, too.
+It is escaped by Jinja2, and without scripts, pictures or anything that is fetched, which the page itself forbids, too.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def html(report: Report, *, limit: int = FAILURES, completed: int = 0) -> str:
-    """The page. ``limit``: failed objects that it lists; ``completed``: completed ones."""
+    """Return the page. ``limit``: how many failed objects it lists; ``completed``: how many completed ones."""
     return _template().render(
         report=report, lines=lines, UNCHANGED=UNCHANGED, limit=limit, completed=completed
     )
@@ -26,8 +26,10 @@ def _template() -> "Template":
     # Imported here: a worker loads the application, and must stay light.
     from jinja2 import Environment, StrictUndefined
 
-    made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return made.from_string(_PAGE)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_PAGE)
 
 
 _PAGE = """\
@@ -74,7 +76,7 @@ a { color: #0550ae; }
 <br>{{ lines.where(end) }}
 {% if end.message %}<br>{{ lines.message(end.message) }}{% endif %}
 {% elif end.unchanged %}
-<br>{{ lines.stands(end) }}
+<br>{{ lines.unchanged_reason(end) }}
 {% endif %}
 </li>
 {% endmacro %}
@@ -101,8 +103,8 @@ a { color: #0550ae; }
 {% if report.facts.warnings %}
 <h2>Warnings</h2>
 <ul>
-{% for one in lines.warnings(report) %}
-<li>{{ one }}</li>
+{% for warning in lines.warnings(report) %}
+<li>{{ warning }}</li>
 {% endfor %}
 </ul>
 {% endif %}

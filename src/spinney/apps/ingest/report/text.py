@@ -7,14 +7,14 @@ from spinney.apps.ingest.report.builder import Report
 from spinney.apps.ingest.report.facts import ObjectEnd
 
 FAILURES = 20
-"""Failed objects that a text shows unless told otherwise."""
+"""How many failed objects a text shows by default."""
 UNCHANGED = "Objects in which nothing changed"
 EVERYTHING = 1_000
-"""Objects of one list that a text shows at most: a mail is read by people."""
+"""How many objects of one list a text shows at most: a mail is read by people."""
 
 
 def text(report: Report, *, failures: int = FAILURES, all_objects: bool = False) -> str:
-    """As people read it. ``all_objects``: lists completed ones too, and up to a thousand of each list."""
+    """Return the text. ``all_objects``: lists completed objects too, and up to a thousand of each list."""
     limit = EVERYTHING if all_objects else failures
     parts = [
         f"{lines.title(report)}\n",
@@ -42,15 +42,15 @@ def _fault(report: Report) -> list[str]:
 
 
 def _warnings(report: Report) -> list[str]:
-    told = lines.warnings(report)
-    return ["", "Warnings:", *(f"  {one}" for one in told)] if told else []
+    warnings = lines.warnings(report)
+    return ["", "Warnings:", *(f"  {warning}" for warning in warnings)] if warnings else []
 
 
 def _changes(report: Report) -> list[str]:
     if report.changes is None:
         return []
-    told = [f"  {word}: {names}" for word, names in lines.changes(report.changes)]
-    return ["", "Since the last report:", *(told or ["  nothing"])]
+    changes = [f"  {word}: {names}" for word, names in lines.changes(report.changes)]
+    return ["", "Since the last report:", *(changes or ["  nothing"])]
 
 
 def _unchanged(report: Report, limit: int) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _unchanged(report: Report, limit: int) -> Iterator[str]:
     yield from _heading(UNCHANGED, ends)
     for end in ends[:limit]:
         yield f"  {lines.label(end)} ({lines.known_as(end)})"
-        yield f"      {lines.stands(end)}"
+        yield f"      {lines.unchanged_reason(end)}"
     yield from _more(ends, limit)
 
 

@@ -51,7 +51,7 @@ def delete(service: Service, batch: Batch, *, completed: bool = False) -> Delete
     gone = service.control.delete(batch.job.id, lambda job: folders.remove(service.folders, job))
     for place in (*works, service.settings.incoming / batch.bid):
         shutil.rmtree(place, ignore_errors=True)
-    held_batches.let_go(service.settings, batch.bid)
+    held_batches.unhold(service.settings, batch.bid)
     return Deleted(bid=batch.bid, job=batch.job.id, jobs=len(gone))
 
 

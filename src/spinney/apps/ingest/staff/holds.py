@@ -67,7 +67,7 @@ def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
     OrderScope(service=service.control, order=Order(verb=Verb.RELEASE)).require_job(batch.job.id)
     if held_batches.reason(service.settings, batch.bid) is not None:
         service.control.require(Role.OPERATOR, "release a batch that its profile holds")
-    was_parked = held_batches.let_go(service.settings, batch.bid)
+    was_parked = held_batches.unhold(service.settings, batch.bid)
     job = service.store.job(batch.job.id)
     by_a_hold = job.waits_for == "hold"
     if job.state is State.HELD and not (by_a_hold and was_parked):

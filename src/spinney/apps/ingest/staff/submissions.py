@@ -108,7 +108,7 @@ class Arrival:
 
     def forget(self) -> None:
         """Remove it with all that was written for it."""
-        held_batches.let_go(self.settings, self.bid)
+        held_batches.unhold(self.settings, self.bid)
         shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
 
 

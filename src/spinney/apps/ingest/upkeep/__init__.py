@@ -1,1 +1,1 @@
-"""What runs by itself: the hourly cleanup and the daily fixity check."""
+"""Scheduled maintenance: the hourly cleanup and the daily fixity check."""

@@ -1,16 +1,17 @@
-"""Cleaning: once an hour, what nobody needs any more is removed.
+"""Cleanup: an hourly job that removes files which are no longer needed.
 
-    home/access/TOKEN      packages that have expired, and what requests left that ended without one
-    home/incoming/BID      payloads of batches that have taken them, or that never came to be, after ``LEFTOVER``
-    home/outgoing/KEY      what went with mails of reports that are sent, or have failed for long
+    home/access/TOKEN      packages that have expired, and the files of requests that ended without one
+    home/incoming/BID      payloads that their batches have taken, or whose batches never existed, after ``LEFTOVER``
+    home/outgoing/KEY      attachments of reports' mails that were sent, or failed long ago
     AREA/JID               working folders outside of job folders, of objects that have settled
 
-What an open job needs is never removed; nor, for ``LEFTOVER``, what one that failed would go on with if it were sent
-back. That is asked of the store, in which this job must find its own attempt: a node that was started with another
-store than the environment names is refused, for there every job would seem to be gone.
+Files that an open job needs are never removed; nor, for ``LEFTOVER``, those that a failed job would need if it were
+requeued. The jobs are looked up in the store, where this job must find its own attempt: a node that was started with
+another store than the environment names is refused, for in that store every job would seem to be gone.
 
-What goes is first renamed to ``.gone-NAME``, at once, then removed: cut off in the middle, the next run removes the
-rest, and a name is never half there. Names that this service does not give are left alone, and links never followed.
+A folder is first renamed to ``.gone-NAME``, atomically, then removed: after an interruption the next run removes the
+rest, and no folder is ever incomplete under its name. Folders whose names this service does not use are left alone, and
+links are never followed.
 """
 
 import os
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 LEFTOVER = timedelta(days=7)
 GONE = ".gone-"
 _PAGE = 1000
-_OVER = (State.COMPLETED, State.DELETED)
+_FINISHED = (State.COMPLETED, State.DELETED)
 _BID: TypeAdapter[str] = TypeAdapter(Bid)
 _JID: TypeAdapter[str] = TypeAdapter(Jid)
 
@@ -55,74 +56,81 @@ cleanings = app.pipeline(
 
 @cleanings.stage(max_attempts=3)
 def cleaning(job: Job) -> dict[str, int]:
-    """Remove what nobody needs; returns how many of each kind."""
-    found = settings.load()
+    """Remove the folders that are no longer needed, and return how many of each kind."""
+    config = settings.load()
     now = datetime.now(UTC)
-    with looking(job) as store:
+    with own_store(job) as store:
         folders = job.folder.parents[len(Path(job_folder(job.id)).parts) - 1]
         return {
-            "packages": _removed(job, found.packages, packages_over(found.packages, store, now)),
-            "incoming": _removed(job, found.incoming, incoming_over(found.incoming, store, folders, now)),
-            "outgoing": _removed(job, found.outgoing, outgoing_over(found.outgoing, store, now)),
-            "areas": sum(_removed(job, area, areas_over(area, store, now)) for area in found.areas.values()),
+            "packages": _remove_all(job, config.packages, expired_packages(config.packages, store, now)),
+            "incoming": _remove_all(
+                job, config.incoming, abandoned_payloads(config.incoming, store, folders, now)
+            ),
+            "outgoing": _remove_all(job, config.outgoing, finished_mails(config.outgoing, store, now)),
+            "areas": sum(
+                _remove_all(job, area, finished_work_folders(area, store, now))
+                for area in config.areas.values()
+            ),
         }
 
 
 app.schedule(cleanings, cron="41 * * * *", name="ingest.cleaning", overlap="skip", catch_up="last")
 
 
-# --- what is over -------------------------------------------------------------------------------
+# --- folders that are no longer needed ----------------------------------------------------------
 
 
-def packages_over(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
-    """Folders of tokens whose package has expired, or whose job has ended without one or is gone."""
+def expired_packages(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
+    """Yield the folders of tokens whose package has expired, or whose job has ended without one or is gone."""
     for path in _folders(folder, lambda name: tickets.TOKEN.fullmatch(name) is not None):
         job = _job(store, tickets.job_of(path.name))
         is_known = job is not None and tickets.fits(path.name, job)
         is_open = is_known and job is not None and job.state not in SETTLED
-        if not is_known or not (is_open or packages.standing(path, now)):
+        if not is_known or not (is_open or packages.valid(path, now)):
             yield path
 
 
-def incoming_over(folder: Path, store: "Store", folders: Path, now: datetime) -> Iterator[Path]:
-    """Payloads that lie for long, and that no batch is going to take."""
-    old = [p for p in _folders(folder, lambda name: _is(_BID, name)) if _age(p, now) > LEFTOVER]
+def abandoned_payloads(folder: Path, store: "Store", folders: Path, now: datetime) -> Iterator[Path]:
+    """Yield the old payloads that no batch is going to take."""
+    old = [p for p in _folders(folder, lambda name: _is_valid(_BID, name)) if _age(p, now) > LEFTOVER]
     if not old:
         return
     needed = set(_untaken(store, folders))
     yield from (path for path in old if path.name not in needed)
 
 
-def outgoing_over(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
-    """Attachments of mails that are sent or gone, and of those that failed long ago."""
+def finished_mails(folder: Path, store: "Store", now: datetime) -> Iterator[Path]:
+    """Yield the attachments of mails that were sent or deleted, and of those that failed long ago."""
     for path in _folders(folder, lambda name: outgoing_mails.NAME.fullmatch(name) is not None):
         job = _job(store, _owner(path))
-        # One whose mail is not there may be yet to come: its report is being recorded.
-        over = (
-            _age(path, now) > LEFTOVER if job is None else job.state in _OVER or _settled_long_ago(job, now)
+        # A mail that does not exist may still be created: its report is being recorded.
+        is_finished = (
+            _age(path, now) > LEFTOVER
+            if job is None
+            else job.state in _FINISHED or _settled_long_ago(job, now)
         )
-        if over:
+        if is_finished:
             yield path
 
 
-def areas_over(area: Path, store: "Store", now: datetime) -> Iterator[Path]:
-    """Working folders of objects that completed or are gone, and of those that failed long ago."""
-    for path in _folders(area, lambda name: _is(_JID, name)):
+def finished_work_folders(area: Path, store: "Store", now: datetime) -> Iterator[Path]:
+    """Yield the working folders of objects that completed or were deleted, and of those that failed long ago."""
+    for path in _folders(area, lambda name: _is_valid(_JID, name)):
         owner = _owner(path)
         if owner is None:
             if _age(path, now) > LEFTOVER and not any(path.iterdir()):
-                yield path  # made, and its maker killed before it wrote whose it is
+                yield path  # its job was killed before it wrote its number
             continue
         job = _job(store, owner)
-        if job is None or job.state in _OVER or _settled_long_ago(job, now):
+        if job is None or job.state in _FINISHED or _settled_long_ago(job, now):
             yield path
 
 
 def _untaken(store: "Store", folders: Path) -> Iterator[str]:
-    """Batches that may still take their payload: open ones, and those that failed and may be sent back."""
-    which = Filter(type="ingest.batch", states=tuple(set(State) - set(_OVER)))
+    """Yield the batches that may still take their payload: open ones, and failed ones that may be requeued."""
+    filter_ = Filter(type="ingest.batch", states=tuple(set(State) - set(_FINISHED)))
     after = 0
-    while page := store.jobs(which, after=after, limit=_PAGE):
+    while page := store.jobs(filter_, after=after, limit=_PAGE):
         for job in page:
             order = BatchOrder.model_validate(job.params["order"])
             if not (folders / job_folder(job.id) / PAYLOAD / order.name).is_file():
@@ -138,12 +146,12 @@ def _owner(path: Path) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-# --- looking ------------------------------------------------------------------------------------
+# --- the store and the folders ------------------------------------------------------------------
 
 
 @contextmanager
-def looking(job: Job) -> Iterator["Store"]:
-    """The store that this attempt is of. Raises Hold for another."""
+def own_store(job: Job) -> Iterator["Store"]:
+    """Open the store of this attempt. Raises Hold where the environment names another store."""
     from spinney.operations import open_store  # a worker that cleans nothing needs none
 
     with closing(open_store(app.settings.store)) as store:
@@ -166,18 +174,18 @@ def _job(store: "Store", job_id: int | None) -> Found | None:
         return None
 
 
-def _folders(folder: Path, ours: Callable[[str], bool]) -> Iterator[Path]:
-    """Real folders with a name of ours."""
+def _folders(folder: Path, has_name: Callable[[str], bool]) -> Iterator[Path]:
+    """Yield the folders with such a name, without links."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
         return
     for entry in entries:
-        if entry.is_dir(follow_symlinks=False) and ours(entry.name):
+        if entry.is_dir(follow_symlinks=False) and has_name(entry.name):
             yield Path(entry.path)
 
 
-def _is(kind: TypeAdapter[str], name: str) -> bool:
+def _is_valid(kind: TypeAdapter[str], name: str) -> bool:
     try:
         kind.validate_python(name)
     except ValidationError:
@@ -195,13 +203,13 @@ def _settled_long_ago(job: Found, now: datetime) -> bool:
     return timedelta(seconds=now.timestamp() - job.settled_us / 1e6) > LEFTOVER
 
 
-# --- removing -----------------------------------------------------------------------------------
+# --- removal ------------------------------------------------------------------------------------
 
 
-def _removed(job: Job, folder: Path, over: Iterator[Path]) -> int:
-    finish(folder)
+def _remove_all(job: Job, folder: Path, paths: Iterator[Path]) -> int:
+    finish_removals(folder)
     count = 0
-    for path in over:
+    for path in paths:
         job.check_cancelled()
         remove(path)
         count += 1
@@ -209,13 +217,13 @@ def _removed(job: Job, folder: Path, over: Iterator[Path]) -> int:
 
 
 def remove(path: Path) -> None:
-    """Take a folder away. Raises OSError when it will not go."""
+    """Remove a folder. Raises OSError when that fails."""
     aside = path.with_name(f"{GONE}{path.name}")
     path.rename(aside)
     shutil.rmtree(aside)
 
 
-def finish(folder: Path) -> None:
-    """Remove the rest of what was being removed when somebody was cut off."""
+def finish_removals(folder: Path) -> None:
+    """Remove the rest of the folders whose removal was interrupted."""
     for path in _folders(folder, lambda name: name.startswith(GONE)):
         shutil.rmtree(path)

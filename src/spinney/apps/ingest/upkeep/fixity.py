@@ -1,16 +1,16 @@
-"""Fixity: once a day, objects that have not been read for long are read again and compared with their digests.
+"""Fixity: a daily job reads the objects that have not been read for long, and compares them with their digests.
 
-A run (``ingest.fixity``) makes a job an object (``ingest.fixity-object``), and tells at its end what they found. A job
-an object, not one loop: what kills a worker or never ends (a bad disk, a service that hangs) hits that object alone and
-not all behind it in every later run; the lock on an ARK is held while that object is read, not until the run is over;
-and what has been read is not read again, whatever dies.
+A run (``ingest.fixity``) makes one job for each object (``ingest.fixity-object``), and reports the damage at its end.
+It is one job for each object, not one loop, so that an error that kills a worker or never ends (a bad disk, a service
+that hangs) affects that object alone and not all behind it in every later run; so that the lock on an ARK is held while
+that object is read, not until the run is over; and so that objects that were read are not read again after a crash.
 
-**Who writes what, in this order, and what a crash leaves.** The children are born when ``choosing`` is recorded. Each
-reads its object under the lock on the ARK, then enters the result in the inventory; killed in between, it reads again
-and enters a second result. When they have settled, ``telling`` finds the damage of which nobody has been told: it
-submits the mail under a key of just that list, then writes ``home/damage-told.json``. Killed in between, the same list
-gets the same key, and no second mail. Whoever else finds damage enters it in the inventory, and the next run tells it.
-A run that was cancelled tells nothing; the next does.
+**Who writes what, in this order, and what a crash leaves.** The children are created when ``choosing`` is recorded.
+Each reads its object under the lock on the ARK, then enters the result in the inventory; if it is killed in between, it
+reads again and enters a second result. When they have settled, ``telling`` lists the damage that has not been reported:
+it submits the mail under a key of just that list, then writes ``home/damage-told.json``. If it is killed in between,
+the same list gets the same key, and there is no second mail. Damage that other code finds is entered in the inventory,
+and the next run reports it. A run that was cancelled reports nothing; the next does.
 """
 
 import hashlib
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory
 
 PRIORITY = PRIORITIES[-1]
-"""Nothing waits for an audit; beside the largest batches, which are as patient, it takes turns."""
+"""The last priority, since nothing waits for an audit; it takes turns with the largest batches, which have the same."""
 DAMAGED_AGAIN = timedelta(hours=12)
-"""A damaged object is read again by each run, so that what has been mended is known soon."""
-TOLD = "damage-told.json"
+"""A damaged object is read again by each run, so that its repair is noticed soon."""
+REPORTED = "damage-told.json"
 NAMED = 5
-"""Objects that a message names."""
+"""How many objects a message names."""
 LISTED = 200
-"""Objects that a mail lists."""
+"""How many objects a mail lists."""
 _DAMAGED_MAX = 1000
 _SHOW_S = 0.5
 _KEEP = timedelta(days=90)
@@ -68,46 +68,46 @@ readings = app.pipeline(
 
 @audits.stage(max_attempts=3)
 def choosing(job: Job) -> dict[str, Any]:
-    """The objects that are due: those that are damaged, those never read, then those read longest ago."""
+    """Choose the objects that are due: those that are damaged, those never read, then those read longest ago."""
     with admission():
-        found = settings.load()
-        chosen = dict(_due(open_resources.inventory(found), found, datetime.now(UTC)))
-    job.spawn_many(readings, ({"ark": ark, "storage": storage} for ark, storage in chosen.items()))
-    return {"objects": len(chosen)}
+        config = settings.load()
+        due = dict(_due(open_resources.inventory(config), config, datetime.now(UTC)))
+    job.spawn_many(readings, ({"ark": ark, "storage": storage} for ark, storage in due.items()))
+    return {"objects": len(due)}
 
 
 @audits.stage(max_attempts=5, again=True)
 def telling(job: Job) -> dict[str, Any]:
-    """Say what is damaged; to the admins by mail, once for each damage."""
+    """Report the damage; to the admins by mail, once for each damage."""
     with admission():
-        found = settings.load()
-        damaged = open_resources.inventory(found).damaged(_DAMAGED_MAX)
+        config = settings.load()
+        damaged = open_resources.inventory(config).damaged(_DAMAGED_MAX)
     unread = [child for child in job.children() if child.state != "completed"]
-    news = tell(job, found, damaged)
-    summary = {"damaged": len(damaged), "news": news, "unread": len(unread)}
-    said = []
+    new_damage = report_new_damage(job, config, damaged)
+    summary = {"damaged": len(damaged), "news": new_damage, "unread": len(unread)}
+    messages = []
     if damaged:
-        said.append(f"{len(damaged)} objects are damaged: {_some([d.ark for d in damaged])}")
+        messages.append(f"{len(damaged)} objects are damaged: {_first_arks([d.ark for d in damaged])}")
     if unread:
-        said.append(
-            f"{len(unread)} objects could not be read: {_some([child.params['ark'] for child in unread])}"
+        messages.append(
+            f"{len(unread)} objects could not be read: {_first_arks([child.params['ark'] for child in unread])}"
         )
-    if said:
-        raise Warn("; ".join(said), value=summary)
+    if messages:
+        raise Warn("; ".join(messages), value=summary)
     return summary
 
 
 @readings.stage(max_attempts=3)
 def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
-    """Read every file of every version, and enter what was found."""
+    """Read every file of every version, and enter the result in the inventory."""
     with admission():
-        found = settings.load()
+        config = settings.load()
     job.lock(ark_lock(ark))  # a version that is being written looks unfinished, not damaged
-    inventory = open_resources.inventory(found)
+    inventory = open_resources.inventory(config)
     with admission():
-        known = inventory.object(ark)
-        expected = max((v.size_bytes for v in known.versions), default=0) if known else 0
-        verified = _read(_opened(found, storage), ark, _progress(job, expected))
+        object_ = inventory.object(ark)
+        expected = max((v.size_bytes for v in object_.versions), default=0) if object_ else 0
+        verified = _read(_open_storage(config, storage), ark, _progress(job, expected))
         inventory.audited(ark, datetime.now(UTC), verified.files, verified.bytes, verified.faults)
     summary = {"files": verified.files, "bytes": verified.bytes, "faults": len(verified.faults)}
     if verified.faults:
@@ -115,54 +115,56 @@ def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
     return summary
 
 
-def tell(job: Job, found: Settings, damaged: list[Damaged]) -> int:
-    """Mail to the admins what nobody has been told of; returns how many objects that are.
+def report_new_damage(job: Job, config: Settings, damaged: list[Damaged]) -> int:
+    """Mail the damage that has not been reported to the admins, and return the number of its objects.
 
-    Damage of an object is the same from the audit that found it first until one finds none.
+    Damage of an object counts as the same from the audit that found it first until an audit finds none.
     """
-    if found.mail is None or not found.mail.admins:
+    if config.mail is None or not config.mail.admins:
         return 0
-    path = found.home / TOLD
-    before, now = _told(path), {d.ark: d.since.isoformat() for d in damaged}
-    news = [d for d in damaged if before.get(d.ark) != now[d.ark]]
-    if news:
-        name = hashlib.sha256(json.dumps([(d.ark, now[d.ark]) for d in news]).encode()).hexdigest()[:32]
-        mail = _mail(found, news, name)
+    path = config.home / REPORTED
+    reported, current = _reported_damage(path), {d.ark: d.since.isoformat() for d in damaged}
+    new_damage = [d for d in damaged if reported.get(d.ark) != current[d.ark]]
+    if new_damage:
+        name = hashlib.sha256(json.dumps([(d.ark, current[d.ark]) for d in new_damage]).encode()).hexdigest()[
+            :32
+        ]
+        mail = _mail(config, new_damage, name)
         job.submit(outbox.mail.options(key=f"damage-{name}", forever=True), **mail)
-    if now != before:
-        copies.write_durably(path, json.dumps(now, indent=1) + "\n")
-    return len(news)
+    if current != reported:
+        copies.write_durably(path, json.dumps(current, indent=1) + "\n")
+    return len(new_damage)
 
 
-# --- what is due --------------------------------------------------------------------------------
+# --- due objects --------------------------------------------------------------------------------
 
 
-def _due(inventory: "Inventory", found: Settings, now: datetime) -> Iterator[tuple[str, str]]:
-    """ARK and storage, as many as a run may have."""
-    most = found.fixity.objects
+def _due(inventory: "Inventory", config: Settings, now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield ARK and storage of the due objects, up to the limit of a run."""
+    most = config.fixity.objects
     for damaged in inventory.damaged(most // 2):  # however much is damaged, the others are read, too
-        known = inventory.object(damaged.ark)
-        if known is not None and damaged.audit.when < now - DAMAGED_AGAIN:
-            yield damaged.ark, known.versions[-1].storage
+        object_ = inventory.object(damaged.ark)
+        if object_ is not None and damaged.audit.when < now - DAMAGED_AGAIN:
+            yield damaged.ark, object_.versions[-1].storage
             most -= 1
     if most:
-        for due in inventory.due_for_fixity(now - timedelta(days=found.fixity.every_days), most):
-            yield due.ark, due.storage
+        for item in inventory.due_for_fixity(now - timedelta(days=config.fixity.every_days), most):
+            yield item.ark, item.storage
 
 
 # --- one object ---------------------------------------------------------------------------------
 
 
-def _opened(found: Settings, storage: str) -> Storage:
-    """Raises Fail: that a storage is not there says nothing of the objects in it."""
+def _open_storage(config: Settings, storage: str) -> Storage:
+    """Open a storage. Raises Fail where it is not there, which does not mean that its objects are damaged."""
     try:
-        return storage_targets.standing(found, storage)
+        return storage_targets.open_target(config, storage)
     except (UsageError, OSError) as error:
         raise Fail(str(error)) from error
 
 
 def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verified:
-    """What reading it has shown. Raises Fail when the storage itself does not answer."""
+    """Read an object, and return the result. Raises Fail when the storage itself does not answer."""
     try:
         return storage.verify(ark, between)
     except NotAdmitted as error:  # it is not there, or something else is in its place
@@ -174,57 +176,61 @@ def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verifie
 
 
 def _progress(job: Job, expected: int) -> Callable[[int], None]:
-    came, shown_s = 0, time.monotonic()
+    done_bytes, shown_s = 0, time.monotonic()
 
     def progress(size_bytes: int) -> None:
-        nonlocal came, shown_s
-        came += size_bytes
+        nonlocal done_bytes, shown_s
+        done_bytes += size_bytes
         job.check_cancelled()
         if expected and time.monotonic() - shown_s > _SHOW_S:
             shown_s = time.monotonic()
-            job.progress(min(0.99, came / expected), f"{came:,} bytes read")
+            job.progress(min(0.99, done_bytes / expected), f"{done_bytes:,} bytes read")
 
     return progress
 
 
-# --- who is told --------------------------------------------------------------------------------
+# --- the mail to the admins ---------------------------------------------------------------------
 
 
-def _told(path: Path) -> Mapping[str, str]:
-    """ARK to since when, of the damage that has been told."""
+def _reported_damage(path: Path) -> Mapping[str, str]:
+    """Return the damage that has been reported: by ARK, since when."""
     try:
-        told = json.loads(path.read_text("utf-8"))
+        reported = json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return reported if isinstance(reported, dict) else {}
 
 
-def _mail(found: Settings, news: list[Damaged], name: str) -> dict[str, Any]:
-    assert found.mail is not None
-    what = f"{len(news)} stored objects are damaged" if len(news) > 1 else f"{news[0].ark} is damaged"
-    lines = [f"{what}.", "", "Reading their files again has shown:", ""]
-    for each in news[:LISTED]:
-        more = f" (and {len(each.audit.faults) - 1} faults more)" if len(each.audit.faults) > 1 else ""
+def _mail(config: Settings, new_damage: list[Damaged], name: str) -> dict[str, Any]:
+    assert config.mail is not None
+    subject = (
+        f"{len(new_damage)} stored objects are damaged"
+        if len(new_damage) > 1
+        else f"{new_damage[0].ark} is damaged"
+    )
+    lines = [f"{subject}.", "", "Reading their files again has shown:", ""]
+    for damage in new_damage[:LISTED]:
+        more = f" (and {len(damage.audit.faults) - 1} faults more)" if len(damage.audit.faults) > 1 else ""
         lines += [
-            f"  {each.ark} in {each.collection}, since {each.since:%Y-%m-%d %H:%M} UTC",
-            f"      {shown(each.audit.faults[0])}{more}",
+            f"  {damage.ark} in {damage.collection}, since {damage.since:%Y-%m-%d %H:%M} UTC",
+            f"      {shown(damage.audit.faults[0])}{more}",
         ]
-    if len(news) > LISTED:
-        lines.append(f"  … and {len(news) - LISTED:,} more")
+    if len(new_damage) > LISTED:
+        lines.append(f"  … and {len(new_damage) - LISTED:,} more")
     lines += [
         "",
         "Restore them from a copy; the next audit reads them again. All: 'spinney ingest fixity --damaged'.",
     ]
     return {
-        "sender": found.mail.sender,
-        "to": list(found.mail.admins),
-        "subject": what,
+        "sender": config.mail.sender,
+        "to": list(config.mail.admins),
+        "subject": subject,
         "text": "\n".join(lines) + "\n",
-        "message_id": f"<damage-{name}@{found.mail.domain}>",
+        "message_id": f"<damage-{name}@{config.mail.domain}>",
     }
 
 
-def _some(arks: list[str]) -> str:
+def _first_arks(arks: list[str]) -> str:
     more = f" and {len(arks) - NAMED:,} more" if len(arks) > NAMED else ""
     return ", ".join(arks[:NAMED]) + more
 

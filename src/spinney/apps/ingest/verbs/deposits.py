@@ -88,7 +88,7 @@ class Submit(Said):
             )
 
 
-def told(accepted: Accepted) -> dict[str, Any]:
+def answer_of(accepted: Accepted) -> dict[str, Any]:
     """The answer to a payload that was handed in."""
     return {name: getattr(accepted, name) for name in Accepted.__dataclass_fields__ if name != "repeated"}
 
