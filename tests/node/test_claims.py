@@ -11,8 +11,10 @@ from spinney.node.dispatch.crash_suspects import CrashSuspects
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.lanes import MIN_RUN_US, Lane, Lanes
 from spinney.node.dispatch.slots import Lookahead, Slot, backlogged
+from spinney.node.dispatch.ticker import trim
 from spinney.node.dispatch.worker_pool import Worker
-from spinney.node.services.orders import resize, trim
+from spinney.node.services.orders import resize
+from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.workers.child import Exit
 from spinney.node.workers.shared_page import Running
 
@@ -193,6 +195,9 @@ class FakeCrew:
     def worker_for(self, slot: Slot, a_lane: Lane, job_id: int) -> Worker | None:
         return self.concurrent if a_lane.concurrent else slot.worker
 
+    def attach(self, dispatcher: Dispatcher) -> None:
+        """It reports nothing by itself."""
+
     def after_output(self, worker: Worker, record: Record) -> None:
         self.written.append(record)
 
@@ -204,16 +209,17 @@ class Scene:
         self.recorded: list[Record] = []
         self.asked = 0
         self.marked: list[int] = []
+        self.status = NodeStatus()
         self.dispatcher = Dispatcher(
             slots=self.slots,
             pool=self.pool,  # type: ignore[arg-type]
             lookahead=AHEAD,
             mark_started=self._mark,
-            on_wake=lambda at_us: None,
-            on_hold=lambda last_hold: None,
+            queue=self,  # type: ignore[arg-type]
+            signals=NodeSignals(),
+            status=self.status,
             monotonic=lambda: 10.0,
         )
-        self.dispatcher.sink = self
         self.dispatcher.join_cluster(1, Lanes(types))
 
     async def _mark(self, fences: Any) -> bool:
@@ -224,7 +230,7 @@ class Scene:
     def add(self, records: Any) -> None:
         self.recorded += records
 
-    def ask(self) -> None:
+    def request_claim(self) -> None:
         self.asked += 1
 
     def sent(self, slot: int) -> list[Any]:
@@ -414,7 +420,7 @@ async def test_nothing_is_taken_from_behind_an_attempt_that_is_told_already() ->
 
 async def test_a_draining_desk_wants_nothing_and_hands_back_what_it_gets() -> None:
     scene = Scene(spec())
-    scene.dispatcher.draining = True
+    scene.status.draining = True
     assert scene.dispatcher.claim_request() is None
     await scene.dispatcher.take([lease(1)])
     assert [r.outcome for r in scene.recorded] == [Outcome.RETURNED]
@@ -470,11 +476,11 @@ async def test_slots_that_were_leaving_stay_when_they_are_wanted_again() -> None
 
 async def test_a_drained_node_wants_nothing_and_hands_back_what_comes() -> None:
     scene = Scene(spec("t"))
-    scene.dispatcher.drained_by_operator = True
+    scene.status.drained_by_operator = True
     assert scene.dispatcher.claim_request() is None
     await scene.dispatcher.take([lease(1)])
     assert scene.recorded == [Record(1, 101, Outcome.RETURNED, 0, 0)]
-    scene.dispatcher.drained_by_operator = False
+    scene.status.drained_by_operator = False
     assert scene.dispatcher.claim_request() is not None
 
 

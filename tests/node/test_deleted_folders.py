@@ -15,6 +15,7 @@ from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.services import maintenance
 from spinney.node.services.deleted_folders import DeletedFolders
 from spinney.node.services.maintenance import Maintenance
+from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
@@ -85,6 +86,8 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
             types=(),
         )
         node_id = place.store.join(info, now_us=4)
+        signals = NodeSignals()
+        signals.round_begins.connect(look)
         keeping = Maintenance(
             writer,
             reader,
@@ -92,10 +95,10 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
             here=LocalHost(host="h", boot_id="b", run_dir=place.root, folder_root=place.root),
             folder_root=place.root,
             now_us=lambda: 4,
-            on_claimable=lambda: None,
-            on_round=look,
+            signals=signals,
+            status=NodeStatus(),
         )
-        tasks = [asyncio.create_task(keeping.run()), asyncio.create_task(keeping.tidy())]
+        tasks = [asyncio.create_task(keeping.rounds()), asyncio.create_task(keeping.tidy())]
         with suppress(TimeoutError):
             async with asyncio.timeout(30):
                 await through.wait()

@@ -18,6 +18,7 @@ from spinney.model.rights.operators import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.node.services.holds import HoldEnforcer
+from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.wakeup_socket import wake_local_nodes
 
 __all__ = ["cluster", "kept", "working"]
@@ -240,7 +241,8 @@ async def looked(thread: Thread, workers: list[Any], arrives: Any = None) -> Hol
         SimpleNamespace(workers=workers),  # type: ignore[arg-type]
         node_id=1,
         now_us=lambda: 0,
-        on_claimable=lambda: None,
+        signals=NodeSignals(),
+        status=NodeStatus(),
     )
     task = asyncio.create_task(holding.get_back())
     holding.changed()

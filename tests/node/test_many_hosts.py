@@ -172,7 +172,7 @@ def test_a_name_that_beats_on_another_host_is_refused_and_taken_over_when_it_is_
 
 def test_a_process_that_has_not_the_lock_open_is_not_told_to_drain(tmp_path: Path) -> None:
     """In another container the guard's number is somebody else's."""
-    here = LocalHost(host=socket.gethostname(), boot_id=boot_id(), run_dir=tmp_path)
+    here = LocalHost(host=socket.gethostname(), boot_id=boot_id(), run_dir=tmp_path, folder_root=tmp_path)
     bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         local = replace(STRANGER, host=here.host, boot_id=here.boot_id)

@@ -164,7 +164,7 @@ async def test_what_killed_attempts_wrote_is_synced_before_they_are_recorded(tmp
         recorded=parts.flushed,
         spawn=lambda end: ends.append(asyncio.ensure_future(end)),
     )
-    pool.dispatcher = parts
+    pool.attach(parts)
     worker: Any = Worker("many", None)
     worker.child, worker.hello_received = parts, True
     worker.held = {100 + n: SimpleNamespace(lease=lease(n, 0, "t")) for n in (1, 2, 3)}

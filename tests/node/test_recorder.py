@@ -9,6 +9,7 @@ import pytest
 from spinney.model.errors import CommitUncertain, StoreUnusable
 from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Reconciliation, Record, SlotRequest
 from spinney.model.outcomes import Outcome
+from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.recorder import Recorder
 from spinney.node.store_thread import StoreThread, StoreThreadEnded
 
@@ -80,15 +81,16 @@ class Scene:
         await asyncio.sleep(0)
 
 
-async def running(scene: Scene, work: Callable[[Recorder], Any], batch: int = 600) -> None:
+async def running(scene: Scene, work: Callable[[RecordQueue], Any], batch: int = 600) -> None:
     async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
+        queue = RecordQueue()
         recorder = Recorder(
-            db, scene.dispatcher, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5
+            db, scene.dispatcher, queue, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5
         )
         loop = asyncio.ensure_future(recorder.run())
         try:
             async with asyncio.timeout(10):
-                await work(recorder)
+                await work(queue)
         finally:
             loop.cancel()
     assert scene.store.closed
@@ -97,10 +99,10 @@ async def running(scene: Scene, work: Callable[[Recorder], Any], batch: int = 60
 async def test_what_is_due_goes_out_in_one_transaction_up_to_the_bound() -> None:
     scene = Scene()
 
-    async def work(recorder: Recorder) -> None:
-        recorder.add([record(n) for n in range(25)])
-        await recorder.flushed()
-        assert recorder.recorded == 25
+    async def work(queue: RecordQueue) -> None:
+        queue.add([record(n) for n in range(25)])
+        await queue.flushed()
+        assert queue.recorded == 25
 
     await running(scene, work, batch=10)
     assert [len(b) for b in scene.store.batches] == [10, 10, 5]
@@ -109,8 +111,8 @@ async def test_what_is_due_goes_out_in_one_transaction_up_to_the_bound() -> None
 async def test_nothing_is_asked_when_nothing_is_due_or_wanted() -> None:
     scene = Scene()
 
-    async def work(recorder: Recorder) -> None:
-        recorder.ask()
+    async def work(queue: RecordQueue) -> None:
+        queue.request_claim()
         await asyncio.sleep(0.01)
 
     await running(scene, work)
@@ -133,11 +135,11 @@ async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_
     scene.store.flush_and_claim = lost  # type: ignore[method-assign]
     scene.store.accounts = Reconciliation(leased=[(2, 2), (5, 50), (6, 60)], recorded=frozenset({1}))
 
-    async def work(recorder: Recorder) -> None:
-        recorder.add([record(1), record(2), Record(3, 3, Outcome.RETURNED, 0, 0), record(4)])
-        await recorder.flushed()
-        await recorder.flushed()
-        assert recorder.recorded == 5
+    async def work(queue: RecordQueue) -> None:
+        queue.add([record(1), record(2), Record(3, 3, Outcome.RETURNED, 0, 0), record(4)])
+        await queue.flushed()
+        await queue.flushed()
+        assert queue.recorded == 5
 
     await running(scene, work)
     assert scene.store.asked_about == [[1, 2, 3, 4]] * 3
@@ -149,8 +151,8 @@ async def test_a_free_slot_gets_leases_at_once() -> None:
     scene.dispatcher.slots = [SlotRequest(0, 1, 1.0, True)]
     scene.store.leases = [Lease(1, 1, 0, "t", "s", 1, "{}", None, 1)]
 
-    async def work(recorder: Recorder) -> None:
-        recorder.ask()
+    async def work(queue: RecordQueue) -> None:
+        queue.request_claim()
         while not scene.dispatcher.taken:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
@@ -161,9 +163,9 @@ async def test_records_are_held_through_trouble_and_none_is_lost() -> None:
     scene = Scene()
     scene.store.trouble = 4
 
-    async def work(recorder: Recorder) -> None:
-        recorder.add([record(1), record(2)])
-        await recorder.flushed()
+    async def work(queue: RecordQueue) -> None:
+        queue.add([record(1), record(2)])
+        await queue.flushed()
 
     await running(scene, work)
     assert scene.store.batches == [[1, 2]]
@@ -183,9 +185,9 @@ async def test_a_record_that_no_store_can_take_fails_its_job_alone() -> None:
 
     scene.store.flush_and_claim = picky  # type: ignore[method-assign]
 
-    async def work(recorder: Recorder) -> None:
-        recorder.add([record(1), record(2)._replace(outcome=Outcome.DEFER, delay_s=1e300), record(3)])
-        await recorder.flushed()
+    async def work(queue: RecordQueue) -> None:
+        queue.add([record(1), record(2)._replace(outcome=Outcome.DEFER, delay_s=1e300), record(3)])
+        await queue.flushed()
 
     await running(scene, work)
     assert [(r.job_id, r.outcome, r.retryable) for r in taken] == [
@@ -203,8 +205,9 @@ async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:
 
     scene.store.flush_and_claim = broken  # type: ignore[method-assign]
     async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
-        recorder = Recorder(db, scene.dispatcher, batch=10, now_us=lambda: 1)
-        recorder.add([record(1), record(2)])
+        queue = RecordQueue()
+        recorder = Recorder(db, scene.dispatcher, queue, batch=10, now_us=lambda: 1)
+        queue.add([record(1), record(2)])
         with pytest.raises(KeyError):
             await recorder.run()
 
@@ -212,9 +215,9 @@ async def test_a_store_that_is_broken_for_all_ends_the_recorder() -> None:
 async def test_a_late_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene()
 
-    async def work(recorder: Recorder) -> None:
-        recorder.add([record(99)])
-        await recorder.flushed()
+    async def work(queue: RecordQueue) -> None:
+        queue.add([record(99)])
+        await queue.flushed()
 
     await running(scene, work)
     assert "refused late record job=99" in caplog.text
@@ -259,7 +262,8 @@ async def test_a_recorder_ends_with_its_store_thread() -> None:
 
     scene.store.flush_and_claim = die  # type: ignore[method-assign]
     async with asyncio.timeout(10), StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
-        recorder = Recorder(db, scene.dispatcher, batch=10, now_us=lambda: 1)
-        recorder.add([record(1)])
+        queue = RecordQueue()
+        recorder = Recorder(db, scene.dispatcher, queue, batch=10, now_us=lambda: 1)
+        queue.add([record(1)])
         with pytest.raises(StoreThreadEnded):
             await recorder.run()

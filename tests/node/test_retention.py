@@ -12,6 +12,7 @@ from spinney.model.jobs import Filter, Submission
 from spinney.model.rights.operators import Actor
 from spinney.model.types import StageSpec, TypeSpec
 from spinney.node.services.retention import Pruner, _removed
+from spinney.node.signals import NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
 
@@ -59,7 +60,7 @@ async def test_while_it_drains_nothing_is_removed(tmp_path: Path, draining: bool
             folder_root=tmp_path / "folders",
             every_s=3600,
             now_us=lambda: 2_000_000,
-            draining=lambda: draining,
+            status=NodeStatus(is_leader=True, draining=draining),
         )
         await retaining._walk()
 

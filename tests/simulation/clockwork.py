@@ -105,12 +105,12 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             before = function.__defaults__
             stack.callback(setattr, function, "__defaults__", before)
             function.__defaults__ = tuple(instead[_INJECTED[d]] if _is_injected(d) else d for d in before)
-        supervisor = sys.modules["spinney.node.supervisor"]
-        put(supervisor, "StoreThread", SimStoreThread)
-        put(supervisor, "Heartbeat", SimHeartbeat)
-        put(supervisor, "Pump", SimPump)
-        put(supervisor, "startup_lock", _startup_lock)
-        put(supervisor, "boot_ns", boot)
+        put(sys.modules["spinney.node.supervisor"], "StoreThread", SimStoreThread)
+        put(sys.modules["spinney.node.dispatch.dispatching"], "Pump", SimPump)
+        membership = sys.modules["spinney.node.lifecycle.membership"]
+        put(membership, "Heartbeat", SimHeartbeat)
+        put(membership, "startup_lock", _startup_lock)
+        put(membership, "boot_ns", boot)
         put(sys.modules["spinney.node.lifecycle.heartbeat"], "boot_ns", boot)
         instance = sys.modules["spinney.node.lifecycle.instance"]
         put(host, "boot_id", lambda: PROCESS.get().machine.host.name)

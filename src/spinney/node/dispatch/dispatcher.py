@@ -16,9 +16,11 @@ from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.values.named_tuples import named
 from spinney.node.dispatch.job_lists import messages
 from spinney.node.dispatch.lanes import Lane, Lanes
+from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.records import Row, detailed_record, success_records
 from spinney.node.dispatch.slots import Lookahead, Slot, Task, backlogged, cold_slot_request
 from spinney.node.dispatch.worker_pool import Worker, WorkerPool
+from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.workers.child import Exit
 
 log = logging.getLogger(__name__)
@@ -41,13 +43,6 @@ _LANE_AND_SLOT = itemgetter(1, 2)
 """Of a task."""
 
 
-class RecordSink(Protocol):
-    """Where records go (the recorder)."""
-
-    def add(self, records: Sequence[Record]) -> None: ...
-    def ask(self) -> None: ...
-
-
 class Dispatcher:
     """Owns the slots; talks to the worker pool about workers. Everything happens in the event loop."""
 
@@ -56,32 +51,30 @@ class Dispatcher:
         *,
         slots: list[Slot],
         pool: WorkerPool,
+        queue: RecordQueue,
         lookahead: Lookahead,
         mark_started: "MarkStarted",
-        on_wake: Callable[[int], None],
-        on_hold: Callable[[int], None],
-        on_left: Callable[[], None] = lambda: None,
+        signals: NodeSignals,
+        status: NodeStatus,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_wake`` hears when something becomes due by itself (µs since 1970), ``on_hold`` the number of
-        the last hold that was laid, again and again, ``on_left`` that there is work here for other nodes."""
+        """The pool reports to this dispatcher from now on."""
         self.slots, self.pool = slots, pool
         self.lanes = Lanes(())
-        self.sink: RecordSink
-        """Set before anything runs."""
-        self.draining = False
-        self.drained_by_operator = False
-        """An operator has drained it: nothing new is wanted until it is resumed."""
         self.nothing_claimable = False
         """Nothing was claimable when last asked, and nothing has happened since."""
         self._node_id, self._lookahead = 0, lookahead
         self._mark_started, self._monotonic = mark_started, monotonic
-        self._on_wake, self._on_hold, self._on_left = on_wake, on_hold, on_left
+        self._queue, self._signals, self._status = queue, signals, status
+        signals.claimable.connect(self.claimable)
+        signals.committed.connect(self.claimable)
+        signals.woken.connect(self.new_work_arrived)
+        pool.attach(self)
 
     def join_cluster(self, node_id: int, lanes: Lanes) -> None:
         """The node has joined: from now on work is wanted."""
         self._node_id, self.lanes = node_id, lanes
-        self.sink.ask()
+        self._queue.request_claim()
 
     def held(self) -> int:
         """How many leases the node holds that are not recorded yet."""
@@ -102,7 +95,7 @@ class Dispatcher:
 
     def claim_request(self) -> ClaimRequest | None:
         """What could be taken on now. With no slots in it: nothing, but stages may be kept."""
-        if self.draining or self.drained_by_operator or not self._node_id:
+        if not (self._status.takes_jobs and self._node_id):
             return None
         return ClaimRequest(
             node_id=self._node_id, slots=self._requested_slots(), lanes=self._requested_lanes()
@@ -142,17 +135,17 @@ class Dispatcher:
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         """An exchange has been made: is there more to ask for?"""
         if answer.wake_us is not None:
-            self._on_wake(answer.wake_us)
-        self._on_hold(answer.last_hold)
+            self._signals.wake_due(answer.wake_us)
+        self._signals.last_hold(answer.last_hold)
         if answer.left:
-            self._on_left()
+            self._signals.work_for_peers()
         if claim_request is None:
             return
         idle = any(s.free and s.warm for s in claim_request.slots)
         if idle:
             self.nothing_claimable = not answer.leases
         if answer.leases and answer.starved:
-            self.sink.ask()  # a slot that was given its first job may be given more behind it
+            self._queue.request_claim()  # a slot that was given its first job may be given more behind it
         if idle and not answer.leases:
             self.recall()  # somebody idles beside a backlog
 
@@ -166,7 +159,7 @@ class Dispatcher:
     def claimable(self) -> None:
         """Something may have become claimable."""
         self.nothing_claimable = False
-        self.sink.ask()
+        self._queue.request_claim()
 
     def recall(self, slots: Sequence[Slot] | None = None) -> None:
         """Ask for the backlogs back that are worth it; of these slots, where they stand behind something that takes
@@ -180,11 +173,11 @@ class Dispatcher:
 
     def record(self, records: Sequence[Record]) -> None:
         """These can be recorded now."""
-        self.sink.add(records)
+        self._queue.add(records)
 
     def available(self) -> None:
         """A slot may take work."""
-        self.sink.ask()
+        self._queue.request_claim()
 
     # --- handing out ----------------------------------------------------------------------
 
@@ -234,7 +227,7 @@ class Dispatcher:
 
     def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, Worker] | None:
         """Where a lease runs; None when it cannot run here now."""
-        if self.draining or self.drained_by_operator or lease.slot >= len(self.slots):
+        if not self._status.takes_jobs or lease.slot >= len(self.slots):
             return None
         slot, lane = self.slots[lease.slot], self.lanes.get(lease.type, lease.stage)
         if lane is None or slot.leaving or (slot.held and (slot.closed or not lane.warm)):
@@ -247,7 +240,7 @@ class Dispatcher:
 
     def _return(self, leases: Sequence[Lease]) -> None:
         """Hand leases back that never reached a worker."""
-        self.sink.add([Record(lease.job_id, lease.fence, Outcome.RETURNED, 0, 0) for lease in leases])
+        self._queue.add([Record(lease.job_id, lease.fence, Outcome.RETURNED, 0, 0) for lease in leases])
 
     # --- what comes back ------------------------------------------------------------------
 
@@ -263,7 +256,7 @@ class Dispatcher:
         if worker.isolated:
             for task in tasks:
                 self.pool.crash_suspects.clear(task.lease.job_id)
-        keep = not (self.draining or self.drained_by_operator or worker.retiring or self.slots[-1].leaving)
+        keep = self._status.takes_jobs and not (worker.retiring or self.slots[-1].leaving)
         now = self._monotonic()
         records: list[Record] = []
         touched: Lane | None = None
@@ -297,7 +290,7 @@ class Dispatcher:
         if touched is not None:
             touched.learn()
         worker.finished(len(rows), now)
-        self.sink.add(records)
+        self._queue.add(records)
 
     def _unusual(self, worker: Worker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
         """An attempt that ended with more to say than "ok". Whose end was asked for is known here, not in the worker:
@@ -378,7 +371,7 @@ class Dispatcher:
         tasks = list(worker.held.values())
         worker.held.clear()
         self._leave(tasks)
-        self.sink.add(records)
+        self._queue.add(records)
 
     def _ending(self, worker: Worker, task: Task, how: Exit) -> tuple[Outcome, str]:
         ending = worker.endings.get(task.lease.fence)

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from spinney.model.outcomes import Outcome
-from spinney.node.dispatch.slots import Slot, Task
+from spinney.node.dispatch.dispatcher import Dispatcher
+from spinney.node.dispatch.slots import Task
 from spinney.node.dispatch.worker_pool import Worker, WorkerPool
 
 log = logging.getLogger(__name__)
@@ -29,18 +30,15 @@ class Limits:
     def __init__(
         self,
         pool: WorkerPool,
+        dispatcher: Dispatcher,
         *,
         show: Callable[[Sequence[int]], object],
-        recall: Callable[[Slot], object],
-        take_back: Callable[[Worker], object],
         long_s: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``show(fences)``: these run. ``recall(slot)``: ask for what stands behind its attempt.
-        ``take_back(worker)``: get it without the worker's answer, where that is possible by now.
-        ``long_s``: an attempt that runs longer holds up what stands behind it."""
-        self._pool, self._show, self._long_s = pool, show, long_s
-        self._recall, self._take_back = recall, take_back
+        """``show(fences)`` has the store show these attempts as running. ``long_s``: an attempt that runs longer holds
+        up what stands behind it."""
+        self._pool, self._dispatcher, self._show, self._long_s = pool, dispatcher, show, long_s
         self._monotonic = monotonic
         self._force_at: dict[int, float] = {}
 
@@ -84,13 +82,13 @@ class Limits:
                 if not task.lane.orphan:  # those were marked before they began
                     show.append(line.fence)
             if elapsed_s >= self._long_s and task.slot.held > 1:
-                self._recall(task.slot)
+                self._dispatcher.recall([task.slot])
             limit_s = task.lane.stage.timeout_s
             if limit_s is not None and elapsed_s >= limit_s and line.fence not in worker.endings:
                 self._overdue(worker, task, limit_s)
             self._force(worker, task)
         if len(worker.held) > 1:
-            self._take_back(worker)
+            self._dispatcher.take_back(worker)
         worker.shown_running &= running
         for fence in [f for f in worker.endings if f not in worker.held]:
             del worker.endings[fence]

@@ -16,15 +16,14 @@ granted of which the answer never came. So before anything else is exchanged the
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from itertools import islice
 from typing import Protocol
 
 from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnusable
 from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Record
 from spinney.model.outcomes import Outcome
+from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
@@ -51,74 +50,38 @@ class Dispatcher(Protocol):
 
 
 class Recorder:
-    """Collects records and exchanges them for work. Lives in the event loop; ``run`` is its task."""
+    """Exchanges records for work. Lives in the event loop; ``run`` is its task."""
 
     def __init__(
         self,
         db: StoreThread,
         dispatcher: Dispatcher,
+        queue: RecordQueue,
         *,
         batch: int,
         now_us: Callable[[], int],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._db, self._dispatcher, self._batch = db, dispatcher, batch
+        self._db, self._dispatcher, self._queue, self._batch = db, dispatcher, queue, batch
         self._now_us, self._pause, self._draw = now_us, pause, draw
-        self._due: deque[Record] = deque()
-        self._wake = asyncio.Event()
-        self._asked = False
-        self._taken = asyncio.Event()
         self._in_doubt = False
-        """Whether the last exchange was committed."""
-        self.recorded = 0
-        """How many records the store has taken."""
-
-    def add(self, records: Sequence[Record]) -> None:
-        """These are to be recorded."""
-        self._due.extend(records)
-        self._wake.set()
-
-    def ask(self) -> None:
-        """Something may have become claimable, or a slot can take more."""
-        self._asked = True
-        self._wake.set()
-
-    def due(self) -> list[Record]:
-        """Those that are not in the store yet, as far as another thread can see them."""
-        return list(self._due)
-
-    def held_back(self) -> int:
-        """How many records are not in the store yet."""
-        return len(self._due)
-
-    async def flushed(self) -> None:
-        """Wait until everything that has been added by now is recorded."""
-        last = self.recorded + len(self._due)
-        while self.recorded < last:
-            await self._taken.wait()
+        """Nobody here knows whether the last exchange was committed."""
 
     async def run(self) -> None:
         """Exchange, for ever."""
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._due or self._asked:
-                self._asked = False
+            await self._queue.wait()
+            while self._queue.begin_exchange():
                 await self._once()
 
     async def _once(self) -> None:
         claim_request = self._dispatcher.claim_request()
-        due = self._due
-        records = list(islice(due, self._batch))
+        records = self._queue.first(self._batch)
         if not records and (claim_request is None or not claim_request.slots):
             return
         answer = await self._flush_and_claim(records, claim_request)
-        for _ in records:
-            due.popleft()
-        self.recorded += len(records)
-        self._taken.set()  # wakes those who wait now, and nobody later
-        self._taken.clear()
+        self._queue.remove(len(records))
         for late in answer.refused:
             log.warning(
                 "refused late record job=%d fence=%d outcome=%s: its lease was gone",
@@ -161,7 +124,7 @@ class Recorder:
         asked = list(records)
         found = await self._db.call(lambda store: store.reconcile(node_id, asked))
         self._in_doubt = False
-        known.update(record.fence for record in self._due)
+        known.update(record.fence for record in self._queue.pending())
         unheard = [(job_id, fence) for job_id, fence in found.leased if fence not in known]
         leased = {fence for _, fence in found.leased}
         # What had not begun leaves nothing in the history but that its lease is gone.
@@ -172,7 +135,7 @@ class Recorder:
             len(asked) - len(left),
             len(unheard),
         )
-        self.add([Record(job_id, fence, Outcome.RETURNED, 0, 0) for job_id, fence in unheard])
+        self._queue.add([Record(job_id, fence, Outcome.RETURNED, 0, 0) for job_id, fence in unheard])
         return left
 
     async def _one_by_one(self, records: list[Record], error: Exception) -> FlushResult:

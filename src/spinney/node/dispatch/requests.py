@@ -13,6 +13,7 @@ from spinney.define.job import options
 from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownType, UsageError
 from spinney.model.jobs import Job, Lease, Submission
 from spinney.model.values.unreadable import Unreadable
+from spinney.node.signals import NodeSignals
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import SpawnResult, Store
 
@@ -36,14 +37,13 @@ class Requests:
         reader: StoreThread,
         *,
         now_us: Callable[[], int],
-        on_spawned: Callable[[], None],
+        signals: NodeSignals,
         insist_s: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``on_spawned`` is called when an attempt has made jobs that may be claimable at once. ``insist_s``: so long
-        an attempt waits for a database that is away, rather than fail for it."""
+        """``insist_s``: so long an attempt waits for a database that is away, rather than fail for it."""
         self._writer, self._reader = writer, reader
-        self._now_us, self._on_spawned, self._monotonic = now_us, on_spawned, monotonic
+        self._now_us, self._signals, self._monotonic = now_us, signals, monotonic
         self._insist_s = insist_s
         self._progress_at: dict[int, float] = {}
         self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
@@ -124,7 +124,8 @@ class Requests:
         keyed = any(s.keys for s in wanted)
         born = await self._write(verb, twice=keyed)
         if keyed:
-            self._on_spawned()
+            self._signals.claimable()
+            self._signals.work_for_peers()  # its parent has a slot of this node, perhaps the last one
         return list(born.ids)
 
     async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:

@@ -171,8 +171,10 @@ class WorkerPool(Events):
         self._offers = 0
         self._no_start_before = 0.0
         self._worker_ended = asyncio.Event()
-        self.dispatcher: Dispatcher
-        """Set before anything runs."""
+
+    def attach(self, dispatcher: Dispatcher) -> None:
+        """Report to this dispatcher; called by its constructor, before any worker is started."""
+        self.dispatcher = dispatcher
 
     @property
     def workers(self) -> Sequence[Worker]:

@@ -12,17 +12,22 @@ from spinney.folders import folder_reader
 from spinney.model.errors import StoreUnusable
 from spinney.model.homes import FetchResult
 from spinney.node.retry_delays import RetryDelays
+from spinney.node.signals import NodeSignals
 from spinney.node.store_thread import StoreThread
 
 log = logging.getLogger(__name__)
 
 
 class FileServer:
-    """``run`` is its task; ``changed`` lets it look. Without a home (folders are shared) it has nothing to do."""
+    """``run`` is its task. Without a home (folders are shared) it has nothing to do."""
 
-    def __init__(self, writer: StoreThread, reader: StoreThread, root: Path, *, home: int) -> None:
+    def __init__(
+        self, writer: StoreThread, reader: StoreThread, root: Path, *, home: int, signals: NodeSignals
+    ) -> None:
         self._writer, self._reader, self._root, self._home = writer, reader, root, home
         self._wake = asyncio.Event()
+        signals.committed.connect(self.changed)
+        signals.woken.connect(self.changed)
 
     def changed(self) -> None:
         """Somebody has committed something; it may be a question."""

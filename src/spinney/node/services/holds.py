@@ -19,6 +19,7 @@ from spinney.model.errors import StoreUnusable
 from spinney.model.settings.holds import SWEEP_REST_FACTOR
 from spinney.node.dispatch.worker_pool import Worker
 from spinney.node.retry_delays import RetryDelays
+from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
 
@@ -39,7 +40,7 @@ class WorkerPool(Protocol):
 
 
 class HoldEnforcer:
-    """``get_back`` and ``sweep`` are its tasks; the others say that there may be something to do."""
+    """``run`` is its task; signals say that there may be something to do."""
 
     def __init__(
         self,
@@ -49,18 +50,26 @@ class HoldEnforcer:
         *,
         node_id: int,
         now_us: Callable[[], int],
-        on_claimable: Callable[[], None],
-        is_leader: Callable[[], bool] = lambda: True,
+        signals: NodeSignals,
+        status: NodeStatus,
     ) -> None:
-        """``on_claimable`` is called when something may have become claimable. ``is_leader``: whether this node
-        does what one node does for all."""
         self._writer, self._reader, self._pool, self._node_id = writer, reader, pool, node_id
-        self._now_us, self._on_claimable, self._is_leader = now_us, on_claimable, is_leader
+        self._now_us, self._signals, self._status = now_us, signals, status
         self._look, self._woken = asyncio.Event(), asyncio.Event()
         self._heard_of = 0
         """The last hold that an exchange told of."""
         self._done_with = 0
         """The last hold of whose leases none is left that has not begun."""
+        signals.committed.connect(self.changed)
+        signals.woken.connect(self.on_wakeup)
+        signals.last_hold.connect(self.note_last_hold)
+        signals.round_begins.connect(self.wake)
+
+    async def run(self) -> None:
+        """Get back and sweep, for ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.get_back())
+            group.create_task(self.sweep())
 
     # --- what others say ------------------------------------------------------------------
 
@@ -140,11 +149,11 @@ class HoldEnforcer:
                 continue
 
     async def _sweep(self) -> None:
-        more = self._is_leader()
+        more = self._status.is_leader
         while more:
             more, took_s = await self._writer.call(self._step)
             if more:
-                self._on_claimable()  # what the last step let go is found by the poll
+                self._signals.claimable()  # what the last step let go is found by the poll
                 await asyncio.sleep(SWEEP_REST_FACTOR * took_s)
 
     def _step(self, store: Store) -> tuple[bool, float]:

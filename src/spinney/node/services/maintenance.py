@@ -7,9 +7,9 @@ its lock proves it, else after the keeper's lease period by its own clock. Two w
 do things twice, and no harm: schedules have one job a nominal time, sweeps and recoveries look again in their
 transactions. No claim waits for a keeper: what is pending can be claimed whether there is one or not.
 
-**What.** Schedules and scheduled jobs that are due, submissions and trees that were left half-way (``run``); dead
+**What.** Schedules and scheduled jobs that are due, submissions and trees that were left half-way (``rounds``); dead
 nodes (``watch``); folders of deleted jobs, the trash that a crash left (``tidy``). Each is a task of its own, so that
-nothing is late because a big folder is being removed. Whoever asks ``is_leader`` does the same with what is his
+nothing is late because a big folder is being removed. Who reads ``NodeStatus.is_leader`` does the same with what is his
 (``holds``, ``retention``).
 
 **When.** The times at which something becomes due by itself travel with every answer of the store, so that the
@@ -28,6 +28,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle.recovery import LivenessWatch, LocalHost, take_back
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.services.deleted_folders import DeletedFolders
+from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.store.external_timeouts import take_overdue
 
@@ -39,7 +40,7 @@ _TICKS_AT_ONCE = 50
 
 
 class Maintenance:
-    """``run``, ``watch`` and ``tidy`` are its tasks; ``wake`` and ``due`` bring the next round forward."""
+    """``run`` is its task; ``wake`` and ``due`` bring the next round forward."""
 
     def __init__(
         self,
@@ -50,20 +51,16 @@ class Maintenance:
         here: LocalHost,
         folder_root: Path,
         now_us: Callable[[], int],
-        on_claimable: Callable[[], None],
-        on_round: Callable[[], None],
-        on_promoted: Callable[[], None] = lambda: None,
+        signals: NodeSignals,
+        status: NodeStatus,
         home: int = 0,
         held_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``on_claimable`` is called when something may have become claimable, ``on_round`` whenever it is time
-        to look what is due, ``on_promoted`` when something has become claimable that is not this node's alone.
-        ``held_up``: whether another program has the database locked, so that no node can beat."""
-        self._held_up = held_up
+        """``held_up``: whether another program has the database locked, so that no node can beat."""
+        self._signals, self._status, self._held_up = signals, status, held_up
         self._writer, self._reader = writer, reader
         self._node_id, self._here, self._root = node_id, here, folder_root
-        self._now_us, self._on_claimable, self._on_round = now_us, on_claimable, on_round
-        self._on_promoted = on_promoted
+        self._now_us = now_us
         self._watch = LivenessWatch()
         self._home = home
         self._deleted = DeletedFolders(writer, reader, folder_root, home=home)
@@ -73,11 +70,14 @@ class Maintenance:
         """It is time for a round, not only for a look at who leads."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = self._rung_us = 0
+        signals.committed.connect(self.changed)
+        signals.wake_due.connect(self.due)
 
-    @property
-    def is_leader(self) -> bool:
-        """Whether this node leads, as far as it knows."""
-        return self._leader == self._node_id
+    async def run(self) -> None:
+        """Do all of it, for ever."""
+        async with asyncio.TaskGroup() as group:
+            for task in (self.rounds(), self.watch(), self.tidy()):
+                group.create_task(task)
 
     def wake(self) -> None:
         """Look now."""
@@ -109,17 +109,18 @@ class Maintenance:
         node_id, now_us = self._node_id, self._now_us()
         house = await self._reader.call(lambda store: store.elect_leader(node_id, dead=dead, now_us=now_us))
         before, self._leader = self._leader, house.leader
+        self._status.is_leader = self._leader == self._node_id
         if house.wake_us is not None:
             self.due(house.wake_us)
-        if self.is_leader and before != self._node_id:
+        if self._status.is_leader and before != self._node_id:
             log.info("this node leads from now on")
             self._taken.set()
             self.wake()  # whatever nobody has done meanwhile
 
     # --- promotion ------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Rounds, for ever."""
+    async def rounds(self) -> None:
+        """Look what is due, for ever."""
         round_at, delays = 0.0, RetryDelays(EVERY_S, 4 * EVERY_S)
         while True:
             self._woken.clear()
@@ -127,7 +128,7 @@ class Maintenance:
                 if self._due or time.monotonic() >= round_at:
                     rung, self._due = self._due, False
                     round_at = time.monotonic() + EVERY_S
-                    self._on_round()
+                    self._signals.round_begins()
                     await self._round(rung=rung)
                 else:
                     await self._ask()
@@ -145,11 +146,11 @@ class Maintenance:
 
     async def _round(self, *, rung: bool) -> None:
         await self._ask()
-        if self.is_leader:
+        if self._status.is_leader:
             await self._tick()
             await self._sweep()
         elif rung:
-            self._on_claimable()  # a lane that slept is claimed from without anybody's promotion
+            self._signals.claimable()  # a lane that slept is claimed from without anybody's promotion
 
     async def _tick(self) -> None:
         """Make the jobs of schedules that are due. The time of the next one comes with the sweep's answer."""
@@ -175,11 +176,11 @@ class Maintenance:
             if swept.due:
                 self._promoted()
             # Asked even when nothing became due here: a lane that slept is not counted as due.
-            self._on_claimable()
+            self._signals.claimable()
 
     def _promoted(self) -> None:
-        self._on_claimable()
-        self._on_promoted()
+        self._signals.claimable()
+        self._signals.work_for_peers()
 
     # --- recovery -------------------------------------------------------------------------
 
@@ -209,10 +210,10 @@ class Maintenance:
             await self._ask(dead=self._leader)
         alive = [node for node in known if node.id not in late | proven]
         for node in gone:
-            if self.is_leader or (node.id in proven and self._stands_in(alive)):
+            if self._status.is_leader or (node.id in proven and self._stands_in(alive)):
                 await take_back(self._writer, self._here, node, self._now_us)
                 self._promoted()
-        external_workers = self.is_leader and any(node.is_external_worker for node in alive)
+        external_workers = self._status.is_leader and any(node.is_external_worker for node in alive)
         if external_workers and await self._writer.call(
             lambda store: take_overdue(store, now_us=self._now_us()) > 0
         ):
@@ -236,7 +237,7 @@ class Maintenance:
                 await self._taken.wait()
                 self._taken.clear()
             await asyncio.to_thread(folders.empty_trash, self._root)
-            while self.is_leader or self._home:
+            while self._status.is_leader or self._home:
                 try:
                     await self._deleted.step()
                 except StoreUnusable as error:

@@ -7,13 +7,13 @@ they are empty. The store is asked when somebody has committed something, and no
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from spinney.model import fleet
 from spinney.model.errors import StoreUnusable
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.slots import Slot
 from spinney.node.dispatch.worker_pool import WorkerPool
+from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.store_thread import StoreThread
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ EVERY_S = 0.5
 
 
 class OrderWatcher:
-    """``run`` is its task; ``changed`` says that somebody has committed something."""
+    """``run`` is its task."""
 
     def __init__(
         self,
@@ -32,13 +32,15 @@ class OrderWatcher:
         *,
         name: str,
         slots: int,
-        on_claimable: Callable[[], None],
+        signals: NodeSignals,
+        status: NodeStatus,
     ) -> None:
         """``slots``: those that the node was started with."""
         self._reader, self._dispatcher, self._pool = reader, dispatcher, pool
-        self._name, self._started, self._on_claimable = name, slots, on_claimable
+        self._name, self._started, self._signals, self._status = name, slots, signals, status
         self._stirred = asyncio.Event()
         self._obeyed = fleet.NodeOrders()
+        signals.committed.connect(self.changed)
 
     def changed(self) -> None:
         """There may be other orders."""
@@ -64,18 +66,18 @@ class OrderWatcher:
             log.info("an operator gives this node %d slots", number)
             resize(self._dispatcher.slots, number)
             self._clear_out()
-            self._on_claimable()
+            self._signals.claimable()
 
     def _rest(self) -> None:
         log.info("drained by an operator: nothing new is taken, %d leases are held", self._dispatcher.held())
-        self._dispatcher.drained_by_operator = True
+        self._status.drained_by_operator = True
         for worker in self._pool.workers:
             worker.child.recall()
 
     def _go_on(self) -> None:
         log.info("resumed by an operator")
-        self._dispatcher.drained_by_operator = False
-        self._on_claimable()
+        self._status.drained_by_operator = False
+        self._signals.claimable()
 
     def _clear_out(self) -> None:
         """Workers of slots that go finish what they run, and hand back what stands behind it; what stands in a
@@ -90,13 +92,7 @@ class OrderWatcher:
 
 
 def resize(slots: list[Slot], number: int) -> None:
-    """Have so many: new ones are there at once, those too many leave (``trim`` takes them out)."""
+    """Have so many: new ones are there at once, those too many leave (``ticker.trim`` removes them)."""
     for slot in slots:
         slot.leaving = slot.number >= number
     slots.extend(Slot(n) for n in range(len(slots), number))
-
-
-def trim(slots: list[Slot]) -> None:
-    """Take out those that leave and are empty, from the highest: a slot's number is its place."""
-    while slots[-1].leaving and slots[-1].empty:
-        slots.pop()

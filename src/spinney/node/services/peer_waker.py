@@ -10,6 +10,7 @@ import logging
 from pathlib import Path
 
 from spinney.model.errors import StoreUnusable
+from spinney.node.signals import NodeSignals
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
 from spinney.wakeup import wake_all
@@ -24,12 +25,12 @@ class PeerWaker:
     """``run`` is its task."""
 
     def __init__(
-        self, reader: StoreThread, run_dir: Path, *, node_id: int, but: str, every_s: float = EVERY_S
+        self, reader: StoreThread, run_dir: Path, *, node_id: int, but: str, signals: NodeSignals
     ) -> None:
         """``but``: the node's own socket."""
         self._reader, self._run_dir, self._node_id, self._but = reader, run_dir, node_id, but
-        self._every_s = every_s
         self._due = asyncio.Event()
+        signals.work_for_peers.connect(self.request)
 
     def request(self) -> None:
         """There may be work for others."""
@@ -44,7 +45,7 @@ class PeerWaker:
                 await self._reader.call(self._tell)  # the reader, so that no flush waits for it
             except StoreUnusable as error:
                 log.debug("other nodes find by polling what is left for them: %s", error)
-            await asyncio.sleep(self._every_s)
+            await asyncio.sleep(EVERY_S)
 
     def _tell(self, store: Store) -> None:
         if any(node.id != self._node_id and node.state == "active" for node in store.nodes()):

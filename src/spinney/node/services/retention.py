@@ -18,6 +18,7 @@ from pathlib import Path
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.rights.operators import Actor
+from spinney.node.signals import NodeStatus
 from spinney.node.store_thread import StoreThread
 
 log = logging.getLogger(__name__)
@@ -41,10 +42,10 @@ class Pruner:
         folder_root: Path,
         every_s: float,
         now_us: Callable[[], int],
-        draining: Callable[[], bool],
+        status: NodeStatus,
     ) -> None:
         self._reader, self._node, self._root, self._every_s = reader, node, folder_root, every_s
-        self._now_us, self._draining = now_us, draining
+        self._now_us, self._status = now_us, status
 
     async def run(self) -> None:
         """Walks, for ever."""
@@ -60,7 +61,7 @@ class Pruner:
         actor = Actor(by=f"node {self._node}", call=uuid.uuid4().hex, reason="its time is over")
         after: int | None = 0
         removed = 0
-        while after is not None and not self._draining():
+        while after is not None and self._status.is_leader and not self._status.draining:
             begun = time.monotonic()
             gone, after = await self._step(after, actor)
             took_s = time.monotonic() - begun

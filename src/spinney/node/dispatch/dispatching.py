@@ -1,0 +1,153 @@
+"""The parts that work passes through, tied together: requests, worker pool, dispatcher, recorder, limits."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from spinney.folders import folders
+from spinney.model.errors import StoreUnusable
+from spinney.node.dispatch.dispatcher import Dispatcher, interrupted_outcome
+from spinney.node.dispatch.lanes import Lanes
+from spinney.node.dispatch.limits import Limits
+from spinney.node.dispatch.output import Pump
+from spinney.node.dispatch.record_queue import RecordQueue
+from spinney.node.dispatch.recorder import Recorder
+from spinney.node.dispatch.requests import Requests
+from spinney.node.dispatch.slots import Lookahead, Slot, Task
+from spinney.node.dispatch.ticker import Ticker
+from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
+from spinney.node.lifecycle import unsynced_files
+from spinney.node.settings import NodeSettings
+from spinney.node.signals import NodeSignals, NodeStatus
+from spinney.node.store_thread import StoreThread
+from spinney.node.workers.child import Child, Hello
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.02
+
+
+class Dispatching:
+    """Work passes from the store through these parts to workers and back."""
+
+    def __init__(
+        self,
+        writer: StoreThread,
+        reader: StoreThread,
+        settings: NodeSettings,
+        queue: RecordQueue,
+        *,
+        make_child: Callable[..., Child],
+        pages: Path,
+        logs: Path,
+        spawn: Callable[[Coroutine[Any, Any, Any]], object],
+        ending: Callable[[], bool],
+        now_us: Callable[[], int],
+        signals: NodeSignals,
+        status: NodeStatus,
+    ) -> None:
+        """``spawn`` starts a task whose failure ends the node. ``ending``: everything is being killed."""
+        self._writer, self._reader, self._settings, self._now_us = writer, reader, settings, now_us
+        self._signals = signals
+        root = Path(settings.folders)
+        self.queue = queue
+        self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
+        """What the first worker says of the application."""
+        requests = Requests(writer, reader, now_us=now_us, signals=signals, insist_s=settings.lease_period_s)
+        self.pool = WorkerPool(
+            rules=WorkerRules(
+                recycle_after_jobs=settings.recycle_after_jobs,
+                memory_bytes=settings.worker_memory_bytes,
+                idle_end_s=settings.idle_end_s,
+                starting_at_once=max(2, len(os.sched_getaffinity(0))),
+            ),
+            make_child=make_child,
+            pump=partial(Pump, head_bytes=settings.output_bytes),
+            pages=pages,
+            logs=logs,
+            locate=partial(_output_folder, root),
+            requests=requests,
+            spawn=spawn,
+            on_hello=self._on_hello,
+            ending=ending,
+            recorded=queue.flushed,
+            sync_killed=partial(unsynced_files.sync_folders_of, root),
+        )
+        self.dispatcher = Dispatcher(
+            slots=[Slot(number) for number in range(settings.slots)],
+            pool=self.pool,
+            queue=queue,
+            lookahead=Lookahead(
+                run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
+            ),
+            mark_started=self._mark_started,
+            signals=signals,
+            status=status,
+        )
+        self._recorder = Recorder(writer, self.dispatcher, queue, batch=settings.batch_records, now_us=now_us)
+        self._limits = Limits(
+            self.pool,
+            self.dispatcher,
+            show=lambda fences: spawn(self._mark_started(fences)),
+            long_s=settings.lookahead_s,
+        )
+
+    async def start_first_worker(self) -> None:
+        """Start the worker that loads the application. Where none can be started (a full disk), try until one can:
+        before the node has joined nothing else would."""
+        slot = self.dispatcher.slots[0]
+        self.pool.warm_up(slot)
+        while slot.worker is None:
+            await asyncio.sleep(_LOOK_S)
+            self.pool.warm_up(slot)
+
+    def tasks(self, node_id: int, lanes: Lanes) -> list[Coroutine[Any, Any, None]]:
+        """Return what runs while the node is a member of its cluster, and have work asked for from now on."""
+        ticker = Ticker(
+            self._reader,
+            self.pool,
+            self.dispatcher,
+            self._limits,
+            node_id=node_id,
+            tick_s=self._settings.tick_s,
+            signals=self._signals,
+        )
+        self.dispatcher.join_cluster(node_id, lanes)
+        return [self._recorder.run(), ticker.run()]
+
+    async def drain(self, hurry: asyncio.Event) -> None:
+        """Get back what has not begun, and wait until what runs has finished, but no longer than the drain's limit and
+        until ``hurry`` is set; what runs then is marked as interrupted, for whoever ends the workers."""
+        for worker in self.pool.workers:
+            worker.child.recall()
+        give_up = time.monotonic() + self._settings.drain_limit_s
+        while self.dispatcher.held() and time.monotonic() < give_up and not hurry.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        for worker in self.pool.workers:
+            for fence, task in worker.held.items():
+                worker.endings.setdefault(fence, interrupted_outcome(task.lane, "its node was stopped"))
+
+    def _on_hello(self, hello: Hello) -> None:
+        if not self.first_hello.done():
+            self.first_hello.set_result(hello)
+        elif hello.error is not None:
+            log.error("a further worker cannot serve: %s", hello.error)
+
+    async def _mark_started(self, fences: Sequence[int]) -> bool:
+        now_us = self._now_us()
+        try:
+            await self._writer.call(lambda store: store.started(fences, now_us=now_us))
+        except StoreUnusable as error:
+            log.debug("cannot show %d attempts as running: %s", len(fences), error)
+            return False
+        return True
+
+
+def _output_folder(root: Path, task: Task) -> Path:
+    lease = task.lease
+    return folders.path(root, lease.job_id) / folders.OWN / f"{lease.stage}.{lease.fence}"

@@ -1,0 +1,72 @@
+"""The records that the store has not taken yet, between those who add them and the recorder."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+
+from spinney.model.jobs import Record
+
+
+class RecordQueue:
+    """A queue that keeps a record until the store has taken it. Lives in the event loop."""
+
+    def __init__(self) -> None:
+        self._records: deque[Record] = deque()
+        self._wake = asyncio.Event()
+        self._claim_requested = False
+        self._taken = asyncio.Event()
+        self.recorded = 0
+        """How many records the store has taken."""
+
+    # --- for those who add ----------------------------------------------------------------
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Have these recorded."""
+        self._records.extend(records)
+        self._wake.set()
+
+    def request_claim(self) -> None:
+        """Have the store asked for work: something may have become claimable, or a slot can take more."""
+        self._claim_requested = True
+        self._wake.set()
+
+    async def flushed(self) -> None:
+        """Wait until everything that has been added by now is recorded."""
+        last = self.recorded + len(self._records)
+        while self.recorded < last:
+            await self._taken.wait()
+
+    # --- for those who look ---------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def pending(self) -> list[Record]:
+        """Return the records that are not in the store yet, as far as another thread can see them."""
+        return list(self._records)
+
+    # --- for the recorder -----------------------------------------------------------------
+
+    async def wait(self) -> None:
+        """Wait until there may be something to exchange with the store."""
+        await self._wake.wait()
+        self._wake.clear()
+
+    def begin_exchange(self) -> bool:
+        """Return whether an exchange is due, and take the request for a claim out."""
+        is_due = bool(self._records) or self._claim_requested
+        self._claim_requested = False
+        return is_due
+
+    def first(self, count: int) -> list[Record]:
+        """Return the oldest records, at most ``count``; they stay in the queue."""
+        return list(islice(self._records, count))
+
+    def remove(self, count: int) -> None:
+        """Take the oldest records out: the store has them."""
+        for _ in range(count):
+            self._records.popleft()
+        self.recorded += count
+        self._taken.set()  # wakes those who wait now, and nobody later
+        self._taken.clear()

@@ -1,0 +1,68 @@
+"""The node's tick: time limits, the shape of the worker pool, and requests to cancel what runs here."""
+
+import asyncio
+import logging
+
+from spinney.model.errors import StoreUnusable
+from spinney.node.dispatch.dispatcher import Dispatcher
+from spinney.node.dispatch.limits import Limits
+from spinney.node.dispatch.slots import Slot
+from spinney.node.dispatch.worker_pool import WorkerPool
+from spinney.node.signals import NodeSignals
+from spinney.node.store_thread import StoreThread
+
+log = logging.getLogger(__name__)
+
+
+class Ticker:
+    """``run`` is its task. Requests to cancel are read when somebody has committed something."""
+
+    def __init__(
+        self,
+        reader: StoreThread,
+        pool: WorkerPool,
+        dispatcher: Dispatcher,
+        limits: Limits,
+        *,
+        node_id: int,
+        tick_s: float,
+        signals: NodeSignals,
+    ) -> None:
+        self._reader, self._pool, self._dispatcher, self._limits = reader, pool, dispatcher, limits
+        self._node_id, self._tick_s = node_id, tick_s
+        self._look_for_cancel_requests = True
+        signals.committed.connect(self.look_for_cancel_requests)
+        signals.woken.connect(self.look_for_cancel_requests)
+
+    def look_for_cancel_requests(self) -> None:
+        """There may be requests to cancel attempts of this node: read them at the next tick."""
+        self._look_for_cancel_requests = True
+
+    async def run(self) -> None:
+        """Tick, for ever."""
+        while True:
+            self._limits.tick()
+            self._pool.tick(self._dispatcher.slots)
+            trim(self._dispatcher.slots)
+            if self._look_for_cancel_requests and self._dispatcher.held():
+                self._look_for_cancel_requests = False
+                await self._read_cancel_requests()
+            await asyncio.sleep(self._tick_s)
+
+    async def _read_cancel_requests(self) -> None:
+        node_id = self._node_id
+        try:
+            requests = await self._reader.call(lambda store: store.cancel_requests(node_id))
+        except StoreUnusable as error:
+            log.debug("cannot look for cancel requests: %s", error)
+            self._look_for_cancel_requests = True
+            return
+        if requests:
+            self._look_for_cancel_requests = True  # until they have ended
+            self._limits.cancel_requests(requests)
+
+
+def trim(slots: list[Slot]) -> None:
+    """Remove the slots that leave and are empty, from the highest: a slot's number is its place."""
+    while slots[-1].leaving and slots[-1].empty:
+        slots.pop()

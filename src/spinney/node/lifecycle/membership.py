@@ -1,0 +1,112 @@
+"""Being a node of the cluster: joined, beating, to be woken; and leaving it."""
+
+import importlib.metadata
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney import wakeup, wakeup_socket
+from spinney.model.homes import FolderRoot
+from spinney.model.jobs import NodeInfo
+from spinney.node.lifecycle.deadline import Deadline, boot_ns
+from spinney.node.lifecycle.heartbeat import Heartbeat, good_until_ns
+from spinney.node.lifecycle.instance import Instance
+from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
+from spinney.node.settings import NodeSettings
+from spinney.node.signals import NodeSignals
+from spinney.node.store_thread import StoreThread
+from spinney.node.workers.child import Hello
+from spinney.store.contract import Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A node that has joined."""
+
+    node_id: int
+    home: int
+    """What the store calls this node's folder root, where folders are local; else 0."""
+    heartbeat: Heartbeat
+
+
+@asynccontextmanager
+async def membership(
+    settings: NodeSettings,
+    own: Instance,
+    here: LocalHost,
+    hello: Hello,
+    *,
+    writer: StoreThread,
+    reader: StoreThread,
+    open_for_beats: Callable[[], Store],
+    deadline: Deadline,
+    root_fingerprint: str | None,
+    on_dead: Callable[[str], None],
+    trouble: Callable[[], str | None],
+    signals: NodeSignals,
+    now_us: Callable[[], int],
+) -> AsyncIterator[Member]:
+    """Join the cluster, be a member of it inside the block, and leave it.
+
+    ``root_fingerprint``: of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``: what
+    keeps the node from its database, told with each beat. Raises NodeRefused when another node has the name.
+    """
+    node = _node_info(settings, own, here, hello, root_fingerprint)
+    lease_s = settings.lease_period_s
+    async with startup_lock(here.run_dir, settings.name):
+        await wait_for_name(
+            writer, here, name=settings.name, replace=settings.replace, insist_s=lease_s, now_us=now_us
+        )
+        # From before it joins: a guard that ends it clears its traces only when nothing is held.
+        deadline.renew(good_until_ns(boot_ns(), lease_s))
+        joined_us = now_us()
+        joined = await writer.insist(lambda store: join_cluster(store, node, joined_us), for_s=lease_s)
+    heartbeat = Heartbeat(
+        open_for_beats,
+        joined.id,
+        deadline=deadline,
+        lease_period_s=lease_s,
+        beat_s=settings.beat_s,
+        now_us=now_us,
+        on_dead=on_dead,
+        trouble=trouble,
+    )
+    socket_name = wakeup_socket.socket_name(settings.name, own.pid)
+    with heartbeat:
+        async with wakeup_socket.received_wakeups(here.run_dir, socket_name, signals.woken):
+            yield Member(node_id=joined.id, home=joined.home, heartbeat=heartbeat)
+    # Only now that it beats no more: a beat of a node that has left would be refused.
+    left_us = now_us()
+    await writer.insist(
+        lambda store: store.update_node(joined.id, state="left", now_us=left_us), for_s=lease_s
+    )
+    deadline.renew(0)  # nothing is leased any more, nothing can come too late
+    await reader.call(lambda store: wakeup.wake_all(store, here.run_dir))
+
+
+def _node_info(
+    settings: NodeSettings, own: Instance, here: LocalHost, hello: Hello, root_fingerprint: str | None
+) -> NodeInfo:
+    root = None if root_fingerprint is None else FolderRoot(root_fingerprint, str(Path(settings.folders)))
+    return NodeInfo(
+        id=0,
+        name=settings.name,
+        boot_id=here.boot_id,
+        host=here.host,
+        pid=own.pid,
+        slots=settings.slots,
+        state="active",
+        beat=0,
+        started_us=own.started_us,
+        seen_us=own.started_us,
+        version=importlib.metadata.version("spinney"),
+        types=tuple(job_type.name for job_type in hello.types),
+        serves=settings.serves,
+        root=root,
+        lease_s=settings.lease_period_s,
+    )
