@@ -17,6 +17,8 @@ from new_store import new_store
 from spinney.commands import Command
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
+from spinney.features.failures.commands import ListFailures, ShowFailure
 from spinney.features.holds.commands import LayHold, LiftHold, ListHolds, PlanHold, PlanRelease, lift_holds
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
@@ -124,6 +126,11 @@ def laying(scope: Scope, name: str) -> Call:
 
 def doing(command: Command) -> Call:
     return lambda control, there: control.do(command)
+
+
+def fingerprint(control: Control, job: int) -> str:
+    """Of what failed in this job: in both places of the same."""
+    return control.store.failures.of([job])[job].fingerprint
 
 
 def put_schedule(control: Control, there: There, name: str, *, replace: bool = False) -> Schedule:
@@ -242,6 +249,9 @@ CASES: dict[str, Case] = {
             ("DrainNode", lambda c, t: c.do(DrainNode(node="here")), None),
             ("ResumeNode", lambda c, t: c.do(ResumeNode(node="here")), Refused),
             ("SetSlots", lambda c, t: c.do(SetSlots(node="here", slots=2)), None),
+            ("ListAuditCalls", doing(ListAuditCalls()), None),
+            ("ListAuditEntries", doing(ListAuditEntries()), None),
+            ("ShowAuditHead", doing(ShowAuditHead()), None),
             ("homes.on_host", lambda c, t: c.homes.on_host("host"), Refused),
             ("homes.let_go", lambda c, t: c.homes.let_go(HOME), Refused),
             ("doctor.examine", lambda c, t: c.doctor.examine(), None),
@@ -262,6 +272,7 @@ CASES: dict[str, Case] = {
             ("DeleteQueue", lambda c, t: c.do(DeleteQueue(name="typed"))),
             ("SetRetention", lambda c, t: c.do(SetRetention(type="one", state="failed", keep_s=60))),
             ("UnsetRetention", lambda c, t: c.do(UnsetRetention(type="one", state="failed"))),
+            ("VerifyAudit", doing(VerifyAudit())),
         )
     },
     # --- locks ----------------------------------------------------------------------------
@@ -289,8 +300,14 @@ CASES: dict[str, Case] = {
             ListLocks(),
             ShowLock(name="x"),
             ListCapacities(),
+            ListFailures(),
         )
     },
+    "ShowFailure": Case(
+        call=lambda c, t: c.do(ShowFailure(fingerprint=fingerprint(c, t.jobs["ben failed"]))),
+        least=Role.VIEWER,
+        outside=None,
+    ),
     # --- schedules ------------------------------------------------------------------------
     "PutSchedule": Case(call=lambda c, t: put_schedule(c, t, "new"), least=Role.OPERATOR, outside=Forbidden),
     "PutSchedule in place of one": Case(
