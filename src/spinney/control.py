@@ -8,7 +8,6 @@ from spinney.commands import LocalPerformer
 from spinney.define.job.options import Options
 from spinney.define.params.schema import checker
 from spinney.define.params.values import to_text
-from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.features.doctor.service import Doctor
 from spinney.features.external.service import External
@@ -32,11 +31,6 @@ _NO_OPTIONS = Options()
 class Control(LocalPerformer):
     """Every verb is durable when it returns, and wakes the nodes. Each raises Forbidden where the rights of who asks do
     not allow it, and NoSuchJob for a job that they keep out of sight."""
-
-    @property
-    def accounts(self) -> Accounts:
-        """Users and tokens; everybody's own password and tokens."""
-        return self.part(Accounts)
 
     @property
     def bulk(self) -> Bulk:

@@ -1,12 +1,11 @@
 """What answers of the API are that are no plain nouns of the model: what a server says and a client reads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spinney.model.access import Rights
 from spinney.model.bulk_runs import StageCount
 from spinney.model.jobs import Job
-from spinney.model.rights.accounts import Token
 from spinney.model.rights.operators import FailureGroups, Verb
 from spinney.model.states import State
 from spinney.model.status_numbers import Status
@@ -172,30 +171,6 @@ class Me:
     name: str
     how: str
     rights: Rights
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedToken:
-    """A token, with its secret, which nobody can show again."""
-
-    token: Token
-    secret: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordLink:
-    """A one-time link that sets a user's password."""
-
-    path: str = field(repr=False)
-    secret: str = field(repr=False)
-    ends_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedSessions:
-    """Sessions that were ended."""
-
-    ended: int
 
 
 # --- external stages ----------------------------------------------------------------------------

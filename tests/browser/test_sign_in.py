@@ -13,7 +13,7 @@ from browser.conftest import NewPage
 from browser.site import ByCookie, Site
 from cli.shell import furnish
 from spinney.control import Control
-from spinney.features.accounts.service import Accounts
+from spinney.features.accounts.commands import AddUser
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Forbidden
 from spinney.store.sql import open_store
@@ -33,9 +33,9 @@ def house(tmp_path: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def accounts(house: Site) -> Iterator[Accounts]:
+def opened(house: Site) -> Iterator[Control]:
     with closing(open_store(f"sqlite:///{house.folder}/spinney.db")) as store:
-        yield Control(store=store, clock=now_us, wake_nodes=lambda: None, by="test").accounts
+        yield Control(store=store, clock=now_us, wake_nodes=lambda: None, by="test")
 
 
 def sign_in(page: Page, house: Site, name: str, password: str = PASSWORD) -> None:
@@ -47,8 +47,8 @@ def sign_in(page: Page, house: Site, name: str, password: str = PASSWORD) -> Non
 
 def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, house: Site) -> None:
     # Given the link that the server prints where nobody has an account
-    with accounts(house) as found:
-        secret = found.invite_first()
+    with opened(house) as control:
+        secret = control.sign_in.invite_first()
     admin = new_page(loud=True)
     admin.goto(f"{house.url}/welcome?link={secret}")
     admin.get_by_label("Name").fill("wanda")
@@ -87,8 +87,8 @@ def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, hous
 def test_a_wrong_password_is_refused_the_right_one_lets_in_and_out_again(
     new_page: NewPage, house: Site
 ) -> None:
-    with accounts(house) as found:
-        found.add("wanda", Rights(role=Role.OPERATOR), PASSWORD)
+    with opened(house) as control:
+        control.do(AddUser(name="wanda", rights=Rights(role=Role.OPERATOR), password=PASSWORD))
     page = new_page(loud=True)
     page.goto(f"{house.url}/jobs?state=failed")
     expect(page).to_have_url(re.compile("/sign-in"))

@@ -11,6 +11,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from spinney.control import Control
+from spinney.features.accounts.commands import ShowUser
 from spinney.model.access import ALL_RIGHTS
 from spinney.model.rights.accounts import token_id
 from spinney.service import passwords
@@ -249,5 +250,5 @@ def test_a_first_admin_by_the_command_line_has_all_rights_that_are_told(shell: S
     shell.ok("user", "add", "root", "--role", "admin", "--external", "*", "--no-password")
 
     with inside(shell) as control:
-        assert control.accounts.user("root").rights == ALL_RIGHTS
+        assert control.do(ShowUser(name="root")).rights == ALL_RIGHTS
     assert "only admin without limits" in shell.refused(1, "user", "disable", "root")

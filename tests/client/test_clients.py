@@ -12,6 +12,7 @@ from cli.remote.conftest import Both, end
 from cli.shell import furnish
 from spinney.client import AsyncClient, Client
 from spinney.client.errors import ServerUnavailable, UnexpectedResponse, error_from_response
+from spinney.features.accounts.commands import ShowUser
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.settings.holds import Scope
@@ -124,7 +125,7 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
     ("words", "kind"),
     [
         (("job", 99_999), NoSuchJob),
-        (("user", "nobody"), NoSuch),
+        (("do", ShowUser(name="nobody")), NoSuch),
         (("type", "dobule"), NoSuch),
         (("submit", "dobule", {}), UnknownType),
         (("submit", "double", {}), BadParameters),

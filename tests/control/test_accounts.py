@@ -10,6 +10,22 @@ from argon2 import PasswordHasher
 from contract.words import Clock
 from new_store import new_store
 from spinney.control import Control
+from spinney.features.accounts.commands import (
+    AddUser,
+    ChangePassword,
+    ChangeUser,
+    DeleteUser,
+    EndSessions,
+    ListSessions,
+    ListTokens,
+    ListUsers,
+    MakeLink,
+    MakeToken,
+    RevokeToken,
+    ShowUser,
+    find_token,
+    set_password,
+)
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadLogin, BadName, Forbidden, NoSuch, Refused, TooManyAttempts, UsageError
 from spinney.service import passwords
@@ -53,45 +69,43 @@ def asking(store: Store, clock: Clock) -> Asking:
 def admin(asking: Asking) -> Control:
     """An admin, beside ann, who submits."""
     control = asking()
-    control.accounts.add("root", ALL_RIGHTS, None)
-    control.accounts.add("ann", SUBMITTER, None)
+    control.do(AddUser(name="root", rights=ALL_RIGHTS))
+    control.do(AddUser(name="ann", rights=SUBMITTER))
     return control
 
 
 def test_only_admins_manage_users(admin: Control, asking: Asking) -> None:
-    ann = asking("ann", Rights(role=Role.OPERATOR)).accounts
+    ann = asking("ann", Rights(role=Role.OPERATOR))
     for ask in (
-        ann.users,
-        lambda: ann.user("root"),
-        lambda: ann.add("ben", SUBMITTER, None),
-        lambda: ann.change("ann", ALL_RIGHTS),
-        lambda: ann.disable("root"),
-        lambda: ann.delete("root"),
-        lambda: ann.set_password("root", "x" * 12),
-        lambda: ann.invite("root"),
-        lambda: ann.sessions("root"),
-        lambda: ann.end_sessions("root"),
-        lambda: ann.tokens("root"),
-        lambda: ann.tokens(""),
-        ann.invite_first,
-        lambda: ann.make_token("t", owner="root"),
-        lambda: ann.make_token("t", owner=None, rights=SUBMITTER),
-        lambda: ann.find_token("t", "root"),
-        lambda: ann.find_token("t", None),
+        lambda: ann.do(ListUsers()),
+        lambda: ann.do(ShowUser(name="root")),
+        lambda: ann.do(AddUser(name="ben", rights=SUBMITTER)),
+        lambda: ann.do(ChangeUser(name="ann", rights=ALL_RIGHTS)),
+        lambda: ann.do(ChangeUser(name="root", disabled=True)),
+        lambda: ann.do(DeleteUser(name="root")),
+        lambda: set_password(ann, "root", "x" * 12),
+        lambda: ann.do(MakeLink(name="root")),
+        lambda: ann.do(ListSessions(name="root")),
+        lambda: ann.do(EndSessions(name="root")),
+        lambda: ann.do(ListTokens(owner="root")),
+        ann.sign_in.invite_first,
+        lambda: ann.do(MakeToken(name="t", owner="root")),
+        lambda: ann.do(MakeToken(name="t", rights=SUBMITTER)),
+        lambda: find_token(ann, "t", "root"),
     ):
         with pytest.raises(Forbidden, match="ann is an operator and may not manage"):
             ask()
 
-    assert [u.name for u in admin.accounts.users()] == ["ann", "root"]
+    assert [u.name for u in admin.do(ListUsers()).items] == ["ann", "root"]
 
 
 def test_everybody_looks_at_himself(admin: Control, asking: Asking) -> None:
-    ann = asking("ann", SUBMITTER).accounts
+    ann = asking("ann", SUBMITTER)
 
-    assert ann.user("ann").rights == SUBMITTER
-    assert ann.sessions("ann") == []
-    assert ann.end_sessions("ann") == 0
-    assert ann.tokens() == ann.tokens("ann") == []
+    assert ann.do(ShowUser(name="ann")).rights == SUBMITTER
+    assert ann.do(ListSessions(name="ann")).items == []
+    assert ann.do(EndSessions(name="ann")).ended == 0
+    assert ann.do(ListTokens()).items == ann.do(ListTokens(owner="ann")).items == []
 
 
 @pytest.mark.parametrize(
@@ -106,33 +120,33 @@ def test_everybody_looks_at_himself(admin: Control, asking: Asking) -> None:
 def test_an_admin_with_limits_gives_nothing_beyond_them(
     admin: Control, asking: Asking, beyond: Rights
 ) -> None:
-    limited = asking("lim", LIMITED).accounts
-    admin.accounts.add("bob", Rights(role=Role.VIEWER, within=ALPHA), None)
+    limited = asking("lim", LIMITED)
+    admin.do(AddUser(name="bob", rights=Rights(role=Role.VIEWER, within=ALPHA)))
 
     for ask in (
-        lambda: limited.add("new", beyond, None),
-        lambda: limited.change("bob", beyond),
-        lambda: limited.make_token("t", owner=None, rights=beyond),
+        lambda: limited.do(AddUser(name="new", rights=beyond)),
+        lambda: limited.do(ChangeUser(name="bob", rights=beyond)),
+        lambda: limited.do(MakeToken(name="t", rights=beyond)),
     ):
         with pytest.raises(Forbidden, match="lim may not give or change rights beyond his own"):
             ask()
-    limited.change("bob", Rights(role=Role.ADMIN, within=ALPHA))
+    limited.do(ChangeUser(name="bob", rights=Rights(role=Role.ADMIN, within=ALPHA)))
 
 
 def test_an_admin_with_limits_leaves_those_alone_who_may_more(admin: Control, asking: Asking) -> None:
     """To set somebody's password is to become him."""
-    limited = asking("lim", LIMITED).accounts
-    token = admin.accounts.make_token("t", owner="root").token
+    limited = asking("lim", LIMITED)
+    token = admin.do(MakeToken(name="t", owner="root")).token
 
     for ask in (
-        lambda: limited.set_password("root", "x" * 12),
-        lambda: limited.invite("root"),
-        lambda: limited.disable("root"),
-        lambda: limited.delete("root"),
-        lambda: limited.end_sessions("root"),
-        lambda: limited.change("root", LIMITED),
-        lambda: limited.make_token("u", owner="root"),
-        lambda: limited.revoke_token(token.id),
+        lambda: set_password(limited, "root", "x" * 12),
+        lambda: limited.do(MakeLink(name="root")),
+        lambda: limited.do(ChangeUser(name="root", disabled=True)),
+        lambda: limited.do(DeleteUser(name="root")),
+        lambda: limited.do(EndSessions(name="root")),
+        lambda: limited.do(ChangeUser(name="root", rights=LIMITED)),
+        lambda: limited.do(MakeToken(name="u", owner="root")),
+        lambda: limited.do(RevokeToken(token=token.id)),
     ):
         with pytest.raises(Forbidden, match="beyond his own"):
             ask()
@@ -141,13 +155,13 @@ def test_an_admin_with_limits_leaves_those_alone_who_may_more(admin: Control, as
 @pytest.mark.parametrize("name", ["", "token:ci", "a/b", "..", "-x", "a b", "x" * 101])
 def test_a_name_that_cannot_be_is_refused(admin: Control, name: str) -> None:
     with pytest.raises(BadName, match="cannot name a user"):
-        admin.accounts.add(name, SUBMITTER, None)
+        admin.do(AddUser(name=name, rights=SUBMITTER))
 
 
 @pytest.mark.parametrize("password", ["x" * 11, "x" * 257, ""])
 def test_a_password_has_a_length_and_is_not_repeated(admin: Control, password: str) -> None:
     with pytest.raises(UsageError, match=f"12 to 256 characters, this one {len(password)};") as caught:
-        admin.accounts.set_password("ann", password)
+        set_password(admin, "ann", password)
 
     assert not password or password not in str(caught.value)
 
@@ -158,45 +172,47 @@ def test_a_password_has_a_length_and_is_not_repeated(admin: Control, password: s
 def test_one_changes_the_own_password_by_the_one_there_is(
     admin: Control, asking: Asking, clock: Clock
 ) -> None:
-    admin.accounts.set_password("ann", "correct horse 1")
+    set_password(admin, "ann", "correct horse 1")
     ann = asking("ann", SUBMITTER)
     with pytest.raises(BadLogin, match="not the password that you have"):
-        ann.accounts.change_password("wrong horse 11", "battery staple")
+        ann.do(ChangePassword(before="wrong horse 11", after="battery staple"))
 
-    ann.accounts.change_password("correct horse 1", "battery staple")
+    ann.do(ChangePassword(before="correct horse 1", after="battery staple"))
 
     for _ in range(3):
         with pytest.raises(BadLogin):
-            ann.accounts.change_password("correct horse 1", "x" * 12)
+            ann.do(ChangePassword(before="correct horse 1", after="x" * 12))
     with pytest.raises(TooManyAttempts, match="try again in 1 second"):
-        ann.accounts.change_password("battery staple", "x" * 12)
+        ann.do(ChangePassword(before="battery staple", after="x" * 12))
     with pytest.raises(NoSuch):
-        asking("uid 1000", SUBMITTER).accounts.change_password("", "x" * 12)
+        asking("uid 1000", SUBMITTER).do(ChangePassword(before="", after="x" * 12))
 
 
 # --- tokens -----------------------------------------------------------------------------------
 
 
 def test_a_user_makes_tokens_for_himself_and_never_beyond_his_rights(admin: Control, asking: Asking) -> None:
-    ann = asking("ann", SUBMITTER).accounts
+    ann = asking("ann", SUBMITTER)
 
-    plain = ann.make_token("laptop", owner="ann")
-    less = ann.make_token("cron", owner="ann", rights=Rights(role=Role.VIEWER, within=ALPHA))
+    plain = ann.do(MakeToken(name="laptop", owner="ann"))
+    less = ann.do(MakeToken(name="cron", owner="ann", rights=Rights(role=Role.VIEWER, within=ALPHA)))
 
     assert plain.token.rights == SUBMITTER
     assert less.token.rights == Rights(role=Role.VIEWER, within=ALPHA)
     assert admin.sign_in.known_by_token(plain.secret) is not None
     for beyond in (Rights(role=Role.OPERATOR), Rights(role=Role.VIEWER, external=("*",))):
         with pytest.raises(UsageError, match="ann may not do all that the token would be good for"):
-            ann.make_token("more", owner="ann", rights=beyond)
-    assert [t.name for t in ann.tokens()] == ["cron", "laptop"]
-    assert ann.find_token("cron", "ann") == less.token
+            ann.do(MakeToken(name="more", owner="ann", rights=beyond))
+    assert [t.name for t in ann.do(ListTokens()).items] == ["cron", "laptop"]
+    assert find_token(ann, "cron", "ann") == less.token
 
 
 def test_who_asks_with_a_token_makes_none_that_may_more(admin: Control, asking: Asking) -> None:
-    narrow = asking("ann", Rights(role=Role.VIEWER, within=ALPHA)).accounts
+    narrow = asking("ann", Rights(role=Role.VIEWER, within=ALPHA))
 
-    assert narrow.make_token("child", owner="ann").token.rights == Rights(role=Role.VIEWER, within=ALPHA)
+    assert narrow.do(MakeToken(name="child", owner="ann")).token.rights == Rights(
+        role=Role.VIEWER, within=ALPHA
+    )
 
 
 def test_a_token_that_expires_makes_none_that_lasts_longer(admin: Control, clock: Clock) -> None:
@@ -207,32 +223,30 @@ def test_a_token_that_expires_makes_none_that_lasts_longer(admin: Control, clock
     # when, then
     for expires_us in (None, ends_us + 1):
         with pytest.raises(Forbidden, match="lasts longer"):
-            brief.accounts.make_token(
-                "heir", owner=None, rights=Rights(role=Role.VIEWER), expires_us=expires_us
-            )
-    made = brief.accounts.make_token("heir", owner=None, rights=Rights(role=Role.VIEWER), expires_us=ends_us)
+            brief.do(MakeToken(name="heir", rights=Rights(role=Role.VIEWER), expires=expires_us))
+    made = brief.do(MakeToken(name="heir", rights=Rights(role=Role.VIEWER), expires=ends_us))
     assert made.token.expires_us == ends_us
 
 
 def test_others_tokens_are_not_there_for_who_is_no_admin(admin: Control, asking: Asking) -> None:
-    token = admin.accounts.make_token("t", owner="root").token
+    token = admin.do(MakeToken(name="t", owner="root")).token
 
     with pytest.raises(NoSuch, match="you have no token with the id"):
-        asking("ann", SUBMITTER).accounts.revoke_token(token.id)
-    admin.accounts.revoke_token(token.id)
+        asking("ann", SUBMITTER).do(RevokeToken(token=token.id))
+    admin.do(RevokeToken(token=token.id))
     with pytest.raises(NoSuch, match="root has no token 't'"):
-        admin.accounts.find_token("t", "root")
+        find_token(admin, "t", "root")
 
 
 def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock: Clock) -> None:
     with pytest.raises(UsageError, match="say which role"):
-        admin.accounts.make_token("ci", owner=None)
+        admin.do(MakeToken(name="ci"))
     with pytest.raises(UsageError, match="would have expired already"):
-        admin.accounts.make_token("ci", owner=None, rights=SUBMITTER, expires_us=clock.now_us)
+        admin.do(MakeToken(name="ci", rights=SUBMITTER, expires=clock.now_us))
     with pytest.raises(BadName):
-        admin.accounts.make_token("c i", owner=None, rights=SUBMITTER)
+        admin.do(MakeToken(name="c i", rights=SUBMITTER))
 
-    made = admin.accounts.make_token("ci", owner=None, rights=SUBMITTER, expires_us=clock.now_us + 1)
+    made = admin.do(MakeToken(name="ci", rights=SUBMITTER, expires=clock.now_us + 1))
 
     known = admin.sign_in.known_by_token(made.secret)
     assert known is not None
@@ -240,7 +254,7 @@ def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock:
 
 
 def test_a_disabled_user_gets_none(admin: Control) -> None:
-    admin.accounts.disable("ann")
+    admin.do(ChangeUser(name="ann", disabled=True))
 
     with pytest.raises(Refused, match="ann is disabled"):
-        admin.accounts.make_token("t", owner="ann")
+        admin.do(MakeToken(name="t", owner="ann"))

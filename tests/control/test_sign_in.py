@@ -11,6 +11,7 @@ from argon2 import PasswordHasher
 from contract.words import Clock
 from new_store import new_store
 from spinney.control import Control
+from spinney.features.accounts.commands import AddUser, ChangeUser, MakeLink, MakeToken, set_password
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.audits import AuditEntry
 from spinney.model.errors import BadLogin, BadName, TooManyAttempts, UsageError
@@ -48,8 +49,8 @@ def server(tmp_path: Path, clock: Clock) -> Iterator[Control]:
 @pytest.fixture
 def ann(server: Control) -> Control:
     """The same, with ann and her password."""
-    server.accounts.add("root", ALL_RIGHTS, None)
-    server.accounts.add("ann", Rights(role=Role.SUBMITTER), PASSWORD)
+    server.do(AddUser(name="root", rights=ALL_RIGHTS))
+    server.do(AddUser(name="ann", rights=Rights(role=Role.SUBMITTER), password=PASSWORD))
     return server
 
 
@@ -111,7 +112,7 @@ def test_all_others_are_told_the_same(ann: Control, refusals: RefusalLog, name: 
 
 
 def test_a_disabled_user_is_told_the_same(ann: Control, refusals: RefusalLog) -> None:
-    ann.accounts.disable("ann")
+    ann.do(ChangeUser(name="ann", disabled=True))
 
     with pytest.raises(BadLogin, match="the name or the password is wrong"):
         ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
@@ -158,7 +159,7 @@ def test_only_so_many_are_verified_at_once_and_the_others_are_not_counted(
 
 
 def test_the_same_text_fits_however_it_was_typed(ann: Control, refusals: RefusalLog) -> None:
-    ann.accounts.set_password("ann", "Ångström-é-12")
+    set_password(ann, "ann", "Ångström-é-12")
 
     ann.sign_in.login("ann", "A\u030angstro\u0308m-e\u0301-12", refusals, visit=HERE, terms=TERMS)
 
@@ -221,7 +222,7 @@ def guess(control: Control, refusals: RefusalLog, *attempts: tuple[str, str]) ->
 
 
 def test_who_guesses_slows_nobody_else(ann: Control, refusals: RefusalLog) -> None:
-    ann.accounts.add("ben", Rights(role=Role.VIEWER), PASSWORD)
+    ann.do(AddUser(name="ben", rights=Rights(role=Role.VIEWER), password=PASSWORD))
     guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
 
     ann.sign_in.login("ben", PASSWORD, refusals, visit=HERE, terms=TERMS)
@@ -266,7 +267,7 @@ def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device
 def test_a_device_is_known_by_its_own_user_and_password_alone(
     ann: Control, refusals: RefusalLog, clock: Clock
 ) -> None:
-    ann.accounts.add("eve", Rights(role=Role.VIEWER), PASSWORD)
+    ann.do(AddUser(name="eve", rights=Rights(role=Role.VIEWER), password=PASSWORD))
     devices = {}
     for name in ("ann", "eve"):
         _, session = ann.sign_in.login(name, PASSWORD, refusals, visit=HERE, terms=TERMS)
@@ -276,7 +277,7 @@ def test_a_device_is_known_by_its_own_user_and_password_alone(
     with pytest.raises(TooManyAttempts):  # somebody else's device
         ann.sign_in.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["eve"]), terms=TERMS)
     clock.forward(0.5)
-    ann.accounts.set_password("ann", PASSWORD + "2")
+    set_password(ann, "ann", PASSWORD + "2")
     with pytest.raises(TooManyAttempts):
         ann.sign_in.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["ann"]), terms=TERMS)
 
@@ -293,7 +294,7 @@ def test_who_guesses_on_a_known_device_is_slowed_by_himself(ann: Control, refusa
 
 
 def test_what_opens_nothing_is_nobody(ann: Control) -> None:
-    made = ann.accounts.make_token("t", owner="ann")
+    made = ann.do(MakeToken(name="t", owner="ann"))
 
     assert token_id(made.secret) == made.token.id
     for secret in (
@@ -312,7 +313,7 @@ def test_what_opens_nothing_is_nobody(ann: Control) -> None:
 
 
 def test_the_first_admin_comes_by_a_link(server: Control, clock: Clock) -> None:
-    secret = server.accounts.invite_first()
+    secret = server.sign_in.invite_first()
     assert secret is not None
     assert server.sign_in.link(secret).user is None
     with pytest.raises(UsageError, match="12 to 256"):
@@ -323,14 +324,14 @@ def test_the_first_admin_comes_by_a_link(server: Control, clock: Clock) -> None:
     made = server.sign_in.accept(secret, "ann", PASSWORD)
 
     assert (made.name, made.rights, made.by) == ("ann", ALL_RIGHTS, "ann")
-    assert server.accounts.invite_first() is None
+    assert server.sign_in.invite_first() is None
     with pytest.raises(BadLogin, match="the link is no longer good"):
         server.sign_in.accept(secret, "ben", PASSWORD)
     server.sign_in.login("ann", PASSWORD, RefusalLog(), visit=HERE, terms=TERMS)
 
 
 def test_it_is_good_for_an_hour(server: Control, clock: Clock) -> None:
-    secret = server.accounts.invite_first()
+    secret = server.sign_in.invite_first()
     assert secret is not None
     clock.forward(3_600)
 
@@ -339,8 +340,8 @@ def test_it_is_good_for_an_hour(server: Control, clock: Clock) -> None:
 
 
 def test_a_link_of_an_admins_sets_a_password(ann: Control, refusals: RefusalLog) -> None:
-    secret, link = ann.accounts.invite("ann")
-    assert link.user == "ann"
+    secret = ann.do(MakeLink(name="ann")).secret
+    assert ann.sign_in.link(secret).user == "ann"
 
     ann.sign_in.accept(secret, "root", "another horse 2")
 

@@ -23,6 +23,16 @@ from contract.words import Site
 from http_listener import Listening
 from spinney.client import Client
 from spinney.control import Control
+from spinney.features.accounts.commands import (
+    AddUser,
+    ChangeUser,
+    DeleteUser,
+    EndSessions,
+    ListSessions,
+    MakeToken,
+    RevokeToken,
+    find_token,
+)
 from spinney.folders import folders
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden
@@ -70,12 +80,12 @@ class Hall:
     def user(self) -> str:
         """A new one, who sees the collection ``lab``."""
         name = next(self.names)
-        self.control.accounts.add(name, LAB, None)
+        self.control.do(AddUser(name=name, rights=LAB))
         return name
 
     def token(self, name: str) -> dict[str, str]:
         """The header that shows a new token of this user, good for an hour."""
-        made = self.control.accounts.make_token("t", owner=name, rights=LAB, expires_us=now_us() + HOUR_US)
+        made = self.control.do(MakeToken(name="t", owner=name, rights=LAB, expires=now_us() + HOUR_US))
         return {"Authorization": f"Bearer {made.secret}"}
 
     def session(self, name: str) -> dict[str, str]:
@@ -192,12 +202,12 @@ def later(hall: Hall, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 CHANGES: dict[str, Change] = {
-    "revoked": lambda hall, name, _: hall.control.accounts.revoke_token(
-        hall.control.accounts.find_token("t", name).id
+    "revoked": lambda hall, name, _: hall.control.do(
+        RevokeToken(token=find_token(hall.control, "t", name).id)
     ),
-    "ended": lambda hall, name, _: hall.control.accounts.end_sessions(name),
-    "disabled": lambda hall, name, _: hall.control.accounts.disable(name),
-    "deleted": lambda hall, name, _: hall.control.accounts.delete(name),
+    "ended": lambda hall, name, _: hall.control.do(EndSessions(name=name)),
+    "disabled": lambda hall, name, _: hall.control.do(ChangeUser(name=name, disabled=True)),
+    "deleted": lambda hall, name, _: hall.control.do(DeleteUser(name=name)),
     "expired": later,
 }
 LOST = [
@@ -272,7 +282,7 @@ def test_given_limits_that_were_narrowed_then_events_are_told_within_them(hall: 
     with streaming(hall, f"/events?topic=job:{job}", getattr(hall, way)(name)) as stream:
         stream.until(b'"pending"')
         before = len(stream.text)
-        hall.control.accounts.change(name, FISH)
+        hall.control.do(ChangeUser(name=name, rights=FISH))
         stream.until(b"data: ", before)
         stream.until(b"\n\n", before)
         assert orjson.loads(stream.text[before:].partition(b"data: ")[2]) == {"id": job, "state": None}
@@ -286,7 +296,7 @@ def test_given_limits_that_were_narrowed_then_output_out_of_sight_breaks_off(hal
 
     with streaming(hall, path, getattr(hall, way)(name)) as stream:
         stream.until(b"first\n")
-        hall.control.accounts.change(name, FISH)
+        hall.control.do(ChangeUser(name=name, rights=FISH))
         last = stream.rest()
 
     assert stream.cut
@@ -306,9 +316,9 @@ def test_given_a_download_whose_rest_may_not_be_had_then_it_breaks_off(hall: Hal
     with streaming(hall, f"/api/v1/jobs/{job}/files/large", hall.token(name)) as stream:
         stream.until(b"\0")
         if change == "disabled":
-            hall.control.accounts.disable(name)
+            hall.control.do(ChangeUser(name=name, disabled=True))
         else:
-            hall.control.accounts.change(name, FISH)
+            hall.control.do(ChangeUser(name=name, rights=FISH))
         stream.drain()
 
     assert stream.cut
@@ -405,7 +415,7 @@ def test_given_jobs_in_lines_and_limits_that_were_narrowed_then_those_in_force_a
 
     sending = Sending(hall, method, path, hall.token(name), content_type)
     sending.send(line)
-    hall.control.accounts.change(name, FISH)
+    hall.control.do(ChangeUser(name=name, rights=FISH))
     time.sleep(2 * QUICK_S)  # older than that no answer may be by which the server goes
     sending.send(line)
     sending.send(b"")
@@ -441,7 +451,7 @@ def test_given_a_verb_over_many_jobs_and_rights_that_change_then_it_stops_betwee
         if change == "revoked":
             CHANGES["revoked"](hall, name, monkeypatch)
         else:
-            hall.control.accounts.change(name, FISH)
+            hall.control.do(ChangeUser(name=name, rights=FISH))
         *_, last = lines
 
     problem = orjson.loads(last)["problem"]
@@ -470,7 +480,7 @@ def test_given_a_session_then_a_stream_is_no_use_of_it_that_keeps_it_from_ending
 ) -> None:
     name, job = hall.user(), hall.job()
     headers = hall.session(name)
-    (before,) = hall.control.accounts.sessions(name)
+    (before,) = hall.control.do(ListSessions(name=name)).items
     hour_later = now_us() + HOUR_US
 
     with streaming(hall, f"/events?topic=job:{job}", headers) as stream:
@@ -478,9 +488,9 @@ def test_given_a_session_then_a_stream_is_no_use_of_it_that_keeps_it_from_ending
         monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: hour_later)
         hall.control.cancel(job)
         stream.until(b'"cancelled"')  # told after who watches was looked at an hour later
-        (after,) = hall.control.accounts.sessions(name)
+        (after,) = hall.control.do(ListSessions(name=name)).items
         assert after.seen_us == before.seen_us
 
         assert hall.get("/api/v1/jobs", headers).status_code == 200
-        (used,) = hall.control.accounts.sessions(name)
+        (used,) = hall.control.do(ListSessions(name=name)).items
         assert used.seen_us == hour_later

@@ -19,6 +19,7 @@ from contract.words import USUAL, Site
 from new_store import new_store
 from reports.hook_server import Receiver, answer, receiver
 from spinney.control import Control
+from spinney.features.accounts.commands import AddUser, ChangeUser, DeleteUser
 from spinney.features.webhooks import delivery as webhook_delivery
 from spinney.features.webhooks import sender as webhook_sender
 from spinney.features.webhooks.commands import AddWebhook, ShowWebhook
@@ -103,11 +104,15 @@ async def test_a_webhook_of_somebody_who_was_narrowed_and_then_deleted_sends_not
     site: Site, start: Start
 ) -> None:
     root = Control(store=site.store, clock=now_us, wake_nodes=lambda: None, by="root")
-    root.accounts.add("root", ALL_RIGHTS, None)
-    root.accounts.add("ann", Rights(role=Role.OPERATOR), None)
+    root.do(AddUser(name="root", rights=ALL_RIGHTS))
+    root.do(AddUser(name="ann", rights=Rights(role=Role.OPERATOR)))
     with receiver(answer(204)) as hook:
         replace(root, by="ann", rights=Rights(role=Role.OPERATOR)).do(AddWebhook(name="w", url=hook.url))
-        root.accounts.change("ann", Rights(role=Role.OPERATOR, within=AccessScope(collections=("maps",))))
+        root.do(
+            ChangeUser(
+                name="ann", rights=Rights(role=Role.OPERATOR, within=AccessScope(collections=("maps",)))
+            )
+        )
         seen, unseen = (site.submit_one(collection=name) for name in ("maps", "coins"))
         site.drain()
         async with start():
@@ -117,7 +122,7 @@ async def test_a_webhook_of_somebody_who_was_narrowed_and_then_deleted_sends_not
         assert dropped.outcome is DeliveryOutcome.FAILED
         assert f"job {unseen} is out of sight of ann" in str(dropped.answer)
 
-        root.accounts.delete("ann")
+        root.do(DeleteUser(name="ann"))
         site.submit_one(collection="maps")
         site.drain()
         async with start():

@@ -179,7 +179,7 @@ def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["Server
     """
     with open_control(store) as control:
         try:
-            link = control.accounts.invite_first()
+            link = control.sign_in.invite_first()
         except Refused as error:
             link = None
             typer.echo(str(error), err=True)

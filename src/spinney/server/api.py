@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fastapi import FastAPI
 
 from spinney.commands import Command
-from spinney.features.accounts import api as accounts
+from spinney.features.accounts import commands as accounts
 from spinney.features.audit import commands as audit
 from spinney.features.bulk import api as bulk
 from spinney.features.external import api as external
@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "schedules": schedules.COMMANDS,
     "retention": retention.COMMANDS,
     "webhooks": webhooks.COMMANDS,
+    "accounts": accounts.COMMANDS,
     "audit": audit.COMMANDS,
 }
 """By the group under which the OpenAPI document has them."""
@@ -54,7 +55,6 @@ PARTS = (
     store_info.stats,
     store_info.types,
     external.router,
-    accounts.router,
     store_info.me,
 )
 

@@ -3,6 +3,7 @@ until it knows in whose."""
 
 from dataclasses import dataclass
 
+from spinney.model.access import Role
 from spinney.model.errors import BadLogin, TooManyAttempts
 from spinney.model.rights.accounts import (
     Device,
@@ -24,6 +25,8 @@ from spinney.service.service import Service
 
 IDLE_S, LASTS_S = 2 * 3_600.0, 12 * 3_600.0
 """How long a session is good after it was seen last, and in all."""
+FIRST_ADMIN_US = 3_600_000_000
+"""How long the first admin's link is good."""
 _WRONG = "the name or the password is wrong; try again, or ask an admin for a link that sets a new one"
 
 
@@ -95,7 +98,36 @@ class SignIn(Service):
         actor = self.actor() if found is None else Actor(by=found.name, call=self.actor().call)
         return self.store.sign_in.close(digest(secret), actor, now_us=self.clock())
 
+    def change_password(self, before: str, after: str) -> User:
+        """One's own, by the one that there is; ends all sessions, also the one it is asked with. Raises BadLogin,
+        TooManyAttempts (guessed at too often), UsageError, NoSuch (who asks is no user)."""
+        self.store.accounts.user(self.by)
+        with passwords.room():
+            attempt = self.store.sign_in.attempt(login_limits.password_limits(self.by), now_us=self.clock())
+            found = self.store.accounts.password(self.by)
+            proof = None if found is None else found[1]
+            if not passwords.fits(proof, before):
+                raise BadLogin(
+                    "that is not the password that you have; try again, or ask an admin for a link"
+                )
+        self.store.sign_in.take_back(attempt)
+        return self.store.accounts.set_password(
+            self.by, passwords.hashed(after), self.actor(), proof=proof, now_us=self.clock()
+        )
+
     # --- links ----------------------------------------------------------------------------
+
+    def invite_first(self) -> str | None:
+        """A one-time secret with which somebody becomes the first admin within an hour of the first such link; the one
+        before is void. None: there are users already. Raises Refused (that hour is over), Forbidden."""
+        self.require(Role.ADMIN, "manage users")
+        if self.store.accounts.any_user():
+            return None
+        secret = new_secret()
+        self.store.sign_in.invite(
+            None, digest(secret), self.actor(), lasts_us=FIRST_ADMIN_US, now_us=self.clock()
+        )
+        return secret
 
     def link(self, secret: str) -> Link:
         """What a link is good for. Raises BadLogin when for nothing."""

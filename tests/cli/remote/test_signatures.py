@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 
 from spinney import cli
-from spinney.cli.remote import services
 from spinney.cli.remote.bulk import RemoteBulk
 from spinney.cli.remote.control import RemoteControl
 from spinney.cli.remote.queries import RemoteQueries
 from spinney.control import Control
-from spinney.features.accounts.service import Accounts
 from spinney.features.bulk.service import Bulk
 from spinney.service.queries import Queries
 
 PAIRS = (
-    (Accounts, services.Accounts),
     (Bulk, RemoteBulk),
     (Queries, RemoteQueries),
     (Control, RemoteControl),
@@ -44,7 +41,6 @@ def test_a_twin_is_called_as_the_real_one_is(real: type, remote: type) -> None:
 def test_a_twin_has_all_that_commands_use() -> None:
     counterparts = {
         "queries": RemoteQueries,
-        "accounts": services.Accounts,
         "bulk": RemoteBulk,
     }
     used = set()

@@ -13,6 +13,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from spinney.control import Control
+from spinney.features.accounts.commands import AddUser, MakeToken
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import CreateQueue
@@ -177,7 +178,7 @@ def new_schedule(world: World, who: str) -> Made:
 def user(**sent: Any) -> Callable[[World, str], Made]:
     def make(world: World, who: str) -> Made:
         name = f"u{next(_numbers)}"
-        context(world, who).accounts.add(name, Rights(role=Role.VIEWER), None)
+        context(world, who).do(AddUser(name=name, rights=Rights(role=Role.VIEWER)))
         return {"name": name, **sent}
 
     return make
@@ -188,9 +189,7 @@ def new_user(world: World, who: str) -> Made:
 
 
 def token(world: World, who: str) -> Made:
-    made = context(world, who).accounts.make_token(
-        f"t{next(_numbers)}", owner=None, rights=Rights(role=Role.VIEWER)
-    )
+    made = context(world, who).do(MakeToken(name=f"t{next(_numbers)}", rights=Rights(role=Role.VIEWER)))
     return {"token": made.token.id}
 
 

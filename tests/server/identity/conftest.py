@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.accounts.commands import AddUser
 from spinney.model.access import Rights, Role
 from spinney.model.audits import AuditEntry
 from spinney.model.errors import TooManyAttempts
@@ -63,7 +64,7 @@ class House:
         return job
 
     def user(self, name: str = "ann", role: Role = Role.OPERATOR, password: str | None = PASSWORD) -> str:
-        self.control.accounts.add(name, Rights(role=role), password)
+        self.control.do(AddUser(name=name, rights=Rights(role=role), password=password))
         return name
 
     def signed_in(self, name: str = "ann", address: str = LOCAL) -> TestClient:

@@ -7,6 +7,7 @@ import pytest
 
 from contract.words import ONE
 from server.identity.conftest import House, who
+from spinney.features.accounts.commands import ChangeUser, MakeToken, RevokeToken
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.web.request_context import now_us
 from spinney.web.settings import ServerSettings
@@ -29,13 +30,13 @@ def test_given_nothing_then_nobody_asks_and_the_audit_is_not_filled(house: House
 
 def test_given_a_users_token_then_its_owner_asks_with_what_both_allow(house: House) -> None:
     house.user("ann", Role.OPERATOR)
-    made = house.control.accounts.make_token("night", owner="ann", rights=Rights(role=Role.SUBMITTER))
+    made = house.control.do(MakeToken(name="night", owner="ann", rights=Rights(role=Role.SUBMITTER)))
 
     assert who(house.client().get("/probe", headers=_bearer(made.secret))) == ("ann", "token", "submitter")
 
 
 def test_given_a_machines_token_then_its_name_is_no_users(house: House) -> None:
-    made = house.control.accounts.make_token("ci", owner=None, rights=Rights(role=Role.SUBMITTER))
+    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.SUBMITTER)))
 
     assert who(house.client().get("/probe", headers=_bearer(made.secret))) == (
         "token:ci",
@@ -45,11 +46,11 @@ def test_given_a_machines_token_then_its_name_is_no_users(house: House) -> None:
 
 
 def test_given_a_token_that_was_revoked_then_it_is_refused_once_asked_anew(house: House) -> None:
-    made = house.control.accounts.make_token("ci", owner=None, rights=Rights(role=Role.SUBMITTER))
+    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.SUBMITTER)))
     client = house.client()
     assert client.get("/probe", headers=_bearer(made.secret)).status_code == 200
 
-    house.control.accounts.revoke_token(made.token.id)
+    house.control.do(RevokeToken(token=made.token.id))
     house.app.state.identity.forget()
 
     assert client.get("/probe", headers=_bearer(made.secret)).status_code == 401
@@ -59,9 +60,7 @@ def test_given_a_token_that_expires_then_it_is_refused_at_that_moment_although_i
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until_us = now_us() + 3_600_000_000
-    made = house.control.accounts.make_token(
-        "ci", owner=None, rights=Rights(role=Role.VIEWER), expires_us=until_us
-    )
+    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.VIEWER), expires=until_us))
     client = house.client()
     monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: until_us - 1)
     assert client.get("/probe", headers=_bearer(made.secret)).status_code == 200
@@ -109,7 +108,7 @@ def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit
     house.store.register([ONE], [])
     seen, unseen = (house.submit(name) for name in ("maps", "coins"))
     limited = Rights(role=Role.OPERATOR, within=AccessScope(collections=("maps",)))
-    secret = house.control.accounts.make_token("ci", owner=None, rights=limited).secret
+    secret = house.control.do(MakeToken(name="ci", rights=limited)).secret
     client = house.client(**_bearer(secret))
     assert client.get(f"/api/v1/jobs/{seen}").status_code == 200
     assert house.audited("refused") == []
@@ -125,7 +124,7 @@ def test_given_a_user_with_limits_then_what_is_not_there_for_him_is_in_the_audit
         "there is no job 999; 'spinney list' shows those there are",
         f"2 jobs that are not there: {unseen}, 999",
     ]
-    admin = house.control.accounts.make_token("all", owner=None, rights=Rights(role=Role.ADMIN)).secret
+    admin = house.control.do(MakeToken(name="all", rights=Rights(role=Role.ADMIN))).secret
     assert house.client(**_bearer(admin)).get("/api/v1/jobs/999").status_code == 404
     assert len(house.audited("refused")) == 3
 
@@ -134,8 +133,8 @@ def test_given_the_token_of_somebody_else_then_to_revoke_it_is_refused_as_not_th
     house: House,
 ) -> None:
     house.user("ann", Role.SUBMITTER)
-    made = house.control.accounts.make_token("ci", owner=None, rights=Rights(role=Role.VIEWER))
-    own = house.control.accounts.make_token("own", owner="ann").secret
+    made = house.control.do(MakeToken(name="ci", rights=Rights(role=Role.VIEWER)))
+    own = house.control.do(MakeToken(name="own", owner="ann")).secret
 
     assert house.client(**_bearer(own)).delete(f"/api/v1/tokens/{made.token.id}").status_code == 404
 
@@ -247,7 +246,7 @@ class TestBehindAProxy:
     ) -> None:
         house.app.state.identity._settings = settings.model_copy(update={"trusted_role": Role.VIEWER})
         house.user("ann", Role.VIEWER)
-        house.control.accounts.disable("ann")
+        house.control.do(ChangeUser(name="ann", disabled=True))
 
         assert house.client("10.9.0.7").get("/probe", headers={"X-Remote-User": "ann"}).status_code == 403
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from contract.words import kind
+from spinney.features.accounts.commands import DeleteUser, MakeToken
 from spinney.features.webhooks.commands import ShowWebhook
 from spinney.model.access import Rights, Role
 from spinney.model.settings.schedules import ScheduleRun
@@ -16,12 +17,12 @@ from .conftest import House
 def test_what_a_deleted_user_still_makes_is_made_with_no_rights(house: House) -> None:
     house.store.register([kind("one", "work")], [])
     house.user("ann")
-    made = house.control.accounts.make_token("t", owner="ann", rights=Rights(role=Role.OPERATOR))
+    made = house.control.do(MakeToken(name="t", owner="ann", rights=Rights(role=Role.OPERATOR)))
     ann = house.client(authorization=f"Bearer {made.secret}")
     assert ann.get("/api/v1/schedules").status_code == 200
 
     # when: within the second for which the server keeps what it knows of her
-    house.control.accounts.delete("ann")
+    house.control.do(DeleteUser(name="ann"))
     daily = {"type": "one", "params": {}, "every_s": 3600}
     answers = [
         ann.put("/api/v1/schedules/mine", json=daily),

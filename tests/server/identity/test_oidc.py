@@ -21,6 +21,7 @@ from joserfc.jwk import KeySet, OctKey, RSAKey
 from starlette.testclient import TestClient
 
 from server.identity.conftest import House, who
+from spinney.features.accounts.commands import ChangeUser
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.web.identity.oidc import Provider
 from spinney.web.settings import Oidc, ServerSettings
@@ -188,7 +189,7 @@ def test_given_other_groups_since_then_the_role_follows_and_an_admins_limits_sta
 ) -> None:
     _come(house, provider)
     limited = Rights(role=Role.OPERATOR, within=AccessScope(collections=("lab",)))
-    house.control.accounts.change("ann", limited)
+    house.control.do(ChangeUser(name="ann", rights=limited))
     provider.person["groups"] = ["staff", "unknown"]
 
     browser, _ = _come(house, provider)
@@ -215,7 +216,7 @@ def test_given_a_user_who_is_disabled_then_the_provider_does_not_let_him_in(
     house: House, provider: ProviderMadeForThisTest
 ) -> None:
     house.user("ann", Role.VIEWER, password=None)
-    house.control.accounts.disable("ann")
+    house.control.do(ChangeUser(name="ann", disabled=True))
 
     _, answer = _come(house, provider)
 

@@ -6,11 +6,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.identity.conftest import PASSWORD, House, csrf, sign_in, who
+from spinney.features.accounts.commands import MakeLink
 from spinney.model.access import Role
 
 
 def _first(house: House) -> str:
-    secret = house.control.accounts.invite_first()
+    secret = house.control.sign_in.invite_first()
     assert secret is not None
     return secret
 
@@ -102,7 +103,7 @@ def test_given_what_does_not_fit_then_the_field_says_so_and_the_link_stays_good(
 def test_given_a_link_to_set_a_password_then_the_page_is_of_that_user_alone(house: House) -> None:
     house.user("ann", Role.VIEWER)
     before = house.signed_in("ann")
-    secret, _ = house.control.accounts.invite("ann")
+    secret = house.control.do(MakeLink(name="ann")).secret
     browser = house.client()
     page = _open(browser, secret).text
     assert "A new password for ann" in page

@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from server.conftest import World
+from spinney.features.accounts.commands import AddUser, MakeToken
 from spinney.features.webhooks.commands import AddWebhook
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import NoSuch
@@ -44,7 +45,7 @@ def secret(text: str) -> str:
 @pytest.fixture
 def admin(world: World) -> TestClient:
     """An admin who is a user of the store, too."""
-    world.control("root").accounts.add("admin", Rights(role=Role.ADMIN), None)
+    world.control("root").do(AddUser(name="admin", rights=Rights(role=Role.ADMIN)))
     return world.client("admin")
 
 
@@ -120,7 +121,7 @@ def test_given_a_user_when_his_rights_are_set_then_a_limit_to_nothing_stays_one(
     world: World, admin: TestClient
 ) -> None:
     nothing = Rights(role=Role.VIEWER, within=AccessScope(collections=()))
-    world.control("root").accounts.add("guest", nothing, None)
+    world.control("root").do(AddUser(name="guest", rights=nothing))
     assert 'name="collections_limited" value="1" checked' in get(admin, "/users/guest")
 
     form = dict(fields_of(nothing)) | {"role": "submitter"}
@@ -143,7 +144,7 @@ def test_given_the_only_admin_when_he_is_disabled_then_the_page_says_why_not(
 def test_given_a_user_when_disabled_enabled_and_deleted_then_each_is_so(
     world: World, admin: TestClient
 ) -> None:
-    world.control("root").accounts.add("grace", Rights(role=Role.VIEWER), None)
+    world.control("root").do(AddUser(name="grace", rights=Rights(role=Role.VIEWER)))
 
     assert "this user cannot sign in" in post(admin, "/users/grace/disable", reason="left")
     post(admin, "/users/grace/enable")
@@ -207,7 +208,7 @@ def test_given_a_user_when_he_makes_a_token_then_it_is_shown_once_and_works_unti
 
 
 def test_given_a_viewer_when_he_makes_a_token_that_may_more_then_he_is_told(world: World) -> None:
-    world.control("root").accounts.add("viewer", Rights(role=Role.VIEWER), None)
+    world.control("root").do(AddUser(name="viewer", rights=Rights(role=Role.VIEWER)))
 
     text = post(world.client("viewer"), "/account/tokens", 422, name="more", role="admin")
 
@@ -227,7 +228,7 @@ def test_given_limits_without_a_role_when_a_token_is_to_be_made_then_they_are_no
 def test_given_another_s_token_when_a_viewer_revokes_it_then_it_is_not_there_for_him(
     world: World, admin: TestClient
 ) -> None:
-    made = world.control("root").accounts.make_token("theirs", owner="admin").token
+    made = world.control("root").do(MakeToken(name="theirs", owner="admin")).token
 
     text = post(world.client("viewer"), f"/account/tokens/{made.id}/revoke")
 

@@ -10,9 +10,6 @@ import orjson
 from spinney.cli.remote.bulk import RemoteBulk
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.queries import RemoteQueries
-from spinney.cli.remote.services import (
-    Accounts,
-)
 from spinney.cli.remote.store_reads import RemoteStore
 from spinney.client.verbs.submissions import lines_call
 from spinney.commands.command import Returns
@@ -33,7 +30,6 @@ class RemoteControl:
         self.client = client
         self.queries = RemoteQueries(client)
         self.bulk = RemoteBulk(client)
-        self.accounts = Accounts(client)
 
     def do(self, command: Returns[T]) -> T:
         """The same command, done by the server."""

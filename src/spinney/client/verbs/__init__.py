@@ -3,7 +3,6 @@
 A name that Python has for itself bears an underscore behind it (``type_``); filters are written as they are.
 """
 
-from spinney.client.verbs.accounts import AccountVerbs
 from spinney.client.verbs.external import ExternalVerbs
 from spinney.client.verbs.job_actions import JobActionVerbs
 from spinney.client.verbs.jobs import JobVerbs
@@ -15,6 +14,5 @@ class Verbs(
     JobActionVerbs,
     JobVerbs,
     ExternalVerbs,
-    AccountVerbs,
 ):
     """What a client can ask. Raises what ``spinney.control`` raises for the same, and ServerUnavailable."""

@@ -1,4 +1,4 @@
-"""Jobs to look at, their files, batches, figures."""
+"""Jobs to look at, their files, batches, figures, and who asks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, Unpack
@@ -18,6 +18,7 @@ from spinney.schemas import (
     Files,
     JobDetails,
     JobSummary,
+    Me,
     UploadedFile,
 )
 
@@ -130,6 +131,11 @@ class JobVerbs:
             after=after,
             limit=limit,
         )
+
+    @verb
+    def me(self: None) -> Call[Me]:
+        """Who asks, and what that one may."""
+        return get("/me", Me)
 
     @verb
     def stats(self: None, *, window_s: Duration = 60.0) -> Call[Stats]:

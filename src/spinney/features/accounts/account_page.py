@@ -1,10 +1,14 @@
 """One's own account: the password, and where one is signed in."""
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.features.accounts import sign_in_forms
+from spinney.features.accounts.commands import ListSessions, ShowUser
 from spinney.model.errors import BadLogin, Forbidden, SpinneyError, UsageError
+from spinney.model.rights.accounts import Session, User
 from spinney.web.bodies import SmallBody
 from spinney.web.pages.rendering import page, redirect
 from spinney.web.problems import of_error
@@ -56,10 +60,12 @@ def _require_session(context: RequestContext) -> None:
 async def _page(request: Request, context: RequestContext, error: SpinneyError | None = None) -> Response:
     principal = context.principal
     signed_in = principal.how is AuthMethod.SESSION
-    user, sessions = None, []
+    user: User | None = None
+    sessions: Sequence[Session] = ()
     if signed_in:
-        user = await context.run(lambda control: control.accounts.user(principal.name))
-        sessions = list(await context.run(lambda control: control.accounts.sessions(principal.name)))
+        user = await context.run(lambda control: control.do(ShowUser(name=principal.name)))
+        listed = await context.run(lambda control: control.do(ListSessions(name=principal.name)))
+        sessions = listed.items
     sentence = "" if error is None else str(error)[:1].upper() + str(error)[1:] + "."
     where = "before" if isinstance(error, BadLogin) else "password" if isinstance(error, UsageError) else ""
     plain = None if error is None else of_error(error)

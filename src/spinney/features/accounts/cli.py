@@ -11,7 +11,7 @@ from spinney.model.values import durations
 from spinney.terminal import completion, display, rights
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import open_control
+from spinney.terminal.connection import now_us, open_commands
 from spinney.terminal.rights import (
     CollectionsOption,
     ExternalOption,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from spinney.model.access import Rights
     from spinney.model.rights.accounts import Token, User
 
-WELCOME = "/welcome?link="
-"""Where the server's pages take a one-time secret."""
 NewNameArgument = Annotated[
     str,
     typer.Argument(metavar="NAME", help="The user's name, as ann or ann@example.org.", show_default=False),
@@ -108,6 +106,8 @@ def add(
     store: StoreOption = None,
 ) -> None:
     """Make a user. Without limits it is for all jobs."""
+    from spinney.features.accounts.commands import AddUser
+
     asked = rights.from_options(
         None,
         role=role or "",
@@ -120,15 +120,17 @@ def add(
     )
     assert asked is not None
     secret = _new_password(no_password=no_password, from_stdin=password_stdin)
-    with open_control(store, by) as control:
-        made = control.accounts.add(name, asked, secret, reason=reason)
+    with open_commands(store, by) as performer:
+        made = performer.do(AddUser(name=name, rights=asked, password=secret, reason=reason))
     typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
 
 
 def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the users, by name."""
-    with open_control(store) as control:
-        found = control.accounts.users()
+    from spinney.features.accounts.commands import ListUsers
+
+    with open_commands(store) as performer:
+        found = performer.do(ListUsers()).items
     if json:
         display.print_json_lines(found)
         return
@@ -147,10 +149,12 @@ def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
 
 def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show a user, with what is open in that name: tokens and sessions."""
-    with open_control(store) as control:
-        found = control.accounts.user(name)
-        tokens = control.accounts.tokens(name)
-        sessions, now_us = control.accounts.sessions(name), control.clock()
+    from spinney.features.accounts.commands import ListSessions, ListTokens, ShowUser
+
+    with open_commands(store) as performer:
+        found = performer.do(ShowUser(name=name))
+        tokens = performer.do(ListTokens(owner=name)).items
+        sessions = performer.do(ListSessions(name=name)).items
     if json:
         display.print_json({"user": found, "tokens": tokens, "sessions": sessions})
         return
@@ -164,7 +168,7 @@ def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None
     ):
         out.print(f"{what:<9} {display.safe(told)}")
     for token in tokens:
-        out.print(f"{'token':<9} {display.safe(token.name)} ({_token_state(token, now_us)})")
+        out.print(f"{'token':<9} {display.safe(token.name)} ({_token_state(token)})")
     for session in sessions:
         where = display.safe(session.address or "this host")
         out.print(f"{'session':<9} from {where}, seen {display.format_time(session.seen_us)}")
@@ -184,8 +188,10 @@ def change(
     store: StoreOption = None,
 ) -> None:
     """Give a user another role or other limits, from the next request on; what is not named stays."""
-    with open_control(store, by) as control:
-        before = control.accounts.user(name).rights
+    from spinney.features.accounts.commands import ChangeUser, ShowUser
+
+    with open_commands(store, by) as performer:
+        before = performer.do(ShowUser(name=name)).rights
         asked = (
             rights.from_options(
                 before,
@@ -201,7 +207,7 @@ def change(
         )
         if asked == before:
             raise UsageError("nothing would change; say what, as --role operator or --collection alpha")
-        made = control.accounts.change(name, asked, reason=reason)
+        made = performer.do(ChangeUser(name=name, rights=asked, reason=reason))
     typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
 
 
@@ -209,8 +215,10 @@ def disable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Let nobody in by this name: sessions end, tokens open nothing."""
-    with open_control(store, by) as control:
-        control.accounts.disable(name, reason=reason)
+    from spinney.features.accounts.commands import ChangeUser
+
+    with open_commands(store, by) as performer:
+        performer.do(ChangeUser(name=name, disabled=True, reason=reason))
     typer.echo(f"user {name} is disabled")
 
 
@@ -218,8 +226,10 @@ def enable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Let a disabled user in again."""
-    with open_control(store, by) as control:
-        control.accounts.disable(name, disabled=False, reason=reason)
+    from spinney.features.accounts.commands import ChangeUser
+
+    with open_commands(store, by) as performer:
+        performer.do(ChangeUser(name=name, disabled=False, reason=reason))
     typer.echo(f"user {name} is enabled")
 
 
@@ -231,10 +241,12 @@ def delete(
     store: StoreOption = None,
 ) -> None:
     """Delete a user and revoke that one's tokens; jobs and the audit keep the name."""
-    with open_control(store, by) as control:
-        control.accounts.user(name)
+    from spinney.features.accounts.commands import DeleteUser, ShowUser
+
+    with open_commands(store, by) as performer:
+        performer.do(ShowUser(name=name))
         require_yes(f"Delete user {display.safe(name)} and revoke all tokens of that name?", yes=yes)
-        control.accounts.delete(name, reason=reason)
+        performer.do(DeleteUser(name=name, reason=reason))
     typer.echo(f"user {name} is deleted")
 
 
@@ -247,18 +259,27 @@ def password(
     store: StoreOption = None,
 ) -> None:
     """Set a user's password; all that one's sessions end."""
-    with open_control(store, by) as control:
-        control.accounts.user(name)
+    from spinney.commands import LocalPerformer
+    from spinney.features.accounts.commands import ShowUser, set_password
+
+    with open_commands(store, by) as performer:
+        if not isinstance(performer, LocalPerformer):
+            raise UsageError(
+                f"no server sets another's password; 'spinney user link {name}' makes a link with which {name} does"
+            )
+        performer.do(ShowUser(name=name))
         secret = _new_password(no_password=no_password, from_stdin=password_stdin)
-        control.accounts.set_password(name, secret, reason=reason)
+        set_password(performer, name, secret, reason=reason)
     typer.echo(f"user {name} has {'no password any more' if no_password else 'a new password'}")
 
 
 def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> None:
     """Print a link with which this user sets a password, once and within a day: put it behind the server's address."""
-    with open_control(store, by) as control:
-        secret, made = control.accounts.invite(name)
-    typer.echo(f"{WELCOME}{secret}")
+    from spinney.features.accounts.commands import MakeLink
+
+    with open_commands(store, by) as performer:
+        made = performer.do(MakeLink(name=name))
+    typer.echo(made.path)
     typer.echo(f"good once, until {display.format_time(made.ends_us)}", err=True)
 
 
@@ -285,8 +306,10 @@ def make(
 ) -> None:
     """Make a token and print its secret, which is shown this once. Of a user's the rights are that one's, unless less
     is said; a machine's has its own (--role), and acts in the name token:NAME."""
-    with open_control(store, by) as control:
-        before = None if user is None else control.accounts.user(user).rights
+    from spinney.features.accounts.commands import MakeToken, ShowUser
+
+    with open_commands(store, by) as performer:
+        before = None if user is None else performer.do(ShowUser(name=user)).rights
         asked = rights.from_options(
             before,
             role=role,
@@ -297,10 +320,8 @@ def make(
             locks=locks,
             external=external,
         )
-        expires_us = None if expires is None else control.clock() + round(durations.seconds(expires) * 1e6)
-        made = control.accounts.make_token(
-            name, owner=user, rights=asked, expires_us=expires_us, reason=reason
-        )
+        expires_us = None if expires is None else now_us() + round(durations.seconds(expires) * 1e6)
+        made = performer.do(MakeToken(name=name, owner=user, rights=asked, expires=expires_us, reason=reason))
     typer.echo(made.secret)
     end = "" if expires_us is None else f", good until {display.format_time(expires_us)}"
     typer.echo(
@@ -324,9 +345,10 @@ def list_tokens(
     store: StoreOption = None,
 ) -> None:
     """List the tokens, machines' first, with those that opened something not long ago."""
-    with open_control(store) as control:
-        found = control.accounts.tokens(user)
-        now_us = control.clock()
+    from spinney.features.accounts.commands import ListTokens
+
+    with open_commands(store) as performer:
+        found = performer.do(ListTokens(owner=user)).items
     if json:
         display.print_json_lines(found)
         return
@@ -336,7 +358,7 @@ def list_tokens(
             t.owner or "(a machine)",
             t.rights.role,
             rights.limits_text(t.rights),
-            _token_state(t, now_us),
+            _token_state(t),
             display.format_time(t.used_us) or "never",
         )
         for t in found
@@ -361,9 +383,11 @@ def revoke(
     store: StoreOption = None,
 ) -> None:
     """Make a token void for good."""
-    with open_control(store, by) as control:
-        found = control.accounts.find_token(name, user)
-        control.accounts.revoke_token(found.id, reason=reason)
+    from spinney.features.accounts.commands import RevokeToken, find_token
+
+    with open_commands(store, by) as performer:
+        found = find_token(performer, name, user)
+        performer.do(RevokeToken(token=found.id, reason=reason))
     typer.echo(f"token {name} of {found.acts_as} is revoked")
 
 
@@ -396,9 +420,9 @@ def _sign_in_method(found: "User") -> str:
     return "by password" if found.password_us is not None else "without a password"
 
 
-def _token_state(token: "Token", now_us: int) -> str:
+def _token_state(token: "Token") -> str:
     if token.revoked_us is not None:
         return f"revoked {display.format_time(token.revoked_us)}"
     if token.expires_us is None:
         return "good"
-    return f"{'good until' if token.good(now_us) else 'expired'} {display.format_time(token.expires_us)}"
+    return f"{'good until' if token.good(now_us()) else 'expired'} {display.format_time(token.expires_us)}"

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.accounts.commands import ListTokens, ListUsers, MakeToken, RevokeToken, ShowUser
 from spinney.model.access import Role
 from spinney.model.errors import NoSuch
 from spinney.model.rights.accounts import NewToken, Token
@@ -76,9 +77,8 @@ async def _all(
 ) -> Response:
     def read(control: Control) -> tuple[Sequence[Token], list[str]]:
         control.require(Role.ADMIN, "manage tokens of others")
-        return control.accounts.tokens(), [
-            user.name for user in control.accounts.users() if not user.disabled
-        ]
+        users = control.do(ListUsers()).items
+        return control.do(ListTokens()).items, [user.name for user in users if not user.disabled]
 
     found, owners = await context.run(read)
     return _page(
@@ -96,10 +96,10 @@ async def _own(
 ) -> Response:
     def read(control: Control) -> Sequence[Token] | None:
         try:
-            control.accounts.user(context.principal.name)
+            control.do(ShowUser(name=context.principal.name))
         except NoSuch:
             return None
-        return control.accounts.tokens(context.principal.name)
+        return control.do(ListTokens(owner=context.principal.name)).items
 
     found = await context.run(read)
     return _page(
@@ -143,12 +143,14 @@ def _order(token: Token) -> tuple[bool, str, str]:
 
 def _made(control: Control, form: FormFields, owner: str | None) -> NewToken:
     rights = rights_if_said(form)
-    return control.accounts.make_token(
-        form.text("name"),
-        owner=owner,
-        rights=rights,
-        expires_us=form.moment("expires"),
-        reason=form.maybe("reason"),
+    return control.do(
+        MakeToken(
+            name=form.text("name"),
+            owner=owner,
+            rights=rights,
+            expires=form.moment("expires"),
+            reason=form.maybe("reason"),
+        )
     )
 
 
@@ -169,6 +171,6 @@ async def _revoked(context: RequestContext, token: str, form: FormFields, back: 
     return await run_and_redirect(
         context,
         back,
-        lambda control: control.accounts.revoke_token(token, reason=form.maybe("reason")),
+        lambda control: control.do(RevokeToken(token=token, reason=form.maybe("reason"))),
         lambda found: f"The token {found.name} is revoked",
     )

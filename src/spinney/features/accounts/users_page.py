@@ -7,9 +7,20 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.features.accounts.one_time_links import WELCOME
+from spinney.features.accounts.commands import (
+    AddUser,
+    ChangeUser,
+    DeleteUser,
+    EndSessions,
+    ListSessions,
+    ListTokens,
+    ListUsers,
+    MakeLink,
+    PasswordLink,
+    ShowUser,
+)
 from spinney.model.access import Role
-from spinney.model.rights.accounts import Link, Session, Token, User
+from spinney.model.rights.accounts import Session, Token, User
 from spinney.web.pages.formatting import plural
 from spinney.web.pages.forms import FORM_ERRORS, Form, run_and_redirect, sentence
 from spinney.web.pages.rendering import page, redirect, segment
@@ -41,17 +52,17 @@ async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """With a link with which he sets his password, unless a proxy or identity provider says who he is."""
     name, linked = form.text("name"), bool(form.text("link"))
 
-    def call(control: Control) -> str | None:
-        control.accounts.add(name, rights_of(form), None, reason=form.maybe("reason"))
-        return control.accounts.invite(name)[0] if linked else None
+    def call(control: Control) -> PasswordLink | None:
+        control.do(AddUser(name=name, rights=rights_of(form), reason=form.maybe("reason")))
+        return control.do(MakeLink(name=name)) if linked else None
 
     try:
-        secret = await context.run(call)
+        link = await context.run(call)
     except FORM_ERRORS as error:
         return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
-    if secret is None:
+    if link is None:
         return redirect(_path(name), done=f"User {name} is created")
-    return _linked(request, context, name, secret)
+    return _linked(request, context, name, link)
 
 
 @router.get(f"{USERS}/{{name}}", summary="One user")
@@ -63,10 +74,12 @@ async def user(request: Request, context: Authenticated, name: str) -> Response:
 @router.post(f"{USERS}/{{name}}/rights", summary="Give a user other rights")
 async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """In force with the next request."""
+
+    def call(control: Control) -> User:
+        return control.do(ChangeUser(name=name, rights=rights_of(form), reason=form.maybe("reason")))
+
     try:
-        await context.run(
-            lambda control: control.accounts.change(name, rights_of(form), reason=form.maybe("reason"))
-        )
+        await context.run(call)
     except FORM_ERRORS as error:
         return await _one(request, context, name, said=form.said, wrong=sentence(error), status=422)
     return redirect(_path(name), done=f"{name} has other rights now")
@@ -78,7 +91,7 @@ async def disable(context: Authenticated, name: str, form: Form) -> Response:
     return await run_and_redirect(
         context,
         _path(name),
-        lambda control: control.accounts.disable(name, reason=form.maybe("reason")),
+        lambda control: control.do(ChangeUser(name=name, disabled=True, reason=form.maybe("reason"))),
         f"{name} is disabled: sessions and tokens are void",
     )
 
@@ -88,7 +101,7 @@ async def enable(context: Authenticated, name: str, form: Form) -> Response:
     """Tokens are good again."""
 
     def call(control: Control) -> User:
-        return control.accounts.disable(name, disabled=False, reason=form.maybe("reason"))
+        return control.do(ChangeUser(name=name, disabled=False, reason=form.maybe("reason")))
 
     return await run_and_redirect(context, _path(name), call, f"{name} is enabled")
 
@@ -97,24 +110,20 @@ async def enable(context: Authenticated, name: str, form: Form) -> Response:
 async def delete(context: Authenticated, name: str, form: Form) -> Response:
     """For good."""
     try:
-        await context.run(lambda control: control.accounts.delete(name, reason=form.maybe("reason")))
+        await context.run(lambda control: control.do(DeleteUser(name=name, reason=form.maybe("reason"))))
     except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
     return redirect(USERS, done=f"{name} is deleted, with all tokens")
 
 
 @router.post(f"{USERS}/{{name}}/link", summary="Make a link that sets a password")
-async def link(request: Request, context: Authenticated, name: str) -> Response:
+async def make_link(request: Request, context: Authenticated, name: str) -> Response:
     """Shown once, good once, for a day."""
-
-    def call(control: Control) -> tuple[str, Link]:
-        return control.accounts.invite(name)
-
     try:
-        secret, _ = await context.run(call)
+        link = await context.run(lambda control: control.do(MakeLink(name=name)))
     except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
-    return _linked(request, context, name, secret)
+    return _linked(request, context, name, link)
 
 
 @router.post(f"{USERS}/{{name}}/sessions", summary="End all sessions of a user")
@@ -123,8 +132,8 @@ async def end_sessions(context: Authenticated, name: str, form: Form) -> Respons
     return await run_and_redirect(
         context,
         _path(name),
-        lambda control: control.accounts.end_sessions(name, reason=form.maybe("reason")),
-        lambda ended: f"{plural(ended, 'session')} of {name} ended",
+        lambda control: control.do(EndSessions(name=name, reason=form.maybe("reason"))),
+        lambda done: f"{plural(done.ended, 'session')} of {name} ended",
     )
 
 
@@ -139,7 +148,7 @@ async def _list(
     wrong: str = "",
     status: int = 200,
 ) -> Response:
-    found = await context.run(lambda control: control.accounts.users())
+    found = await context.run(lambda control: control.do(ListUsers()).items)
     return page(
         request,
         context.principal,
@@ -163,10 +172,11 @@ async def _one(
     status: int = 200,
 ) -> Response:
     def read(control: Control) -> UserDetails:
-        accounts = control.accounts
         control.require(Role.ADMIN, "manage users")
         return UserDetails(
-            user=accounts.user(name), sessions=accounts.sessions(name), tokens=accounts.tokens(name)
+            user=control.do(ShowUser(name=name)),
+            sessions=control.do(ListSessions(name=name)).items,
+            tokens=control.do(ListTokens(owner=name)).items,
         )
 
     found = await context.run(read)
@@ -184,11 +194,11 @@ async def _one(
     )
 
 
-def _linked(request: Request, context: RequestContext, name: str, secret: str) -> Response:
+def _linked(request: Request, context: RequestContext, name: str, link: PasswordLink) -> Response:
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     told = NewSecret(
         title=f"A link for {name}",
-        secret=f"{base.rstrip('/')}{WELCOME}?link={secret}",
+        secret=f"{base.rstrip('/')}{link.path}",
         about=f"With it {name} sets a password. It is good once, for a day, and shown on this page alone: send it now.",
         back=_path(name),
         label=f"To {name}",

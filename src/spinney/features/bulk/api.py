@@ -10,7 +10,7 @@ from fastapi import Request
 from pydantic import Field
 from starlette.responses import StreamingResponse
 
-from spinney.commands.fields import Priority, Word
+from spinney.commands.fields import Priority, Time, Word
 from spinney.control import Control
 from spinney.define.params.duration_field import DurationField
 from spinney.model.bulk_runs import Plan, Report
@@ -20,7 +20,7 @@ from spinney.schemas import BulkPreview, BulkResult
 from spinney.service.canary import Canary, CanaryRun
 from spinney.web.api.job_filter import JobFilterBody
 from spinney.web.api.json_routes import NDJSON, line, routes
-from spinney.web.api.request_types import JobNumber, Moment, ReasonRequest, RequestModel, removing
+from spinney.web.api.request_types import JobNumber, ReasonRequest, RequestModel, removing
 from spinney.web.problems import TooMany, documented, of_error
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -65,7 +65,7 @@ class VerbRequest(ReasonRequest):
     tree: bool = Field(default=False, description="cancel: with all below.")
     queue: Word | None = Field(default=None, description="move: where to; retry, rerun: in this queue.")
     priority: Priority | None = Field(default=None, description="priority: which.")
-    until: Moment | None = Field(default=None, description="hold: ends by itself at this time.")
+    until: Time | None = Field(default=None, description="hold: ends by itself at this time.")
     dry_run: bool = Field(
         default=False,
         description="Only say to how many it would be done, without those that it would be refused for.",

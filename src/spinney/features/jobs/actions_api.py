@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import Body, Query, Request
 from pydantic import Field
 
-from spinney.commands.fields import Priority, Word
+from spinney.commands.fields import Priority, Time, Word
 from spinney.control import Control
 from spinney.model.errors import Refused
 from spinney.model.rights.operators import BulkStep, Order, Verb
 from spinney.schemas import VerbResult
 from spinney.service.order_scope import OrderScope
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import JobId, Moment, ReasonRequest, removing
+from spinney.web.api.request_types import JobId, ReasonRequest, removing
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -38,7 +38,7 @@ class HoldJobRequest(ReasonRequest):
     """Why a job is to be held."""
 
     reason: Word = Field(description="Why; shown to everybody.", examples=["the receiver is being repaired"])
-    until: Moment | None = Field(default=None, description="It ends by itself at this time.")
+    until: Time | None = Field(default=None, description="It ends by itself at this time.")
 
 
 class MoveJobRequest(ReasonRequest):

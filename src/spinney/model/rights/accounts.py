@@ -7,7 +7,7 @@ nothing slower is needed), of passwords an argon2 hash.
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -72,7 +72,7 @@ class NewToken:
     """A token that was just made, with its secret, which nobody can show again."""
 
     token: Token
-    secret: str
+    secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ BODIES: Mapping[str, Any] = {
         "url": "https://example.org/hooks/spinney",
         "events": ["failed", "batch"],
     },
-    "PasswordChangeRequest": {"before": "the one that there is", "after": "correct horse battery staple"},
+    "ChangePassword": {"before": "the one that there is", "after": "correct horse battery staple"},
     "PauseSchedule": {"paused": True, "reason": "the source is away"},
     "OutputRequest": {"stream": "stdout", "text": "begun\n"},
     "PriorityRequest": {"priority": 10, "reason": "wanted on Monday"},
@@ -49,12 +49,12 @@ BODIES: Mapping[str, Any] = {
         "params": {"year": 2026},
     },
     "SetSlots": {"slots": 8, "reason": "more memory"},
-    "TokenRequest": {"name": "nightly", "rights": {"role": "submitter"}, "expires": "2030-01-31T08:00:00Z"},
-    "UserRequest": {
+    "MakeToken": {"name": "nightly", "rights": {"role": "submitter"}, "expires": "2030-01-31T08:00:00Z"},
+    "AddUser": {
         "name": "bird-lab",
         "rights": {"role": "operator", "collections": ["birds"], "priorities": [20, 99]},
     },
-    "UserChangeRequest": {"disabled": True, "reason": "left"},
+    "ChangeUser": {"disabled": True, "reason": "left"},
     "VerbRequest": {
         "verb": "retry",
         "filter": {"state": ["failed"], "type": "fetch"},

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.commands.fields import PAGE, PAGE_MAX, Word
+from spinney.commands.fields import PAGE, PAGE_MAX, Time, Word
 from spinney.control import Control
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.web.api.request_types import JobNumber, Moment, Text
+from spinney.web.api.request_types import JobNumber, Text
 
 
 class JobFilter(BaseModel):
@@ -32,8 +32,8 @@ class JobFilter(BaseModel):
     failure: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,16}$")] | None = Field(
         default=None, description="Only failed jobs with the failure whose fingerprint begins with this."
     )
-    created_after: Moment | None = Field(default=None, description="Only those submitted then or later.")
-    created_before: Moment | None = Field(default=None, description="Only those submitted before.")
+    created_after: Time | None = Field(default=None, description="Only those submitted then or later.")
+    created_before: Time | None = Field(default=None, description="Only those submitted before.")
 
     def filter(self, control: Control) -> Filter:
         """What is asked for, as the store understands it. Raises Refused when no failure begins so."""

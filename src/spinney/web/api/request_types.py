@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from spinney.commands.fields import LATEST_US, MOMENT_SCHEMA, PAGE_MAX, PRINTABLE, Word, as_moment
+from spinney.commands.fields import PAGE_MAX, PRINTABLE, Word
 from spinney.folders import folders
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.lists import Page
@@ -27,9 +27,6 @@ NamePath = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="How many at most.")]
 After = Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")]
-
-
-Moment = Annotated[int, Field(ge=0, le=LATEST_US), BeforeValidator(as_moment), MOMENT_SCHEMA]
 
 
 class RequestModel(BaseModel):

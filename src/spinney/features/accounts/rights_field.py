@@ -1,0 +1,82 @@
+"""Rights as a field of a command: in Python ``Rights``, in JSON an object without further levels."""
+
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    PlainSerializer,
+)
+
+from spinney.commands.fields import Name, Priority
+from spinney.model.access import AccessScope, Rights, Role
+
+Names = Annotated[list[Name], Field(max_length=1_000)]
+
+
+class RightsRequest(BaseModel):
+    """What somebody is to be allowed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    role: Annotated[Role, Field(strict=False)] = Field(examples=["operator"])
+    collections: Names | None = Field(
+        default=None, description="Only jobs of these collections; null: of all."
+    )
+    queues: Names | None = Field(default=None, description="Only jobs in these queues; null: in all.")
+    shares: Names | None = Field(
+        default=None, description="Shares that may be named; `lab:*`: all that begin so; null: any."
+    )
+    priorities: Annotated[list[Priority], Field(min_length=2, max_length=2)] | None = Field(
+        default=None,
+        description="The first and the last priority that may be given; null: any.",
+        examples=[[40, 60]],
+    )
+    locks: Names | None = Field(
+        default=None, description="Locks that may be freed or given a capacity; null: any."
+    )
+    external: Names = Field(
+        default=[], description="Job types whose external stages may be claimed; `*`: of all."
+    )
+
+
+def _flat(rights: Rights) -> dict[str, Any]:
+    limits = {
+        "collections": rights.within.collections,
+        "queues": rights.within.queues,
+        "shares": rights.shares,
+        "priorities": rights.priorities,
+        "locks": rights.locks,
+        "external": rights.external,
+    }
+    return {"role": rights.role} | {name: list(limit) for name, limit in limits.items() if limit is not None}
+
+
+def _rights(request: RightsRequest) -> Rights:
+    """Raises UsageError, BadName for what cannot be meant."""
+    priorities = request.priorities
+    return Rights(
+        role=request.role,
+        within=AccessScope(collections=_tuple(request.collections), queues=_tuple(request.queues)),
+        shares=_tuple(request.shares),
+        priorities=None if priorities is None else (priorities[0], priorities[1]),
+        locks=_tuple(request.locks),
+        external=tuple(request.external),
+    )
+
+
+def _tuple(names: list[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
+
+
+_REQUEST = Annotated[
+    RightsRequest,
+    BeforeValidator(lambda value: _flat(value) if isinstance(value, Rights) else value),
+    AfterValidator(_rights),
+    PlainSerializer(_flat),
+]
+RightsField = Annotated[Rights, GetPydanticSchema(lambda _, handler: handler(_REQUEST))]
