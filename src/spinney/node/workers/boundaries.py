@@ -32,6 +32,8 @@ STREAMS = ("stdout", "stderr")
 _READING_OUT, _PUMPED_OUT, _READING_ERR, _PUMPED_ERR = range(CELL_PUMP, CELL_PUMP + 4)
 _FENCE_BYTES = 8
 _INT_BYTES = 4
+_YIELDS = 100
+"""So often the processor is left to the pump before what it has not counted is taken for not written."""
 
 
 def boundary_prefix(token: bytes) -> bytes:
@@ -100,11 +102,15 @@ class BoundaryWriter:
         )
 
     def gone(self) -> int:
-        """How many bytes have gone into the pipes so far, as far as can be seen from here."""
+        """Return how many bytes have gone into the pipes so far, as far as can be seen from here."""
+        for _ in range(_YIELDS):
+            if not (self._cells[_READING_OUT] or self._cells[_READING_ERR]):
+                break
+            os.sched_yield()  # the pump has taken bytes out and is about to count them
         seen = sum(
             self._cells[CELL_PUMP + 2 * stream + 1] + _waiting(fd) for stream, fd in enumerate(self._fds)
         )
-        # Less is seen while the pump has taken some out and has not counted them yet.
+        # Less is seen where the pump has not counted them even then: its process may stand still.
         self._most = max(self._most, seen)
         return self._most
 
