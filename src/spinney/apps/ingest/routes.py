@@ -22,7 +22,7 @@ from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
-from spinney.apps.ingest.verbs.deposits import Said, Submit, answer_of, of_fields
+from spinney.apps.ingest.verbs.deposits import DepositFields, Submit, answer_of, combine_fields
 from spinney.errors import Refused, StoreUnavailable, UsageError
 from spinney.operations import Control
 from spinney.routes import (
@@ -46,7 +46,7 @@ router = routes("ingest")
 FILE = "file"
 """The name of the form's part that is the payload."""
 _BINARY = {"type": "string", "format": "binary"}
-_FIELDS = {name.replace("_", "-"): {"type": "string"} for name in Said.model_fields}
+_FIELDS = {name.replace("_", "-"): {"type": "string"} for name in DepositFields.model_fields}
 _BODIES = {
     BINARY: {"schema": _BINARY},
     FORM: {"schema": {"type": "object", "properties": _FIELDS | {FILE: _BINARY}, "required": [FILE]}},
@@ -64,7 +64,10 @@ _HEADERS = REPLAYED | {"Location": {"description": "Where the batch is shown.", 
     openapi_extra={"requestBody": {"required": True, "content": _BODIES}},
 )
 async def submit(
-    context: Authenticated, request: Request, query: Annotated[Said, Query()], key: IdempotencyKey = None
+    context: Authenticated,
+    request: Request,
+    query: Annotated[DepositFields, Query()],
+    key: IdempotencyKey = None,
 ) -> dict[str, Any]:
     """The payload (a file, a container or a manifest) is the body, or the last part, `file`, of a form whose other
     fields are those of the query. The batch is durable when this answers."""
@@ -101,9 +104,9 @@ async def submit(
     return _accepted_response(accepted)
 
 
-def _parse_submission(query: Said, fields: list[tuple[str, str]], file_name: str) -> Submit:
+def _parse_submission(query: DepositFields, fields: list[tuple[str, str]], file_name: str) -> Submit:
     try:
-        return of_fields(query, fields, file_name)
+        return combine_fields(query, fields, file_name)
     except ValidationError as error:
         place = "body" if fields else "query"
         errors = [

@@ -67,7 +67,7 @@ def orders(served: Served) -> list[BatchOrder]:
         service = staff.Service(
             control=control, settings=served.service.settings, folders=served.service.folder
         )
-        return [found.order for found in staff.batches(service, staff.Listed())]
+        return [found.order for found in staff.batches(service, staff.BatchFilter())]
 
 
 def incoming(served: Served) -> Mapping[str, bytes]:

@@ -12,7 +12,7 @@ from apps.ingest.objects.test_full_disk import small
 from spinney.apps.ingest.config.settings import Mail
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.staff import Deposit, Service, batch, batches, expect, submit, sweep
-from spinney.apps.ingest.staff.batches import Listed
+from spinney.apps.ingest.staff.batches import BatchFilter
 from spinney.model.errors import CommitUncertain, Refused, UsageError
 
 GIVEN = Deposit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
@@ -47,7 +47,7 @@ def test_a_payload_that_breaks_off_leaves_nothing(service: Service, error: BaseE
         submit(service, Source(error), GIVEN)
 
     assert left(service) == []
-    assert list(batches(service, Listed())) == []
+    assert list(batches(service, BatchFilter())) == []
 
 
 def test_a_file_that_grows_while_it_is_read_is_refused(service: Service, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
     with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(CommitUncertain) as told:
         submit(losing, source, GIVEN)
 
-    (bid,) = (found.bid for found in batches(service, Listed()))
+    (bid,) = (found.bid for found in batches(service, BatchFilter()))
     assert f"'spinney ingest status {bid}'" in str(told.value)
     assert left(service) == [f"held/{bid}", f"incoming/{bid}", f"incoming/{bid}/map.tif"]
     for name in left(service):
@@ -125,7 +125,7 @@ def test_whoever_is_to_be_told_must_be_told(service: Service) -> None:
     profile.write_text("collection = 'maps'\n")
     with pytest.raises(UsageError, match="shorten it"):
         expect(service, replace(GIVEN, notify=(f"{'a' * 320} <ann@example.org>",)))
-    assert expect(service, told).given.notify == told.notify
+    assert expect(service, told).deposit.notify == told.notify
     assert left(service) == []
 
 

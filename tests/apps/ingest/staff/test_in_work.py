@@ -22,7 +22,7 @@ from spinney.apps.ingest.staff import (
     release,
     submit,
 )
-from spinney.apps.ingest.staff.batches import Listed
+from spinney.apps.ingest.staff.batches import BatchFilter
 from spinney.apps.ingest.verbs.batches import Batches
 from spinney.features.holds.commands import LayHold, sweep_holds
 from spinney.model.errors import Refused
@@ -74,7 +74,7 @@ class Works:
         return batch(self.service, self.bid)
 
     def listed(self, state: BatchState) -> list[str]:
-        return [found.bid for found in batches(self.service, Listed(state=state))]
+        return [found.bid for found in batches(self.service, BatchFilter(state=state))]
 
 
 STOPS = {

@@ -1,32 +1,32 @@
-"""What the staff of an ingest service do: verbs on the engine's own, none of which prints.
+"""The operations of the staff of an ingest service, built on those of the engine. None of them prints.
 
-    submit                      hands a payload in
-    batch, batches, objects     looking (``elements`` has all that is kept of an object)
-    plan, requeue               failed objects, sent back
-    path_of, as_of_now          reports: those that were told, and one as of now
-    hold, release, pause, …     stops, and their end
-    delete, sweep               batches with all that belongs to them, but never what is archived
-    prepare, readable           folders, tables and roots; profiles
+    submit                      submits a payload
+    batch, batches, objects     show batches and objects (``elements`` has all data of an object)
+    plan, requeue               requeue failed objects
+    path_of, as_of_now          find the reports that were sent, or make one as of now
+    hold, release, pause, …     hold batches and queues, and release them
+    delete, sweep               delete batches with all their files, except for archived objects
+    prepare, readable           make folders, tables and storage roots; list profiles
 
 Who writes what, in this order, and what a crash leaves:
 
-``submit`` (``expect`` and ``accept`` where the payload comes piece by piece): the payload is copied to
+``submit`` (``expect`` and ``accept`` where the payload is received in pieces): the payload is copied to
 ``incoming/<bid>/<name>`` and synced, then (where the profile holds its batches) the reason is written to
-``held/<bid>``, then the batch's job is submitted under the key ``<bid>``, for ever. Refused, both are removed again;
-killed before the job is there, they stay, and ``sweep`` removes them after a day.
+``held/<bid>``, then the batch's job is submitted under the key ``<bid>``, for ever. If it is refused, both are removed
+again; if it is killed before the job exists, they stay, and ``sweep`` removes them after a day.
 
-``delete``: the batch's job and all below it are deleted in the store, then their folders, then what lies in working
-areas and in ``incoming``. Killed after the first, nodes remove the folders; the rest goes with ``sweep`` and the
-cleaning.
+``delete``: the batch's job and all below it are deleted in the store, then their folders, then their files in working
+areas and in ``incoming``. If it is killed after the first, nodes remove the folders; ``sweep`` and the cleanup remove
+the rest.
 
-``release`` of a batch: the file ``held/<bid>`` goes, then the job is released (``held_batches``).
+``release`` of a batch: the file ``held/<bid>`` is removed, then the job is released (``held_batches``).
 """
 
-from spinney.apps.ingest.staff.batches import Batch, Listed, batch, batches, object_, objects
+from spinney.apps.ingest.staff.batches import Batch, BatchFilter, batch, batches, object_, objects
 from spinney.apps.ingest.staff.deletions import Deleted, Swept, delete, sweep
 from spinney.apps.ingest.staff.holds import PAUSABLE, hold, pause, release, release_batch, unpause
-from spinney.apps.ingest.staff.profile_list import Readable, readable, visible
-from spinney.apps.ingest.staff.refusals import refused, refused_as_meant
+from spinney.apps.ingest.staff.profile_list import ListedProfile, readable, visible
+from spinney.apps.ingest.staff.refusals import refused, refused_as_usage
 from spinney.apps.ingest.staff.reports import as_of_now, path_of
 from spinney.apps.ingest.staff.requeues import Requeue, plan, requeue
 from spinney.apps.ingest.staff.service import Service
@@ -38,11 +38,11 @@ __all__ = [
     "Accepted",
     "Arrival",
     "Batch",
+    "BatchFilter",
     "Deleted",
     "Deposit",
-    "Listed",
+    "ListedProfile",
     "Prepared",
-    "Readable",
     "Requeue",
     "Service",
     "Swept",
@@ -61,7 +61,7 @@ __all__ = [
     "prepare",
     "readable",
     "refused",
-    "refused_as_meant",
+    "refused_as_usage",
     "release",
     "release_batch",
     "requeue",

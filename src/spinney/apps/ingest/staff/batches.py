@@ -1,4 +1,4 @@
-"""Batches and objects, found by what people call them."""
+"""Looks up batches and objects by the names that people use."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _STATES = {
     BatchState.HELD: (State.HELD, *STOPPABLE),
     BatchState.DELETED: (State.DELETED,),
 }
-"""In which states of their jobs batches can stand that are shown so; all others are open."""
+"""The possible states of the jobs of batches with a shown state; batches with other shown states are open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +35,18 @@ class Batch:
     job: Job
     order: BatchOrder
     state: BatchState
-    told: int
-    """Reports that have been told."""
+    reports: int
+    """How many reports have been sent."""
     failed: int
-    """Objects that had failed by the last of them."""
+    """How many objects had failed by the last report."""
     objects: Mapping[str, int]
-    """How many stand in each state."""
+    """The number of objects in each state."""
     warnings: int
-    """Of it and its objects."""
+    """The number of warnings of the batch and its objects."""
 
     @property
     def running(self) -> int:
-        """Objects that are at work."""
+        """The number of objects that are running."""
         return sum(self.objects.get(state, 0) for state in LEASED)
 
     @property
@@ -55,8 +55,8 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """Which batches; what is None lets all through."""
+class BatchFilter:
+    """A filter of batches; a field that is None matches all."""
 
     profile: str | None = None
     state: BatchState | None = None
@@ -68,8 +68,8 @@ class Listed:
 
 
 def batch(service: Service, name: str) -> Batch:
-    """By ``bid-…`` or the number of its job. Raises UsageError for what is neither, Refused and NoSuchJob when there is
-    none."""
+    """Return a batch by ``bid-…`` or the number of its job. Raises UsageError for a name that is neither, Refused and
+    NoSuchJob when there is no such batch."""
     job = (
         by_bid(service, name)
         if BID.fullmatch(name)
@@ -84,45 +84,47 @@ def batch(service: Service, name: str) -> Batch:
         )
     if job.type != BATCH:
         raise Refused(f"job {job.id} is a {job.type!r} job and no batch; 'spinney show {job.id}' shows it")
-    return seen(service, job)
+    return batch_of(service, job)
 
 
 def by_bid(service: Service, bid: str) -> Job | None:
-    """The job of a batch, by the key under which it was submitted for ever; one that was deleted has lost the key."""
-    found = service.look.jobs(Filter(type=BATCH, key=bid), limit=1)
-    if found:
-        return found[0]
+    """Return the job of a batch, by its permanent key, or by its parameters when it was deleted and lost the key."""
+    jobs = service.look.jobs(Filter(type=BATCH, key=bid), limit=1)
+    if jobs:
+        return jobs[0]
     deleted = _jobs(service, Filter(type=BATCH, states=(State.DELETED,)))
     return next((job for job in deleted if job.params["order"]["bid"] == bid), None)
 
 
-def batches(service: Service, which: Listed, *, after: int = 0, page: int = _PAGE) -> Iterator[Batch]:
-    """Those that fit, the newest first; ``after``: from behind this job on; ``page``: so many are looked at at a time.
-    Deleted ones only where these are asked for."""
-    states = _KEPT if which.state is None else _STATES.get(which.state, _OPEN)
-    fits = Filter(type=BATCH, states=states, submitter=which.submitter, collection=which.collection)
-    for jobs in _pages(service, fits, after=after, newest=True, limit=page):
-        asked = [job for job in jobs if which.profile in (None, job.params["order"]["profile"])]
-        yield from (found for found in _seen(service, asked) if which.state in (None, found.state))
+def batches(service: Service, filter_: BatchFilter, *, after: int = 0, page: int = _PAGE) -> Iterator[Batch]:
+    """Yield the batches that match, the newest first; ``after``: begin behind this job; ``page``: how many are read at
+    a time. Deleted ones only where the filter names that state."""
+    states = _KEPT if filter_.state is None else _STATES.get(filter_.state, _OPEN)
+    job_filter = Filter(type=BATCH, states=states, submitter=filter_.submitter, collection=filter_.collection)
+    for jobs in _pages(service, job_filter, after=after, newest=True, limit=page):
+        matching = [job for job in jobs if filter_.profile in (None, job.params["order"]["profile"])]
+        yield from (
+            batch_ for batch_ in _batches_of(service, matching) if filter_.state in (None, batch_.state)
+        )
 
 
-def seen(service: Service, job: Job) -> Batch:
-    """A batch by its job."""
-    return next(_seen(service, [job]))
+def batch_of(service: Service, job: Job) -> Batch:
+    """Return a batch by its job."""
+    return next(_batches_of(service, [job]))
 
 
-def _seen(service: Service, jobs: Sequence[Job]) -> Iterator[Batch]:
-    """With one look at the objects of all of them."""
+def _batches_of(service: Service, jobs: Sequence[Job]) -> Iterator[Batch]:
+    """Yield the batches of these jobs, with one query for the objects of all of them."""
     below = service.look.below([job.id for job in jobs]) if jobs else {}
     holds = any(job.state in STOPPABLE for job in jobs) and bool(service.store.holds.all())
     for job in jobs:
-        yield _one(service, job, below.get(job.id, _NOTHING), holds=holds)
+        yield _load_batch(service, job, below.get(job.id, _NOTHING), holds=holds)
 
 
-def _one(service: Service, job: Job, below: ChildSummary, *, holds: bool) -> Batch:
-    reported = service.store.results(job.id).get("reporting") or {}
+def _load_batch(service: Service, job: Job, below: ChildSummary, *, holds: bool) -> Batch:
+    last_report = service.store.results(job.id).get("reporting") or {}
     data = service.store.get_data(job.id)
-    told, failed = data.get("told", 0), reported.get("failed", 0)
+    reports, failed = data.get("told", 0), last_report.get("failed", 0)
     stopped = job.state in STOPPABLE and (
         _all_held(below.states) or (holds and bool(service.store.holds.covering(job.id)))
     )
@@ -130,9 +132,9 @@ def _one(service: Service, job: Job, below: ChildSummary, *, holds: bool) -> Bat
         job=job,
         order=BatchOrder.model_validate(job.params["order"]),
         state=state_shown(
-            job.state, job.stage, begun="begun" in data, reports=told, failed=failed, stopped=stopped
+            job.state, job.stage, begun="begun" in data, reports=reports, failed=failed, stopped=stopped
         ),
-        told=told,
+        reports=reports,
         failed=failed,
         objects=below.states,
         warnings=job.warnings + below.warnings,
@@ -140,7 +142,7 @@ def _one(service: Service, job: Job, below: ChildSummary, *, holds: bool) -> Bat
 
 
 def _all_held(objects: Mapping[str, int]) -> bool:
-    """Whether objects are held, and none but those that run is going to go on."""
+    """Whether objects are held, and no others are waiting to run."""
     return bool(objects.get(State.HELD)) and not any(objects.get(state) for state in _TO_COME)
 
 
@@ -156,23 +158,23 @@ def objects(
     message: str | None = None,
     after: int = 0,
 ) -> Iterator[Job]:
-    """The jobs of its objects, in their order; ``after``: from behind this one on."""
-    fits = Filter(
+    """Return the jobs of the batch's objects, in their order; ``after``: begin behind this job."""
+    job_filter = Filter(
         type=OBJECT, parent_id=batch.job.id, states=tuple(states) or _KEPT, stage=stage, message=message
     )
-    return _jobs(service, fits, after=after)
+    return _jobs(service, job_filter, after=after)
 
 
 def object_(service: Service, name: str) -> Job:
-    """An object's job, by its number or ``jid-…`` (for which all objects are looked through, the newest first). Raises
+    """Return an object's job, by its number or ``jid-…`` (for which all objects are searched, the newest first). Raises
     UsageError, Refused, NoSuchJob."""
     if JID.fullmatch(name):
-        found = (
+        matching = (
             job
             for job in _jobs(service, Filter(type=OBJECT), newest=True)
             if job.params["order"]["jid"] == name
         )
-        job = next(found, None)
+        job = next(matching, None)
         if job is None:
             raise Refused(f"there is no object {name}; 'spinney ingest objects BATCH' shows those of a batch")
         return job
@@ -189,12 +191,14 @@ def _numbered(service: Service, name: str, right: str) -> Job:
     return service.look.job(int(name))
 
 
-def _jobs(service: Service, which: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
-    for page in _pages(service, which, after=after, newest=newest, limit=_PAGE):
+def _jobs(service: Service, job_filter: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
+    for page in _pages(service, job_filter, after=after, newest=newest, limit=_PAGE):
         yield from page
 
 
-def _pages(service: Service, which: Filter, *, after: int, newest: bool, limit: int) -> Iterator[list[Job]]:
-    while page := service.look.jobs(which, after=after, limit=limit, newest=newest):
+def _pages(
+    service: Service, job_filter: Filter, *, after: int, newest: bool, limit: int
+) -> Iterator[list[Job]]:
+    while page := service.look.jobs(job_filter, after=after, limit=limit, newest=newest):
         yield page
         after = page[-1].id

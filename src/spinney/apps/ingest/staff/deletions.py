@@ -1,4 +1,4 @@
-"""Deleting batches with all that belongs to them. What the archive and the inventory have of them stays."""
+"""Deletes batches with all their files. Their objects in the archive and the inventory are kept."""
 
 import shutil
 import time
@@ -9,69 +9,69 @@ from pathlib import Path
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.deposits.orders import jid
 from spinney.apps.ingest.deposits.states import BatchState
-from spinney.apps.ingest.staff.batches import BID, Batch, Listed, batches, by_bid
+from spinney.apps.ingest.staff.batches import BID, Batch, BatchFilter, batches, by_bid
 from spinney.apps.ingest.staff.service import Service
 from spinney.errors import Refused
 from spinney.jobs import Filter, State
 from spinney.operations import Order, OrderScope, Role, Verb, folders
 
 DAY_S = 86_400
-LEFT_S = DAY_S
-"""What lies in ``incoming`` so long without a batch was left behind by somebody who died."""
-_LAWFUL = (BatchState.FAILED, BatchState.HELD)
+LEFTOVER_S = DAY_S
+"""After this many seconds a payload in ``incoming`` without a batch counts as left by a process that died."""
+_DELETABLE = (BatchState.FAILED, BatchState.HELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """A batch that is gone."""
+    """A batch that was deleted."""
 
     bid: str
     job: int
     jobs: int
-    """It and all below it."""
+    """The number of deleted jobs, that of the batch among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What was removed, or would be."""
+    """The batches and files that were removed, or would be."""
 
     batches: tuple[str, ...]
     leftovers: tuple[Path, ...]
 
 
 def delete(service: Service, batch: Batch, *, completed: bool = False) -> Deleted:
-    """Delete a failed or held batch (``completed``: a completed one, too). Raises Refused when it stands otherwise, or
-    anything below it is open."""
-    lawful = (*_LAWFUL, BatchState.COMPLETED) if completed else _LAWFUL
-    if batch.state not in lawful:
-        raise Refused(f"{batch.bid} is {batch.state}; {_instead(batch)}")
+    """Delete a failed or held batch (``completed``: also a completed one). Raises Refused for other states, or when a
+    job below it is open."""
+    deletable = (*_DELETABLE, BatchState.COMPLETED) if completed else _DELETABLE
+    if batch.state not in deletable:
+        raise Refused(f"{batch.bid} is {batch.state}; {_advice(batch)}")
     if batch.state is BatchState.HELD and batch.job.state is not State.HELD:
-        _end(service, batch)
-    works = _working(service, batch)
-    gone = service.control.delete(batch.job.id, lambda job: folders.remove(service.folders, job))
-    for place in (*works, service.settings.incoming / batch.bid):
+        _cancel_open(service, batch)
+    work_folders = _work_folders(service, batch)
+    deleted = service.control.delete(batch.job.id, lambda job: folders.remove(service.folders, job))
+    for place in (*work_folders, service.settings.incoming / batch.bid):
         shutil.rmtree(place, ignore_errors=True)
     held_batches.unhold(service.settings, batch.bid)
-    return Deleted(bid=batch.bid, job=batch.job.id, jobs=len(gone))
+    return Deleted(bid=batch.bid, job=batch.job.id, jobs=len(deleted))
 
 
 def sweep(service: Service, *, days: float, dry_run: bool = False) -> Swept:
-    """Delete what completed so many days ago or earlier, and what was handed in and never became a batch. Raises
-    Forbidden for all but operators without limits: what never became a batch belongs to no collection."""
+    """Delete the batches that completed so many days ago or earlier, and payloads that never became a batch. Raises
+    Forbidden for all but operators without limits, since such payloads belong to no collection."""
     service.control.require_everywhere(Role.OPERATOR, "sweep batches")
     before_us = service.control.clock() - round(days * DAY_S * 1e6)
     old = list(_old(service, before_us))
-    left = list(_left(service))
+    leftovers = list(_leftovers(service))
     if not dry_run:
         for batch in old:
             delete(service, batch, completed=True)
-        for place in left:
+        for place in leftovers:
             _remove(place)
-    return Swept(batches=tuple(batch.bid for batch in old), leftovers=tuple(left))
+    return Swept(batches=tuple(batch.bid for batch in old), leftovers=tuple(leftovers))
 
 
-def _end(service: Service, batch: Batch) -> None:
-    """Cancel what is open of a batch that is held in its middle. Raises Refused while something of it runs."""
+def _cancel_open(service: Service, batch: Batch) -> None:
+    """Cancel the open objects of a batch that was held while in progress. Raises Refused while one of them runs."""
     OrderScope(service=service.control, order=Order(verb=Verb.DELETE)).require_job(batch.job.id)
     if batch.running:
         raise Refused(
@@ -81,7 +81,7 @@ def _end(service: Service, batch: Batch) -> None:
     bulk.run(bulk.plan(Order(verb=Verb.CANCEL, tree=True, reason="to be deleted"), ids=(batch.job.id,)))
 
 
-def _instead(batch: Batch) -> str:
+def _advice(batch: Batch) -> str:
     if batch.state is BatchState.COMPLETED:
         return "add --completed to delete it nevertheless"
     if batch.state is BatchState.DELETED:
@@ -89,36 +89,36 @@ def _instead(batch: Batch) -> str:
     return f"wait for its end, or cancel it first with 'spinney cancel {batch.job.id} --tree'"
 
 
-def _working(service: Service, batch: Batch) -> list[Path]:
-    """What its objects have in working areas of their own."""
+def _work_folders(service: Service, batch: Batch) -> list[Path]:
+    """Return the folders of its objects in working areas."""
     objects = service.store.bulk.count(Filter(parent_id=batch.job.id), most=10**9)
-    mine = {jid(batch.bid, number) for number in range(1, objects + 1)}
+    jids = {jid(batch.bid, number) for number in range(1, objects + 1)}
     return [
         place
         for area in service.settings.areas.values()
         if area.is_dir()
         for place in area.iterdir()
-        if place.name in mine
+        if place.name in jids
     ]
 
 
 def _old(service: Service, before_us: int) -> Iterator[Batch]:
-    for batch in batches(service, Listed(state=BatchState.COMPLETED)):
+    for batch in batches(service, BatchFilter(state=BatchState.COMPLETED)):
         if batch.job.settled_us is not None and batch.job.settled_us <= before_us:
             yield batch
 
 
-def _left(service: Service) -> Iterator[Path]:
-    """Payloads, and reasons to hold, of batches that are not there; marks of hosts that nobody asks any more."""
+def _leftovers(service: Service) -> Iterator[Path]:
+    """Yield payloads and hold files of batches that do not exist, and old marks of hosts that did not answer."""
     for folder in (service.settings.incoming, service.settings.held):
         for place in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if not BID.fullmatch(place.name) or time.time() - _changed_s(place) < LEFT_S:
+            if not BID.fullmatch(place.name) or time.time() - _changed_s(place) < LEFTOVER_S:
                 continue
             job = by_bid(service, place.name)
             if job is None or job.state is State.DELETED:
                 yield place
     for place in sorted(service.settings.silent.glob("*.json")):
-        if time.time() - _changed_s(place) >= LEFT_S:  # nobody has asked that host since
+        if time.time() - _changed_s(place) >= LEFTOVER_S:  # no job has tried that host since
             yield place
 
 
@@ -130,6 +130,6 @@ def _remove(place: Path) -> None:
 
 
 def _changed_s(place: Path) -> float:
-    """When it, or a file in it, was written last: a copy that takes long is no leftover."""
+    """Return when it, or a file in it, was last written: a copy that takes long is no leftover."""
     inside = place.iterdir() if place.is_dir() else ()
-    return max(float(found.lstat().st_mtime) for found in (place, *inside))
+    return max(float(path.lstat().st_mtime) for path in (place, *inside))

@@ -1,7 +1,7 @@
-"""Stops and their end: of a collection, of a batch that its profile holds, of ingest or an access queue as a whole.
+"""Holds and releases: of a collection, of a batch that its profile holds, of ingest or an access queue as a whole.
 
-A batch and its objects belong to the first collection of their profile, so a hold on that covers both. ``pause`` lays a
-hold on each part of what is paused that has none yet, so that it may be cut off anywhere and asked for again.
+A batch and its objects belong to the first collection of their profile, so a hold on that covers both. ``pause`` sets a
+hold on each queue and type that has none yet, so that it can be interrupted anywhere and repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,51 +28,51 @@ from spinney.operations import (
 
 PAUSABLE: Mapping[str, Sequence[tuple[Scope, str]]] = MappingProxyType(
     {
-        # Objects stand in a queue a stage; one hold on their type stops them in all of these.
+        # Objects are in a queue for each stage; one hold on their type stops them in all of these.
         "ingest": ((Scope.QUEUE, "ingest"), (Scope.TYPE, OBJECT)),
         "access-small": ((Scope.QUEUE, "access-small"),),
         "access-large": ((Scope.QUEUE, "access-large"),),
     }
 )
-"""What can be paused as a whole, and the holds that do it."""
+"""The parts of the service that can be paused, and the holds that pause them."""
 
 
 def hold(service: Service, collection: str, reason: str) -> Hold:
-    """Let nothing of a collection start. What runs finishes its stage; what comes is held. Raises UsageError for a
-    collection that no profile names, or without a reason."""
+    """Hold all jobs of a collection, also those submitted later; running ones finish their stage. Raises UsageError for
+    a collection that no profile names, or without a reason."""
     _require_known(service, collection)
-    laid = service.control.do(LayHold(scope=Scope.COLLECTION, name=collection, reason=reason))
+    hold_ = service.control.do(LayHold(scope=Scope.COLLECTION, name=collection, reason=reason))
     sweep_holds(service.control)
-    return laid
+    return hold_
 
 
 def release(service: Service, collection: str, reason: str | None) -> Sequence[Hold]:
-    """Let a collection go on: every hold on it ends. Raises Refused when there is none, UsageError when no profile
-    names it, either."""
+    """End every hold on a collection. Raises Refused when there is none, UsageError when no profile names it,
+    either."""
     if not any(
         (hold.scope, hold.name) == (Scope.COLLECTION, collection) for hold in service.store.holds.all()
     ):
         _require_known(service, collection)
-    lifted = lift_holds(service.control, Scope.COLLECTION, collection, reason=reason)
+    ended = lift_holds(service.control, Scope.COLLECTION, collection, reason=reason)
     sweep_holds(service.control)
-    return lifted
+    return ended
 
 
 def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
-    """Let a batch go on that is held as it came, or by its job; returns the holds that still keep it.
+    """Release a batch that is held on submission or by its job, and return the holds that still apply to it.
 
-    Raises Refused when nothing of its own holds it, Forbidden: what a profile holds is for operators to look at first,
-    and not for who handed it in.
+    Raises Refused when it is not held itself; Forbidden for the submitter of a batch that its profile holds, which
+    operators have to check first.
     """
     OrderScope(service=service.control, order=Order(verb=Verb.RELEASE)).require_job(batch.job.id)
     if held_batches.reason(service.settings, batch.bid) is not None:
         service.control.require(Role.OPERATOR, "release a batch that its profile holds")
-    was_parked = held_batches.unhold(service.settings, batch.bid)
+    was_held = held_batches.unhold(service.settings, batch.bid)
     job = service.store.job(batch.job.id)
     by_a_hold = job.waits_for == "hold"
-    if job.state is State.HELD and not (by_a_hold and was_parked):
+    if job.state is State.HELD and not (by_a_hold and was_held):
         service.control.release(job.id)
-    elif not was_parked:
+    elif not was_held:
         if held := batch.objects.get(State.HELD):
             raise Refused(
                 f"{batch.bid} is not held itself, but {held} of its objects are, and 'spinney ingest objects "
@@ -82,25 +82,25 @@ def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
     return service.look.holds_on(job.id)
 
 
-def pause(service: Service, what: str, reason: str) -> Sequence[Hold]:
-    """Let nothing of it start; returns the holds that were laid for it now, none where it was paused already."""
+def pause(service: Service, part: str, reason: str) -> Sequence[Hold]:
+    """Pause a part of the service, and return the holds that were set now, none where it was paused already."""
     introduce(service.store)
-    there = {(hold.scope, hold.name) for hold in service.store.holds.all() if hold.until_us is None}
-    laid = [
+    existing = {(hold.scope, hold.name) for hold in service.store.holds.all() if hold.until_us is None}
+    new_holds = [
         service.control.do(LayHold(scope=scope, name=name, reason=reason))
-        for scope, name in PAUSABLE[what]
-        if (scope, name) not in there
+        for scope, name in PAUSABLE[part]
+        if (scope, name) not in existing
     ]
     sweep_holds(service.control)
-    return laid
+    return new_holds
 
 
-def unpause(service: Service, what: str, reason: str | None) -> Sequence[Hold]:
-    """Let it go on; returns the holds that ended, none where it was not paused."""
-    found = [hold for hold in service.store.holds.all() if (hold.scope, hold.name) in PAUSABLE[what]]
-    lifted = [service.control.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
+def unpause(service: Service, part: str, reason: str | None) -> Sequence[Hold]:
+    """Unpause a part of the service, and return the holds that ended, none where it was not paused."""
+    holds = [hold for hold in service.store.holds.all() if (hold.scope, hold.name) in PAUSABLE[part]]
+    ended = [service.control.do(LiftHold(hold=hold.id, reason=reason)) for hold in holds]
     sweep_holds(service.control)
-    return lifted
+    return ended
 
 
 def _require_known(service: Service, collection: str) -> None:

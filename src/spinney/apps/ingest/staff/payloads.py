@@ -1,4 +1,4 @@
-"""A payload that is handed in: opened with care, and copied durably while it is checked."""
+"""A submitted payload: opened safely, and copied durably while it is checked."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ SHA256 = "sha256"
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A regular file, to be read. Raises UsageError for anything else."""
+    """Open a regular file for reading. Raises UsageError for anything else."""
     try:
         # O_NONBLOCK: a named pipe without a writer must not hold the command up before it is refused.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -33,15 +33,15 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 class Incoming:
-    """A file that is written as it comes, and checked against the digest that was given of it."""
+    """A file that is written in pieces, and checked against its given digest."""
 
-    def __init__(self, path: Path, given: Digest | None, *, known_again: bool = False) -> None:
-        """``path`` must not be there. ``known_again``: it may come once more, and has to be known by its SHA-256.
-        Raises NotAdmitted for an algorithm that is not known."""
+    def __init__(self, path: Path, digest: Digest | None, *, recognizable: bool = False) -> None:
+        """``path`` must not exist. ``recognizable``: a repetition is recognized by its SHA-256. Raises
+        NotAdmitted for an unknown algorithm."""
         self.path = path
         self.size_bytes = 0
-        algorithms = [given.algorithm] if given else []
-        self._given, self._sums = given, Sums({*algorithms, SHA256} if known_again else algorithms)
+        algorithms = [digest.algorithm] if digest else []
+        self._digest, self._sums = digest, Sums({*algorithms, SHA256} if recognizable else algorithms)
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
@@ -61,27 +61,27 @@ class Incoming:
 
     @property
     def sha256(self) -> str:
-        """Of all that has been written, where it was to be known again."""
+        """The SHA-256 of all that has been written, where ``recognizable`` is set."""
         return self._sums.values()[SHA256]
 
     def copy(self, source: BinaryIO) -> None:
-        """Append all that ``source`` has. Raises Refused when it changed while it was read."""
+        """Append the content of ``source``. Raises Refused when it changed while it was read."""
         while piece := source.read(copies.CHUNK_BYTES):
             self.write(piece)
-        found = os.fstat(source.fileno())
-        if stat.S_ISREG(found.st_mode) and found.st_size != self.size_bytes:
+        status = os.fstat(source.fileno())
+        if stat.S_ISREG(status.st_mode) and status.st_size != self.size_bytes:
             raise Refused(
-                f"'{shown(self.path.name)}' has {found.st_size} bytes, and {self.size_bytes} were read: it changes; "
+                f"'{shown(self.path.name)}' has {status.st_size} bytes, and {self.size_bytes} were read: it changes; "
                 f"hand it in when it is whole"
             )
 
     def finish(self) -> None:
-        """Make it durable. Raises Refused when it has not the digest that was given."""
+        """Make the file durable. Raises Refused when it does not have the given digest."""
         assert self._file is not None, "it is finished within its 'with'"
         os.fsync(self._file.fileno())
-        given, values = self._given, self._sums.values()
-        if given is not None and values[given.algorithm] != given.value:
+        digest, values = self._digest, self._sums.values()
+        if digest is not None and values[digest.algorithm] != digest.value:
             raise Refused(
-                f"'{shown(self.path.name)}' has the {given.algorithm} {values[given.algorithm]}, not {given.value} as "
-                f"was given; hand in the file that is meant"
+                f"'{shown(self.path.name)}' has the {digest.algorithm} {values[digest.algorithm]}, not "
+                f"{digest.value} as was given; hand in the file that is meant"
             )

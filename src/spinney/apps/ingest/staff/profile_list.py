@@ -1,4 +1,4 @@
-"""The profiles there are, those that cannot be read among them."""
+"""Lists the profiles, also those that cannot be read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,44 +11,44 @@ from spinney.errors import UsageError, did_you_mean, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readable:
-    """A profile, or why there is none by its name."""
+class ListedProfile:
+    """A profile, or the reason why it cannot be read."""
 
     name: str
     profile: Profile | None
     problem: str | None = None
 
 
-def readable(settings: Settings) -> Iterator[Readable]:
-    """All, by name."""
+def readable(settings: Settings) -> Iterator[ListedProfile]:
+    """Yield all profiles, by name."""
     for name in profiles.names_of(settings):
         try:
-            yield Readable(name=name, profile=profiles.load(settings, name))
+            yield ListedProfile(name=name, profile=profiles.load(settings, name))
         except UsageError as error:
-            yield Readable(name=name, profile=None, problem=str(error))
+            yield ListedProfile(name=name, profile=None, problem=str(error))
 
 
-def visible(service: Service) -> Iterator[Readable]:
-    """Those of the collections that the person may see; who is limited learns of no file that cannot be read."""
-    for found in readable(service.settings):
+def visible(service: Service) -> Iterator[ListedProfile]:
+    """Yield the profiles of the collections that the person may see; limited people see no unreadable profiles."""
+    for item in readable(service.settings):
         if service.collections is None or (
-            found.profile is not None and service.sees(found.profile.collection)
+            item.profile is not None and service.sees(item.profile.collection)
         ):
-            yield found
+            yield item
 
 
 def profile(service: Service, name: str) -> Profile:
-    """The profile of that name, if the person may hand in by it. Raises UsageError."""
+    """Return the profile of that name, if the person may submit with it. Raises UsageError."""
     if service.collections is None:
         return profiles.load(service.settings, name)
-    known = {found.name: found.profile for found in visible(service) if found.profile is not None}
-    if name not in known:
+    by_name = {item.name: item.profile for item in visible(service) if item.profile is not None}
+    if name not in by_name:
         raise UsageError(
-            f"there is no profile {name!r}{did_you_mean(name, known)}; there are: {listed(known) or '(none)'}"
+            f"there is no profile {name!r}{did_you_mean(name, by_name)}; there are: {listed(by_name) or '(none)'}"
         )
-    return known[name]
+    return by_name[name]
 
 
 def collections(settings: Settings) -> set[str]:
-    """Those that batches belong to by their profiles."""
-    return {found.profile.collection for found in readable(settings) if found.profile is not None}
+    """Return the collections that batches belong to by their profiles."""
+    return {item.profile.collection for item in readable(settings) if item.profile is not None}

@@ -1,4 +1,4 @@
-"""What is not admitted, as a refusal of the engine: so that command line and server tell it alike."""
+"""Turns NotAdmitted into errors of the engine, so that command line and server show it in the same way."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +17,8 @@ def refused() -> Iterator[None]:
 
 
 @contextmanager
-def refused_as_meant() -> Iterator[None]:
-    """Raise UsageError instead of NotAdmitted: for what the person wrote."""
+def refused_as_usage() -> Iterator[None]:
+    """Raise UsageError instead of NotAdmitted, for invalid input of the person."""
     try:
         yield
     except NotAdmitted as error:

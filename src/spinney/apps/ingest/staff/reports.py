@@ -1,4 +1,4 @@
-"""Reports of a batch: those that were told, and one as of now."""
+"""Reports of a batch: those that were sent, and one as of now."""
 
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
@@ -18,37 +18,37 @@ READS = "processing"
 
 
 def path_of(batch: Batch, name: str, number: int | None = None) -> str:
-    """Where a file (``report.txt``) of a report lies in the folder of the batch; of the last that was told unless
-    another number is given. Raises Refused when that has not been told."""
+    """Return the path of a report's file (``report.txt``) in the folder of the batch, by default of the last that was
+    sent. Raises Refused when that report has not been sent."""
     if number is None:
-        number = batch.told
-    if not 1 <= number <= batch.told:
-        told = f"its last report is number {batch.told}" if batch.told else "it has not reported yet"
-        raise Refused(f"{batch.bid} is {batch.state}, and {told}; --now shows how it stands")
+        number = batch.reports
+    if not 1 <= number <= batch.reports:
+        last = f"its last report is number {batch.reports}" if batch.reports else "it has not reported yet"
+        raise Refused(f"{batch.bid} is {batch.state}, and {last}; --now shows how it stands")
     return f"reports/{number:04d}/{name}"
 
 
 def as_of_now(service: Service, batch: Batch) -> report.Report:
-    """The next report as it would be now, told to nobody and kept nowhere. Raises Refused for a batch whose payload has
-    not been read yet."""
+    """Build the next report as it would be now, without sending or storing it. Raises Refused for a batch whose payload
+    has not been read yet."""
     data = dict(service.store.get_data(batch.job.id))
     if "begun" not in data:
         raise Refused(
             f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' tells why"
         )
     profile = profiles.load(service.settings, batch.order.profile)
-    data.pop(f"reported {batch.told + 1}", None)  # of one that is being made
-    seen = _Seen(service=service, id=batch.job.id, data=data)
+    data.pop(f"reported {batch.reports + 1}", None)  # the time of a report that is being made
+    view = _BatchView(service=service, id=batch.job.id, data=data)
     was_refused = batch.job.state is State.FAILED and batch.job.stage == READS
     fault = batch.job.message if was_refused else None
     from spinney.apps.ingest.batches.stages import report_of  # with all stages
 
-    return report_of(seen, service.settings, profile, batch.order, number=batch.told + 1, fault=fault)
+    return report_of(view, service.settings, profile, batch.order, number=batch.reports + 1, fault=fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """A batch as a report sees it, from outside: what is set in its data is kept here alone."""
+class _BatchView:
+    """A batch as its report needs it, read from the store: changes of its data are not stored."""
 
     service: Service
     id: int

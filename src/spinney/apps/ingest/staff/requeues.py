@@ -1,11 +1,11 @@
-"""Sending objects back: failed ones behind the last stage that passed, completed ones to the first; or to another."""
+"""Requeues objects: failed ones after the last stage that passed, completed ones from the first, or from another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.files.paths import shown
-from spinney.apps.ingest.staff.batches import BID, JID, batch, object_, seen
+from spinney.apps.ingest.staff.batches import BID, JID, batch, batch_of, object_
 from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
 from spinney.errors import Refused, UsageError, did_you_mean
 from spinney.jobs import JOB_ID_MAX, Filter, Job, State
@@ -14,7 +14,7 @@ from spinney.operations import Order, Plan, Report, Verb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue:
-    """What would be sent back, for one thing that was named."""
+    """The plans of a requeue, for a batch or a list of objects."""
 
     what: str
     """``bid-…``, or ``objects``."""
@@ -34,42 +34,41 @@ def plan(
     completed: bool = False,
     exact: bool = False,
 ) -> list[Requeue]:
-    """Look what it would do: for a batch to all its failed objects (or, when it failed before it had any, to itself);
-    for objects to these. ``message``: only to those whose message holds this text. ``completed``: also to those that
-    completed, from their first stage on unless another is named: that needs what was cleared. ``exact``: see
-    ``Bulk.plan``.
+    """Plan a requeue: of all failed objects of a batch (or of the batch itself, when it failed before it had any), or
+    of these objects. ``message``: only of those whose message contains this text. ``completed``: also of completed
+    ones, by default from their first stage, since the files for later ones were cleared. ``exact``: see ``Bulk.plan``.
 
-    Raises UsageError, Refused, NoSuchJob for a name that is none.
+    Raises UsageError, Refused, NoSuchJob for an invalid name.
     """
     if stage is not None and stage not in STAGES:
         hint = did_you_mean(stage, STAGES) or f"; use one of: {', '.join(STAGES)}"
         raise UsageError(f"an object has no stage '{shown(stage[:40])}'{hint}")
-    asked = _Asked(service=service, stage=stage, message=message, completed=completed, exact=exact)
-    found, objects = [], list[Job]()
-    for job in dict.fromkeys(_named(service, name).id for name in names):
-        each = service.look.job(job)
-        if each.type == OBJECT:
-            objects.append(each)
+    requeuer = _Requeuer(service=service, stage=stage, message=message, completed=completed, exact=exact)
+    requeues, objects = [], list[Job]()
+    for job in dict.fromkeys(_job_of(service, name).id for name in names):
+        named_job = service.look.job(job)
+        if named_job.type == OBJECT:
+            objects.append(named_job)
         else:
-            found.append(asked.of_batch(each))
+            requeues.append(requeuer.of_batch(named_job))
     if objects:
-        found.append(asked.of_objects(objects))
-    return found
+        requeues.append(requeuer.of_objects(objects))
+    return requeues
 
 
 def requeue(service: Service, planned: Requeue) -> Report:
-    """Do it, a bounded step at a time; cut off, it goes on with the rest when it is asked for again."""
-    whole = Report()
-    for each in planned.plans:
-        done = service.control.bulk.run(each)
-        whole.touched += done.touched
-        whole.refused |= done.refused
-    return whole
+    """Carry out a plan in bounded steps; after an interruption, a repetition continues with the rest."""
+    total = Report()
+    for plan_ in planned.plans:
+        report = service.control.bulk.run(plan_)
+        total.touched += report.touched
+        total.refused |= report.refused
+    return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What is asked of each that is named."""
+class _Requeuer:
+    """The options of a requeue."""
 
     service: Service
     stage: str | None
@@ -78,21 +77,21 @@ class _Asked:
     exact: bool
 
     def of_batch(self, job: Job) -> Requeue:
-        bid = seen(self.service, job).bid
+        bid = batch_of(self.service, job).bid
         has_objects = self.service.store.bulk.count(Filter(parent_id=job.id), most=1)
         if job.state is State.FAILED and not has_objects:
             return Requeue(what=bid, plans=[self._plan(Order(verb=Verb.RETRY), ids=[job.id])])
-        which = Filter(parent_id=job.id, message=self.message)
+        filter_ = Filter(parent_id=job.id, message=self.message)
         orders = [self._failed, self._completed] if self.completed else [self._failed]
-        return Requeue(what=bid, plans=[self._plan(order, which) for order in orders])
+        return Requeue(what=bid, plans=[self._plan(order, filter_) for order in orders])
 
     def of_objects(self, jobs: Sequence[Job]) -> Requeue:
         if not self.completed and (done := next((job for job in jobs if job.state is State.COMPLETED), None)):
             raise Refused(f"job {done.id} completed; add --completed to send it back nevertheless")
-        again = [job.id for job in jobs if self.completed and job.state is State.COMPLETED]
-        others = [job.id for job in jobs if job.id not in again]
+        completed_ids = [job.id for job in jobs if self.completed and job.state is State.COMPLETED]
+        other_ids = [job.id for job in jobs if job.id not in completed_ids]
         plans = []
-        for order, ids in ((self._failed, others), (self._completed, again)):
+        for order, ids in ((self._failed, other_ids), (self._completed, completed_ids)):
             if ids and self.message is not None:
                 plans.append(self._plan(order, Filter(ids=tuple(ids), message=self.message)))
             elif ids:
@@ -107,11 +106,11 @@ class _Asked:
     def _completed(self) -> Order:
         return Order(verb=Verb.RERUN, stage=self.stage or STAGES[0])
 
-    def _plan(self, order: Order, which: Filter | None = None, ids: Sequence[int] = ()) -> Plan:
-        return self.service.control.bulk.plan(order, which, ids, exact=self.exact)
+    def _plan(self, order: Order, filter_: Filter | None = None, ids: Sequence[int] = ()) -> Plan:
+        return self.service.control.bulk.plan(order, filter_, ids, exact=self.exact)
 
 
-def _named(service: Service, name: str) -> Job:
+def _job_of(service: Service, name: str) -> Job:
     if BID.fullmatch(name):
         return batch(service, name).job
     if JID.fullmatch(name):

@@ -1,4 +1,4 @@
-"""What every verb has in hand: somebody's hand on the engine, the settings, and where jobs have their folders."""
+"""The context of every operation: the person's control of the engine, the settings, and the folders of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ BATCH, OBJECT = BATCHES.name, OBJECTS.name
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """An ingest service, and the person who works on it.
+    """An ingest service, and the person who uses it.
 
-    Jobs are found through ``look``, which knows what the person may see; what else is kept of a job that was found so
-    is read from ``store``. What the service keeps itself (profiles, the inventory) is limited by ``collections``.
+    Jobs are looked up through ``look``, which applies the person's limits; other data of such a job is read from
+    ``store``. The service's own data (profiles, the inventory) is limited by ``collections``.
     """
 
     control: Control
@@ -33,29 +33,29 @@ class Service:
 
     @cached_property
     def look(self) -> Queries:
-        """What the person may see of the jobs."""
+        """The queries for jobs that the person may see."""
         return self.control.queries
 
     @property
     def collections(self) -> Sequence[str] | None:
-        """The collections that the person is limited to; None: to none."""
+        """The collections that the person is limited to; None: no limits."""
         return self.control.rights.within.collections
 
     def sees(self, collection: str) -> bool:
-        """Whether a collection lies within the limits of the person."""
+        """Whether a collection is within the limits of the person."""
         return self.collections is None or collection in self.collections
 
 
 def introduce(store: Store) -> None:
-    """Make the application known to a store that no node of it has joined yet. What nodes have registered is theirs to
-    replace."""
+    """Register the application in a store that no node of it has joined yet. Registrations of nodes are not
+    replaced."""
     if BATCH in store.types():
         return
     from spinney.apps.ingest import app  # only here are its stages needed, and all that they need
 
-    queues, locks = store.queues(), {known.name for known in store.locks.capacities()}
+    queues, lock_names = store.queues(), {capacity.name for capacity in store.locks.capacities()}
     store.register(
         [kind.spec for kind in app.types.values()],
         [queue for queue in app.queues if queue.name not in queues],
-        [lock for lock in app.locks if lock.name not in locks],
+        [lock for lock in app.locks if lock.name not in lock_names],
     )

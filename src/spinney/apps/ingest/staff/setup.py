@@ -1,5 +1,4 @@
-"""What an ingest service needs before its first batch: folders, tables, storage roots. Asked for again, it changes
-nothing."""
+"""Prepares an ingest service for its first batch: folders, tables, storage roots. A repetition changes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,15 +12,18 @@ from spinney.config import without_password
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Something that is there now."""
+    """A folder, database or storage that exists now."""
 
     what: str
     where: str
 
 
 def prepare(settings: Settings) -> Iterator[Prepared]:
-    """Each is there when it is told. Raises OSError, NotAdmitted, InventoryUnusable, and NotThere for a storage that is
-    gone and has held objects: it is not begun anew."""
+    """Make all that the service needs, and yield each when it exists.
+
+    Raises OSError, NotAdmitted, InventoryUnusable, and NotThere for a missing storage that has held objects: it is not
+    replaced by an empty one.
+    """
     folders = {
         "home": settings.home,
         "profiles": settings.profiles,

@@ -1,4 +1,4 @@
-"""Handing a payload in."""
+"""Submission of payloads."""
 
 import hashlib
 import re
@@ -23,7 +23,7 @@ from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.manifests import PayloadKind, fields
 from spinney.apps.ingest.report import Kind
 from spinney.apps.ingest.staff import profile_list
-from spinney.apps.ingest.staff.batches import seen
+from spinney.apps.ingest.staff.batches import batch_of
 from spinney.apps.ingest.staff.payloads import Incoming
 from spinney.apps.ingest.staff.service import BATCH, Service, introduce
 from spinney.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError, did_you_mean, listed
@@ -36,24 +36,24 @@ _RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deposit:
-    """What is said of a payload."""
+    """The description of a payload that is submitted."""
 
     name: str
     """Its file name."""
     profile: str
     submitter: str | None = None
-    """In whose name; None: of who hands it in."""
+    """The person in whose name it is submitted; None: the caller."""
     kind: PayloadKind | None = None
-    """None: what the manifest says of itself."""
+    """None: as declared in the manifest."""
     update: bool = False
     digest: Digest | None = None
     about: Description = _NOTHING
-    """Of the object, where the payload is one."""
+    """The description of the object, where the payload is a single one."""
     response: str = "json"
     notify: tuple[str, ...] = ()
     """Mail addresses that get the reports of this batch, too."""
     fail_at: str | None = None
-    """A drill: each object fails once at this stage."""
+    """For drills: each object fails once at this stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,23 +66,23 @@ class Accepted:
     size_bytes: int
     state: BatchState
     held: str | None
-    """Why it is held as it comes; None: it is not, by its profile."""
+    """Why its profile holds it on submission; None: it does not."""
     repeated: bool = False
-    """The same was handed in before, under the same key: it is the batch that was made then."""
+    """Whether the same was submitted before under the same key: this is the batch that was made then."""
 
 
 class Arrival:
-    """A payload that may come in: ``with`` makes its place below ``incoming`` and keeps its file open.
+    """A payload that is being received: ``with`` makes its folder below ``incoming`` and keeps its file open.
 
-    Where an error leaves the block, the place is removed again. It knows no store, so that a payload may take hours to
-    come. What has come whole, and is finished, is handed over with ``accept``.
+    When an error leaves the block, the folder is removed again. It holds no connection to the store, so that a payload
+    may take hours to arrive. A complete and finished payload is submitted with ``accept``.
     """
 
-    def __init__(self, settings: Settings, profile: Profile, given: Deposit, key: str | None) -> None:
-        self.settings, self.profile, self.given, self.key = settings, profile, given, key
+    def __init__(self, settings: Settings, profile: Profile, deposit: Deposit, key: str | None) -> None:
+        self.settings, self.profile, self.deposit, self.key = settings, profile, deposit, key
         self.bid = orders.new_bid()
         self.file = Incoming(
-            settings.incoming / self.bid / given.name, given.digest, known_again=key is not None
+            settings.incoming / self.bid / deposit.name, deposit.digest, recognizable=key is not None
         )
 
     def __enter__(self) -> Self:
@@ -102,51 +102,52 @@ class Arrival:
             raise self.no_room() from error
 
     def no_room(self) -> Refused:
-        """Why it cannot be handed in now."""
-        found = disk_space.no_room(self.settings.incoming, mend="make room, and hand it in again")
-        return Refused(str(found))
+        """Return the error for a full disk."""
+        error = disk_space.no_room(self.settings.incoming, mend="make room, and hand it in again")
+        return Refused(str(error))
 
     def forget(self) -> None:
-        """Remove it with all that was written for it."""
+        """Remove the payload and its hold file."""
         held_batches.unhold(self.settings, self.bid)
         shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
 
 
-def expect(service: Service, given: Deposit, key: str | None = None) -> Arrival:
-    """Return the place for a payload that may be handed in: asked before it is read. ``key``: a word of the caller's,
-    under which the same may be handed in again for a day, whatever became of the answer; it makes no second batch.
+def expect(service: Service, deposit: Deposit, key: str | None = None) -> Arrival:
+    """Check a submission before its payload is read, and return the place for the payload. ``key``: chosen by the
+    caller, who can repeat the submission under it for a day, as when the answer was lost, without making a second
+    batch.
 
-    Raises UsageError for what cannot be meant, Forbidden.
+    Raises UsageError for an invalid description, Forbidden.
     """
-    given = replace(given, submitter=given.submitter or service.control.by)
-    profile = profile_list.profile(service, given.profile)
-    _require_meant(service, given)
-    _require_told(service.settings, profile, given)
+    deposit = replace(deposit, submitter=deposit.submitter or service.control.by)
+    profile = profile_list.profile(service, deposit.profile)
+    _require_valid(service, deposit)
+    _require_reports(service.settings, profile, deposit)
     service.settings.require_home()
     introduce(service.store)
-    _require_admitted(service, profile, given)
-    return Arrival(service.settings, profile, given, key)
+    _require_admitted(service, profile, deposit)
+    return Arrival(service.settings, profile, deposit, key)
 
 
 def accept(service: Service, arrival: Arrival) -> Accepted:
-    """Submit the batch of a payload that has come in.
+    """Submit the batch of a payload that has been received.
 
-    Its place is removed here where it is refused, and by nobody else: whoever waits for this may have gone meanwhile,
-    and the batch is there nevertheless.
+    Only this function removes the payload when it is refused: a caller who stops waiting does not know whether the
+    batch was made.
 
     Raises NotAdmitted for a manifest or name that is not admitted, Refused, Forbidden, and CommitUncertain, with the
     batch, when the store did not answer; then the payload stays.
     """
     bid = arrival.bid
     try:
-        order = _prepared(service, arrival)
+        order = _prepare(service, arrival)
     except BaseException as error:
         arrival.forget()
         if disk_space.is_full(error):
             raise arrival.no_room() from error
         raise
     try:
-        done = _submitted(service, arrival, order)
+        submitted = _submit(service, arrival, order)
     except CommitUncertain as error:
         raise CommitUncertain(
             f"{error} 'spinney ingest status {bid}' tells whether the batch is there"
@@ -154,72 +155,77 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
     except SpinneyError:
         arrival.forget()
         raise
-    if done.repeated:
+    if submitted.repeated:
         arrival.forget()
-        return _made_before(service, done.ids[0], arrival)
+        return _earlier_batch(service, submitted.ids[0], arrival)
     held = arrival.profile.hold
-    state = BatchState.PENDING if held is None and not done.held else BatchState.HELD
+    state = BatchState.PENDING if held is None and not submitted.held else BatchState.HELD
     return Accepted(
-        bid=bid, job=done.ids[0], kind=order.kind, size_bytes=arrival.file.size_bytes, state=state, held=held
+        bid=bid,
+        job=submitted.ids[0],
+        kind=order.kind,
+        size_bytes=arrival.file.size_bytes,
+        state=state,
+        held=held,
     )
 
 
-def submit(service: Service, payload: BinaryIO, given: Deposit, key: str | None = None) -> Accepted:
-    """Copy the payload to where batches come in, and submit the batch. ``key``: see ``expect``.
+def submit(service: Service, payload: BinaryIO, deposit: Deposit, key: str | None = None) -> Accepted:
+    """Copy the payload to ``incoming``, and submit the batch. ``key``: see ``expect``.
 
-    Raises what ``expect`` and ``accept`` raise, and Refused for a payload that is not as was said. Nothing is left
-    behind then, unless it is CommitUncertain.
+    Raises what ``expect`` and ``accept`` raise, and Refused for a payload that does not have the given digest. Nothing
+    is left behind then, except after CommitUncertain.
     """
-    with expect(service, given, key) as arrival:
+    with expect(service, deposit, key) as arrival:
         arrival.file.copy(payload)
         arrival.file.finish()
     return accept(service, arrival)
 
 
-def _prepared(service: Service, arrival: Arrival) -> BatchOrder:
-    """What the batch is submitted with, once all that it needs is durable."""
-    given, target = arrival.given, arrival.file.path
-    for made in (target.parent, target.parent.parent):
-        copies.sync_folder(made)
-    kind = _kind(target, given)
+def _prepare(service: Service, arrival: Arrival) -> BatchOrder:
+    """Make the files of the batch durable, and return its order."""
+    deposit, target = arrival.deposit, arrival.file.path
+    for folder in (target.parent, target.parent.parent):
+        copies.sync_folder(folder)
+    kind = _kind(target, deposit)
     if arrival.profile.hold is not None:
         held_batches.hold(service.settings, arrival.bid, arrival.profile.hold)
     accepted = datetime.fromtimestamp(service.control.clock() // 1_000_000, UTC)
-    return _order(arrival.bid, kind, given, accepted)
+    return _order(arrival.bid, kind, deposit, accepted)
 
 
-def _require_meant(service: Service, given: Deposit) -> None:
+def _require_valid(service: Service, deposit: Deposit) -> None:
     try:
-        component(given.name)
-        if given.about.primary_id is not None:
-            arks.canonical(given.about.primary_id)
+        component(deposit.name)
+        if deposit.about.primary_id is not None:
+            arks.canonical(deposit.about.primary_id)
         for what in ("creator", "title", "date"):
-            fields.one_line(getattr(given.about, what) or "", what)
+            fields.one_line(getattr(deposit.about, what) or "", what)
     except NotAdmitted as error:
         raise UsageError(str(error)) from None
-    names.label("submitter", given.submitter or "")
-    for local_id in given.about.local_ids:
+    names.label("submitter", deposit.submitter or "")
+    for local_id in deposit.about.local_ids:
         names.label("local id", local_id)
     try:
-        orders.require_notified(given.notify)
+        orders.require_notified(deposit.notify)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if not _RESPONSE.fullmatch(given.response):
-        raise UsageError(f"'{shown(given.response[:40])}' names no form of a response; write it as json")
-    if given.fail_at is None:
+    if not _RESPONSE.fullmatch(deposit.response):
+        raise UsageError(f"'{shown(deposit.response[:40])}' names no form of a response; write it as json")
+    if deposit.fail_at is None:
         return
-    if given.fail_at not in STAGES:
-        hint = did_you_mean(given.fail_at, STAGES) or f"; use one of: {', '.join(STAGES)}"
-        raise UsageError(f"an object has no stage '{shown(given.fail_at[:40])}'{hint}")
+    if deposit.fail_at not in STAGES:
+        hint = did_you_mean(deposit.fail_at, STAGES) or f"; use one of: {', '.join(STAGES)}"
+        raise UsageError(f"an object has no stage '{shown(deposit.fail_at[:40])}'{hint}")
     if not service.settings.test_mode:
         raise UsageError(
             "a failure can be ordered in test mode only; set test_mode = true in the settings of a test"
         )
 
 
-def _require_told(settings: Settings, profile: Profile, given: Deposit) -> None:
-    """Whoever asks for reports must get some."""
-    if not given.notify:
+def _require_reports(settings: Settings, profile: Profile, deposit: Deposit) -> None:
+    """Raise UsageError where reports are requested that the service or the profile does not send."""
+    if not deposit.notify:
         return
     if settings.mail is None:
         raise UsageError("this service sends no mail; leave the notification out")
@@ -227,16 +233,16 @@ def _require_told(settings: Settings, profile: Profile, given: Deposit) -> None:
         raise UsageError(f"the profile {profile.name!r} has no reports sent; leave the notification out")
 
 
-def _require_admitted(service: Service, profile: Profile, given: Deposit) -> None:
-    """Raise Forbidden unless the batch may be submitted: before a long payload is read."""
+def _require_admitted(service: Service, profile: Profile, deposit: Deposit) -> None:
+    """Raise Forbidden unless the batch may be submitted, before a long payload is read."""
     control = service.control
     control.require(Role.SUBMITTER, "hand payloads in")
-    options = Options(collection=profile.collection, submitter=given.submitter)
+    options = Options(collection=profile.collection, submitter=deposit.submitter)
     authorized(control, [options.submission(BATCH, ())], service.store.types(), internal=True)
 
 
-def _kind(target: Path, given: Deposit) -> PayloadKind:
-    kind = given.kind
+def _kind(target: Path, deposit: Deposit) -> PayloadKind:
+    kind = deposit.kind
     if kind is None:
         try:
             kind = manifests.kind_of(target)
@@ -244,30 +250,30 @@ def _kind(target: Path, given: Deposit) -> PayloadKind:
             raise UsageError(
                 f"{error}. If it is none, say with --kind what it is: {listed(PayloadKind)}"
             ) from None
-    said = [name for name in Description.model_fields if getattr(given.about, name)]
-    if kind.is_batch and said:
-        raise UsageError(f"{', '.join(said)}: a {kind} says this of each of its objects; write it there")
+    described = [name for name in Description.model_fields if getattr(deposit.about, name)]
+    if kind.is_batch and described:
+        raise UsageError(f"{', '.join(described)}: a {kind} says this of each of its objects; write it there")
     return kind
 
 
-def _order(bid: str, kind: PayloadKind, given: Deposit, accepted: datetime) -> BatchOrder:
+def _order(bid: str, kind: PayloadKind, deposit: Deposit, accepted: datetime) -> BatchOrder:
     return BatchOrder(
         bid=bid,
-        profile=given.profile,
+        profile=deposit.profile,
         kind=kind,
-        name=given.name,
-        submitter=given.submitter or "",
-        update=given.update,
-        digest=Sum.of(given.digest),
-        about=given.about,
-        response=given.response,
-        notify=given.notify,
-        fail_at=cast("Stage | None", given.fail_at),
+        name=deposit.name,
+        submitter=deposit.submitter or "",
+        update=deposit.update,
+        digest=Sum.of(deposit.digest),
+        about=deposit.about,
+        response=deposit.response,
+        notify=deposit.notify,
+        fail_at=cast("Stage | None", deposit.fail_at),
         accepted=accepted,
     )
 
 
-def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResult:
+def _submit(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResult:
     params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
     options = Options(
         collection=arrival.profile.collection, submitter=order.submitter, key=order.bid, forever=True
@@ -275,30 +281,30 @@ def _submitted(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitR
     once = (
         None
         if arrival.key is None
-        else SubmissionKey(owner=service.control.by, key=arrival.key, digest=_whole(arrival))
+        else SubmissionKey(owner=service.control.by, key=arrival.key, digest=_submission_digest(arrival))
     )
     return service.control.submit(BATCH, [params], options, once=once, internal=True)
 
 
-def _whole(arrival: Arrival) -> str:
-    """A digest of all that was handed in."""
-    return hashlib.sha256(f"ingest.submit\0{arrival.given!r}\0{arrival.file.sha256}".encode()).hexdigest()
+def _submission_digest(arrival: Arrival) -> str:
+    """Return a digest of the payload and its description."""
+    return hashlib.sha256(f"ingest.submit\0{arrival.deposit!r}\0{arrival.file.sha256}".encode()).hexdigest()
 
 
-def _made_before(service: Service, job_id: int, arrival: Arrival) -> Accepted:
+def _earlier_batch(service: Service, job_id: int, arrival: Arrival) -> Accepted:
     try:
         job = service.store.job(job_id)
     except NoSuchJob:
         job = None
     if job is None or job.state is State.DELETED:
         raise Refused("the batch that was made under this key has been deleted; choose a new key")
-    found = seen(service, job)
-    held = held_batches.reason(arrival.settings, found.bid)
-    state = found.state if held is None else BatchState.HELD
+    batch = batch_of(service, job)
+    held = held_batches.reason(arrival.settings, batch.bid)
+    state = batch.state if held is None else BatchState.HELD
     return Accepted(
-        bid=found.bid,
+        bid=batch.bid,
         job=job_id,
-        kind=found.order.kind,
+        kind=batch.order.kind,
         size_bytes=arrival.file.size_bytes,
         state=state,
         held=held,

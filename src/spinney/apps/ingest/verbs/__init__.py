@@ -1,8 +1,8 @@
-"""What people ask of an ingest service, each as a value that says what it is asked with, and does it.
+"""The operations of an ingest service as values: each verb has its parameters as fields, and runs on a service.
 
-The command line and the server share them: ``cli`` makes one and runs it on a service at hand, or sends it to
-``routes``, which runs it in the name and with the rights of who asks. Both show the same answer. A payload that is
-handed in (``deposits``) is a stream beside its description.
+The command line and the server share them: ``cli`` makes one and runs it on a local service, or sends it to ``routes``,
+which runs it with the name and the rights of the caller. Both show the same answer. A payload that is submitted
+(``deposits``) is a stream beside its description.
 """
 
 from spinney.apps.ingest.verbs import archive, batches, operations

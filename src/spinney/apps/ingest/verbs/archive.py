@@ -1,4 +1,4 @@
-"""What is stored: looked up, checked, asked for."""
+"""Verbs for stored objects: find, check and fetch them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -11,13 +11,13 @@ from spinney.apps.ingest.access import look as look_up
 from spinney.apps.ingest.access.file_content import Content, content, require_may
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
-from spinney.apps.ingest.staff import Service, readable, refused_as_meant, visible
+from spinney.apps.ingest.staff import Service, readable, refused_as_usage, visible
 from spinney.apps.ingest.staff.service import introduce
 from spinney.apps.ingest.verbs.base import Text, Verb
 from spinney.errors import NoSuchJob, Refused
 
 COUNTED = 10_000
-"""So many objects are counted at most."""
+"""The maximum number of objects that are counted."""
 LISTED = 1_000
 ARK = Field(description="The object.", examples=["ark:/99999/fk4abc"])
 VERSION = Field(
@@ -42,8 +42,8 @@ class Find(Verb):
     limit: int = Field(default=50, ge=1, le=1000, description="How many at most.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        with refused_as_meant(), open_inventory(service.settings.inventory) as inventory:
-            found = inventory.find(
+        with refused_as_usage(), open_inventory(service.settings.inventory) as inventory:
+            items = inventory.find(
                 ark=None if self.ark is None else arks.canonical(self.ark),
                 local_id=self.local_id,
                 file_name=self.file_name,
@@ -53,7 +53,7 @@ class Find(Verb):
                 limit=self.limit,
                 after=self.after,
             )
-        return {"items": found, "next": found[-1].place if len(found) == self.limit else None}
+        return {"items": items, "next": items[-1].place if len(items) == self.limit else None}
 
 
 class Fixity(Verb):
@@ -90,8 +90,12 @@ class Profiles(Verb):
     name = "profiles"
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        found = readable(service.settings) if service.collections is None else visible(service)
-        return {"items": [each.profile or {"name": each.name, "problem": each.problem} for each in found]}
+        profiles = readable(service.settings) if service.collections is None else visible(service)
+        return {
+            "items": [
+                profile.profile or {"name": profile.name, "problem": profile.problem} for profile in profiles
+            ]
+        }
 
 
 class Fetch(Verb):
@@ -108,7 +112,7 @@ class Fetch(Verb):
 
     def run(self, service: Service) -> Mapping[str, Any]:
         introduce(service.store)
-        return _told(
+        return _ticket_fields(
             request(
                 service.control,
                 service.settings,
@@ -121,7 +125,7 @@ class Fetch(Verb):
 
 
 class File(BaseModel):
-    """A file of a stored object, which comes piece by piece."""
+    """A file of a stored object, which is sent in pieces."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -133,12 +137,12 @@ class File(BaseModel):
         return content(service.control, service.settings, self.ark, self.path, version=self.version)
 
     def require_may(self, service: Service) -> None:
-        """Raise where the person may not have it, or no more."""
+        """Raise Forbidden or Refused where the person may not have it (any more)."""
         require_may(service.control, service.settings, self.ark)
 
 
 class Manifest(BaseModel):
-    """The files of a stored version as a manifest, which comes piece by piece."""
+    """The files of a stored version as a manifest, which is sent in pieces."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -157,7 +161,7 @@ class Manifest(BaseModel):
         )
 
     def require_may(self, service: Service) -> None:
-        """Raise where the person may not have it, or no more."""
+        """Raise Forbidden or Refused where the person may not have it (any more)."""
         version_manifest.require_may(service.control, service.settings, self.ark)
 
 
@@ -176,9 +180,9 @@ class Token(Verb):
                 raise Refused(
                     "there is no request with this token (any more); ask for the package again"
                 ) from None
-        return _told(look_up(service.store, service.settings, self.token))
+        return _ticket_fields(look_up(service.store, service.settings, self.token))
 
 
-def _told(ticket: Ticket) -> Mapping[str, Any]:
-    told: Mapping[str, Any] = ticket.model_dump(mode="json", exclude_none=True)
-    return told
+def _ticket_fields(ticket: Ticket) -> Mapping[str, Any]:
+    fields: Mapping[str, Any] = ticket.model_dump(mode="json", exclude_none=True)
+    return fields

@@ -1,4 +1,4 @@
-"""What a verb is, and how its answer becomes JSON."""
+"""The base class of verbs, and the JSON form of their answers."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -9,28 +9,28 @@ from pydantic import BaseModel, ConfigDict, Field
 from spinney.apps.ingest.staff import Service
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-"""No database keeps a NUL."""
+"""Text without NUL, which databases cannot store."""
 
 
 class Verb(BaseModel):
-    """Something that a person asks of the service: its fields are what it is asked with."""
+    """An operation that a person requests from the service; its fields are its parameters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: ClassVar[str]
-    """As on the command line, and at the end of its address."""
+    """Its name on the command line, and at the end of its URL."""
     changes: ClassVar[bool] = False
-    """Whether it changes anything: then it is a POST, else a GET."""
+    """Whether it changes anything: a POST if so, else a GET."""
     is_long: ClassVar[bool] = False
     """Whether it may take longer than a moment."""
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        """Do it in the name of the person, and return the answer; that of a list has ``items``."""
+        """Run it in the name of the person, and return the answer; that of a list has ``items``."""
         raise NotImplementedError
 
 
 def written(answer: Mapping[str, Any]) -> bytes:
-    """An answer as JSON: the same, to the byte, at hand and through a server."""
+    """Serialize an answer as JSON: byte for byte the same locally and through a server."""
     return orjson.dumps(answer, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 

@@ -1,4 +1,4 @@
-"""Looking at batches and objects, and their reports."""
+"""Verbs that show batches, their objects and their reports."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -13,7 +13,7 @@ from spinney.apps.ingest.deposits.elements import elements, mode, passed
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
-from spinney.apps.ingest.staff import Batch, Listed, Service
+from spinney.apps.ingest.staff import Batch, BatchFilter, Service
 from spinney.apps.ingest.verbs.base import Text, Verb
 from spinney.command_line import display
 from spinney.errors import UsageError
@@ -26,7 +26,7 @@ LIMIT = Field(default=50, ge=1, le=LIMIT_MAX, description="How many at most.")
 
 
 class Form(StrEnum):
-    """In which form a report is wanted."""
+    """The form of a report."""
 
     TEXT = "txt"
     HTML = "html"
@@ -44,8 +44,8 @@ class Status(Verb):
         counts = service.look.counts(Filter(parent_id=batch.job.id))
         holds = service.look.holds_on(batch.job.id) if batch.job.settled_us is None else ()
         objects = {str(state): number for state, number in counts.items() if number}
-        told = {"notification": list(batch.order.notify), "objects": objects}
-        return _facts(batch) | told | {"holds": list(holds), "under": [str(hold) for hold in holds]}
+        details = {"notification": list(batch.order.notify), "objects": objects}
+        return _facts(batch) | details | {"holds": list(holds), "under": [str(hold) for hold in holds]}
 
 
 class Batches(Verb):
@@ -61,11 +61,11 @@ class Batches(Verb):
     limit: int = LIMIT
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        which = Listed(
+        filter_ = BatchFilter(
             profile=self.profile, state=self.state, submitter=self.submitter, collection=self.collection
         )
-        found = staff.batches(service, which, after=self.after, page=self.limit)
-        items = [_facts(batch) for batch in islice(found, self.limit)]
+        batches = staff.batches(service, filter_, after=self.after, page=self.limit)
+        items = [_facts(batch) for batch in islice(batches, self.limit)]
         return {"items": items, "next": items[-1]["job"] if len(items) == self.limit else None}
 
 
@@ -85,7 +85,7 @@ class Objects(Verb):
     limit: int = LIMIT
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        found = staff.objects(
+        matching = staff.objects(
             service,
             staff.batch(service, self.batch),
             states=self.state,
@@ -93,7 +93,7 @@ class Objects(Verb):
             message=self.message,
             after=self.after,
         )
-        jobs = list(islice(found, self.limit))
+        jobs = list(islice(matching, self.limit))
         items = [_elements(service, job) if self.whole else _object(job) for job in jobs]
         return {"items": items, "next": jobs[-1].id if len(jobs) == self.limit else None}
 
@@ -128,15 +128,15 @@ class Report(Verb):
         if not self.now:
             job, path = batch.job.id, staff.path_of(batch, f"report.{self.form}", self.number)
             return {"job": job, "path": path, "link": f"/api/v1/jobs/{job}/files/{path}"}
-        made = staff.as_of_now(service, batch)
+        report = staff.as_of_now(service, batch)
         if self.form is Form.JSON:
             return {
-                "report": made.head()
-                | {each: getattr(made, each) for each in ("completed", "failed", "others")}
+                "report": report.head()
+                | {name: getattr(report, name) for name in ("completed", "failed", "others")}
             }
         if self.form is Form.HTML:
-            return {"report": reports.html(made, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS)}
-        return {"report": reports.text(made, all_objects=True)}
+            return {"report": reports.html(report, limit=PAGE_OBJECTS, completed=PAGE_OBJECTS)}
+        return {"report": reports.text(report, all_objects=True)}
 
 
 def _facts(batch: Batch) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _facts(batch: Batch) -> dict[str, Any]:
         "payload": order.name,
         "kind": order.kind,
         "mode": mode(update=order.update),
-        "reports": batch.told,
+        "reports": batch.reports,
         "failed_objects": batch.failed,
         "objects": {str(state): n for state, n in batch.objects.items()},
         "warnings": batch.warnings,

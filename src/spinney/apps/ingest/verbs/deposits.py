@@ -1,4 +1,4 @@
-"""What is said of a payload that is handed in."""
+"""The description of a payload that is submitted."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,16 +10,16 @@ from spinney.apps.ingest.files import digests
 from spinney.apps.ingest.files.digests import Digest
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.staff import Accepted, Deposit, refused_as_meant
+from spinney.apps.ingest.staff import Accepted, Deposit, refused_as_usage
 from spinney.apps.ingest.verbs.base import Text
 from spinney.errors import UsageError, did_you_mean, listed
 
 REPEATED = ("local_id", "notification")
-"""Of these there may be several."""
+"""The fields that may be repeated."""
 
 
-class Said(BaseModel):
-    """What the words of a command line, of an address or of a form say of a payload."""
+class DepositFields(BaseModel):
+    """The description of a payload in the options of a command line, in a query string or in a form."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,15 +59,15 @@ class Said(BaseModel):
     )
 
 
-class Submit(Said):
-    """All that has to be said."""
+class Submit(DepositFields):
+    """A complete description of a payload."""
 
     name: Text = Field(description="Its file name.")
     profile: Text = Field(description="How it is to be treated.")
 
     def deposit(self) -> Deposit:
-        """As the service takes it. Raises UsageError for what cannot be meant."""
-        with refused_as_meant():
+        """Return the deposit for the service. Raises UsageError for invalid values."""
+        with refused_as_usage():
             return Deposit(
                 name=self.name,
                 profile=self.profile,
@@ -89,29 +89,29 @@ class Submit(Said):
 
 
 def answer_of(accepted: Accepted) -> dict[str, Any]:
-    """The answer to a payload that was handed in."""
+    """Return the answer to a submission."""
     return {name: getattr(accepted, name) for name in Accepted.__dataclass_fields__ if name != "repeated"}
 
 
-def of_fields(asked: Said, fields: Iterable[tuple[str, str]], file_name: str) -> Submit:
-    """What an address and the fields of a form say together; a field may be called as an option of the command line is
-    (``local-id``), and an empty one says nothing. Raises UsageError, and ValidationError of pydantic."""
-    said = asked.model_dump(exclude_unset=True)
-    found: dict[str, Any] = {}
-    for given, value in fields:
-        name = given.replace("-", "_")
-        if name not in Said.model_fields:
-            known = [known.replace("_", "-") for known in Said.model_fields]
-            hint = did_you_mean(given, known) or f"; use one of: {listed(known)}"
-            raise UsageError(f"there is no field '{shown(given[:100])}'{hint}")
+def combine_fields(query: DepositFields, fields: Iterable[tuple[str, str]], file_name: str) -> Submit:
+    """Combine the query and the fields of a form; a field may be named like an option of the command line
+    (``local-id``), and an empty one is ignored. Raises UsageError, and ValidationError of pydantic."""
+    query_values = query.model_dump(exclude_unset=True)
+    form_values: dict[str, Any] = {}
+    for field_name, value in fields:
+        name = field_name.replace("-", "_")
+        if name not in DepositFields.model_fields:
+            names = [names.replace("_", "-") for names in DepositFields.model_fields]
+            hint = did_you_mean(field_name, names) or f"; use one of: {listed(names)}"
+            raise UsageError(f"there is no field '{shown(field_name[:100])}'{hint}")
         if name in REPEATED:
-            found.setdefault(name, list(said.get(name, ()))).append(value)
-        elif name in found or name in said:
-            raise UsageError(f"the field {given!r} is given twice; give it once")
+            form_values.setdefault(name, list(query_values.get(name, ()))).append(value)
+        elif name in form_values or name in query_values:
+            raise UsageError(f"the field {field_name!r} is given twice; give it once")
         else:
-            found[name] = value
-    given_ = {name: value for name, value in found.items() if value not in ("", [""])}
-    return Submit.model_validate({"name": file_name} | said | given_)
+            form_values[name] = value
+    non_empty = {name: value for name, value in form_values.items() if value not in ("", [""])}
+    return Submit.model_validate({"name": file_name} | query_values | non_empty)
 
 
 def _digest(text: str) -> Digest:

@@ -1,4 +1,4 @@
-"""Failed objects sent back, batches removed, stops and their end."""
+"""Verbs that requeue objects, delete batches, and hold, release, pause and unpause."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,10 +49,14 @@ class Requeue(Verb):
             exact=self.dry_run,
         )
         if self.dry_run:
-            return {"items": [{"what": each.what, "would_requeue": each.objects} for each in planned]}
-        done = [(each, staff.requeue(service, each)) for each in planned]
+            return {
+                "items": [{"what": requeue.what, "would_requeue": requeue.objects} for requeue in planned]
+            }
+        reports = [(requeue, staff.requeue(service, requeue)) for requeue in planned]
         return {
-            "items": [{"what": each.what, "requeued": r.touched, "refused": r.refused} for each, r in done]
+            "items": [
+                {"what": requeue.what, "requeued": r.touched, "refused": r.refused} for requeue, r in reports
+            ]
         }
 
 
@@ -93,8 +97,8 @@ class Hold(Verb):
     reason: Text = REASON
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        laid = staff.hold(service, self.collection, self.reason)
-        return {"hold": laid.id, "jobs": service.store.holds.held(laid.id)}
+        hold = staff.hold(service, self.collection, self.reason)
+        return {"hold": hold.id, "jobs": service.store.holds.held(hold.id)}
 
 
 class Release(Verb):
@@ -110,8 +114,8 @@ class Release(Verb):
     def run(self, service: Service) -> Mapping[str, Any]:
         if self.batch is not None and self.collection is None:
             batch = staff.batch(service, self.batch)
-            over = staff.release_batch(service, batch)
-            return {"batch": batch.bid, "under": [str(hold) for hold in over]}
+            holds = staff.release_batch(service, batch)
+            return {"batch": batch.bid, "under": [str(hold) for hold in holds]}
         if self.collection is None or self.batch is not None:
             raise UsageError("name a collection, or a batch with --batch: one of the two")
         return {"ended": [hold.id for hold in staff.release(service, self.collection, self.reason)]}
