@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from spinney.model.access import Rights
 from spinney.model.bulk_runs import StageCount
 from spinney.model.jobs import Job
-from spinney.model.rights.operators import FailureGroups, Verb
-from spinney.model.states import State
+from spinney.model.rights.operators import Verb
 from spinney.model.status_numbers import Status
 
 
@@ -92,45 +91,6 @@ class BulkResult:
 
 
 # --- jobs ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchProgress:
-    """A batch, and how far it is."""
-
-    job: JobDetails
-    counts: Mapping[str, int]
-    """How many below it stand in each state."""
-    total: int
-    settled: int
-    progress: float
-    """0 to 1."""
-    age_s: float
-    per_s: float | None
-    """Settled a second, in the mean."""
-    eta_us: int | None
-    """When it will be through at that pace; null: it is, or nobody can tell."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchDetails(BatchProgress):
-    """One batch, with what failed in it."""
-
-    failures: FailureGroups
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSummary:
-    """A job below a batch, in short."""
-
-    id: int
-    state: State
-    type: str
-    stage: str | None
-    parent_id: int | None
-    cancelling: bool
-    progress: float | None
-    message: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ from spinney.features.schedules.commands import (
     RunSchedule,
     ShowSchedule,
 )
+from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.homes import Home
@@ -126,6 +127,10 @@ def laying(scope: Scope, name: str) -> Call:
 
 def doing(command: Command) -> Call:
     return lambda control, there: control.do(command)
+
+
+def on_job(command: type[ShowBatch | ListObjects], whose: str) -> Call:
+    return lambda control, there: control.do(command(job=there.jobs[whose]))
 
 
 def fingerprint(control: Control, job: int) -> str:
@@ -300,8 +305,13 @@ CASES: dict[str, Case] = {
             ListLocks(),
             ShowLock(name="x"),
             ListCapacities(),
+            ListBatches(),
             ListFailures(),
         )
+    },
+    **{
+        command.__name__: Case(call=on_job(command, "ben pending"), least=Role.VIEWER)
+        for command in (ShowBatch, ListObjects)
     },
     "ShowFailure": Case(
         call=lambda c, t: c.do(ShowFailure(fingerprint=fingerprint(c, t.jobs["ben failed"]))),

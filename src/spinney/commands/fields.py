@@ -16,6 +16,8 @@ _TEXT = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 500, "pat
 
 Word = Annotated[str, Field(min_length=1, max_length=500, pattern=PRINTABLE)]
 """A name, a label, a reason that nothing else checks: printable, and short."""
+Text = Annotated[str, Field(min_length=1, max_length=2_000, pattern=PRINTABLE)]
+"""The same, and longer: a message, or a part of one."""
 Name = Annotated[str, _TEXT]
 """A name that the model or the store checks, since its sentence says of what."""
 _Reason = Annotated[str, AfterValidator(partial(names.label, "reason")), _TEXT]

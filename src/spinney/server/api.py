@@ -24,13 +24,14 @@ from spinney.features.queues import commands as queues
 from spinney.features.retention import commands as retention
 from spinney.features.schedules import commands as schedules
 from spinney.features.submission import api as submissions
-from spinney.features.submission import batches_api as batches
+from spinney.features.submission import commands as batches
 from spinney.features.webhooks import commands as webhooks
 from spinney.server import openapi, store_info
 from spinney.web.api.command_routes import command_routes
 from spinney.web.files import spool
 
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
+    "batches": batches.COMMANDS,
     "failures": failures.COMMANDS,
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
@@ -50,7 +51,6 @@ PARTS = (
     jobs.router,
     verbs.router,
     files.router,
-    batches.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     store_info.stats,
     store_info.types,

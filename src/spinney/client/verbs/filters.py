@@ -26,14 +26,3 @@ class JobFilter(TypedDict, total=False):
     created_after: int | None
     """Microseconds since 1970 UTC."""
     created_before: int | None
-
-
-class BatchFilter(TypedDict, total=False):
-    """Which batches, by the job at the top."""
-
-    state: Sequence[str] | None
-    type: str | None
-    queue: str | None
-    collection: str | None
-    submitter: str | None
-    message: str | None

@@ -1,10 +1,10 @@
-"""Jobs to look at, their files, batches, figures, and who asks."""
+"""Jobs to look at, their files, figures, and who asks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import IO, Any, Unpack
 
 from spinney.client.calls import Call, decode_json, get, path, verb
-from spinney.client.verbs.filters import BatchFilter, JobFilter
+from spinney.client.verbs.filters import JobFilter
 from spinney.model.jobs import Attempt
 from spinney.model.rights.operators import Explanation, Stats
 from spinney.model.settings.holds import Hold
@@ -13,11 +13,8 @@ from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.lists import Page
 from spinney.schemas import (
-    BatchDetails,
-    BatchProgress,
     Files,
     JobDetails,
-    JobSummary,
     Me,
     UploadedFile,
 )
@@ -98,39 +95,7 @@ class JobVerbs:
             headers={"Content-Type": "application/octet-stream"},
         )
 
-    # --- batches, figures -----------------------------------------------------------
-
-    @verb
-    def batches(
-        self: None, *, after: int = 0, limit: int = 100, **which: Unpack[BatchFilter]
-    ) -> Call[Page[BatchProgress]]:
-        """A page of jobs at the top that have others below them, the newest first; it may be short."""
-        return get("/batches", Page[BatchProgress], after=after, limit=limit, **which)
-
-    @verb
-    def batch(self: None, job: int) -> Call[BatchDetails]:
-        """How far a batch is, and its failures by cause."""
-        return get(path("/batches/{}", job), BatchDetails)
-
-    @verb
-    def objects(
-        self: None,
-        job: int,
-        *,
-        state: Sequence[str] | None = None,
-        direct: bool = True,
-        after: int = 0,
-        limit: int = 1_000,
-    ) -> Call[Page[JobSummary]]:
-        """A page of what is below a batch, in short, oldest first."""
-        return get(
-            path("/batches/{}/objects", job),
-            Page[JobSummary],
-            state=state,
-            direct=direct,
-            after=after,
-            limit=limit,
-        )
+    # --- figures -----------------------------------------------------------
 
     @verb
     def me(self: None) -> Call[Me]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import Path, Request
 from pydantic import Field
 
-from spinney.commands.fields import Word
+from spinney.commands.fields import Text, Word
 from spinney.define.params.duration_field import DurationField
 from spinney.features.external import output as external_output
 from spinney.features.external.service import SPAWN_MAX, External
@@ -24,7 +24,7 @@ from spinney.schemas import (
     SpawnedJobs,
 )
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import Fence, JobId, RequestModel, Text
+from spinney.web.api.request_types import Fence, JobId, RequestModel
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.commands.fields import PAGE, PAGE_MAX, Time, Word
+from spinney.commands.fields import PAGE, PAGE_MAX, Text, Time, Word
 from spinney.control import Control
 from spinney.model.jobs import Filter
 from spinney.model.states import State
-from spinney.web.api.request_types import JobNumber, Text
+from spinney.web.api.request_types import JobNumber
 
 
 class JobFilter(BaseModel):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
 
 from fastapi import Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
 from spinney.commands.fields import PAGE_MAX, PRINTABLE, Word
 from spinney.folders import folders
@@ -17,7 +17,6 @@ from spinney.model.values.lists import Page
 
 T = TypeVar("T")
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=PRINTABLE)]
 
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
 JobId = Annotated[int, Path(alias="job", ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
