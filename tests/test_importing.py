@@ -47,7 +47,10 @@ def test_every_entrance_can_be_the_first_and_loads_what_alters_the_schema_only_t
 def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections() -> None:
     """Each command and each worker would wait for them, and most need none of them."""
     found = loads(
-        "apps.ingest.cli", "apps.ingest.batch", "apps.ingest.cleaning", "apps.ingest.access.packing"
+        "apps.ingest.cli",
+        "apps.ingest.batches.stages",
+        "apps.ingest.upkeep.cleanup",
+        "apps.ingest.access.package_job",
     )
     assert "spinney.apps.ingest.objects.downloading" in found
     assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "boto3"} & found
