@@ -1,8 +1,7 @@
-"""Pieces of files in a job's folder, for somebody who asks from elsewhere.
+"""Read pieces of files in a job's folder for a request from another host.
 
-What is asked for came from outside, so each step of its path is opened by itself, from the folder on: no step leads
-up, no link is followed, and nothing but plain files and directories is opened.
-"""
+The path comes from outside, so each of its parts is opened by itself, starting at the folder: no part leads up, no link
+is followed, and nothing but plain files and directories is opened."""
 
 import contextlib
 import errno
@@ -17,11 +16,11 @@ from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry
 from spinney.model.values.paths import job_folder
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""A pipe in the way is opened, but not waited for, and then found to be none."""
+"""With O_NONBLOCK, opening a pipe does not wait; it is refused afterwards because it is no plain file."""
 
 
 def read(root: Path, fetch: Fetch) -> FetchResult:
-    """The answer to a question; whatever is asked for, never raises for it."""
+    """Return the answer to a request for a file or a list of names. It never raises: the result has the error."""
     try:
         with _opened(root, _steps(fetch.job_id, fetch.path)) as fd:
             return _names(fd, fetch.start) if fetch.length == 0 else _piece(fd, fetch)
@@ -30,9 +29,9 @@ def read(root: Path, fetch: Fetch) -> FetchResult:
 
 
 def open_file(root: Path, job_id: int, path: str) -> int:
-    """A descriptor of a plain file in a job's folder, for the caller to close.
+    """Return a descriptor of a plain file in a job's folder, for the caller to close.
 
-    Raises NoSuch (nothing is there), Refused (it is something else, or cannot be read).
+    Raises NoSuch (the file does not exist), Refused (it is no plain file, or cannot be read).
     """
     try:
         with _opened(root, _steps(job_id, path)) as fd:
@@ -48,7 +47,7 @@ def open_file(root: Path, job_id: int, path: str) -> int:
 
 
 class _NoPath(Exception):
-    """What is asked for cannot be a file in a folder; the message is the end of a sentence."""
+    """The path cannot be that of a file in a job's folder; the message is the end of a sentence."""
 
 
 def _steps(job_id: int, path: str) -> list[str]:
@@ -96,10 +95,10 @@ def _names(fd: int, start: int) -> FetchResult:
 
 
 def _entry(fd: int, name: str) -> DirectoryEntry:
-    told = os.fsencode(name).decode("utf-8", "backslashreplace")  # names are bytes, and answers are text
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")  # names are bytes, and answers are text
     try:
-        seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except FileNotFoundError:  # it has gone meanwhile, and is counted for the page all the same
-        return DirectoryEntry(told, "other", 0)
-    kind = "folder" if stat.S_ISDIR(seen.st_mode) else "file" if stat.S_ISREG(seen.st_mode) else "other"
-    return DirectoryEntry(told, kind, seen.st_size)
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:  # deleted meanwhile; it is still counted for the page
+        return DirectoryEntry(text, "other", 0)
+    kind = "folder" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "other"
+    return DirectoryEntry(text, kind, status.st_size)

@@ -1,9 +1,9 @@
 """Job folders: where a job's files live, spread so that no directory grows without bound.
 
 Job 1270 lives in ``00/00/12/000000001270`` below the folder root: at most a hundred entries a
-level, ten million jobs without a flat directory. A folder is made when somebody first needs it and
-vanishes by one rename into ``.trash``: a crash leaves either the whole folder or something in
-``.trash``, which ``empty_trash`` clears at the next start.
+level, ten million jobs without a flat directory. A folder is made when it is first needed and removed by one rename
+into ``.trash``: a crash leaves either the whole folder or something in ``.trash``, which ``empty_trash`` clears at the
+next start.
 
 Every node of a store must see the same root: ``init`` writes a token into it, a node compares. Where folders are
 local, each node has a root on its own host: it writes the token itself, and a mark, by which the root is known.
@@ -30,15 +30,14 @@ _DIRECTORY_MODE = 0o700
 
 
 def path(root: Path, job_id: int) -> Path:
-    """Where the folder of this job is, or would be."""
+    """Return the path of the job's folder, whether it exists or not."""
     return root / job_folder(job_id)
 
 
 def make(root: Path, job_id: int) -> Path:
-    """The folder of this job, made (and its name made durable) when it was missing.
+    """Return the folder of this job; make it, and its name durable, when it is missing.
 
-    Raises StoreUnusable when the root is gone, read-only or full, or when something in the way is
-    no directory.
+    Raises StoreUnusable when the root is missing, read-only or full, or when a part of the path is no directory.
     """
     folder = path(root, job_id)
     if _is_directory(folder):
@@ -54,7 +53,7 @@ def make(root: Path, job_id: int) -> Path:
 
 
 def write_problem(root: Path) -> str | None:
-    """What keeps jobs from writing below this root, as part of a sentence; None: nothing that could be seen."""
+    """Return what keeps jobs from writing below this root, as part of a sentence; None: no problem was detected."""
     try:
         disk = os.statvfs(root)
     except OSError as error:
@@ -67,9 +66,9 @@ def write_problem(root: Path) -> str | None:
 
 
 def remove(root: Path, job_id: int) -> None:
-    """Remove the folder of this job with all that is in it. Idempotent.
+    """Remove the folder of this job with its contents. Idempotent.
 
-    Raises StoreUnusable when it cannot be moved away; nothing is lost then.
+    Raises StoreUnusable when it cannot be moved to the trash; nothing is lost then.
     """
     folder = path(root, job_id)
     trash = root / TRASH
@@ -89,24 +88,24 @@ def remove(root: Path, job_id: int) -> None:
 
 
 def empty_trash(root: Path) -> int:
-    """Finish removals that a crash cut short; returns how many things were still there."""
+    """Finish removals that a crash interrupted; return how many entries the trash still had."""
     try:
-        left = list((root / TRASH).iterdir())
+        entries = list((root / TRASH).iterdir())
     except FileNotFoundError:
         return 0
-    for thing in left:
-        _delete(thing)
-    return len(left)
+    for entry in entries:
+        _delete(entry)
+    return len(entries)
 
 
 def write_token(root: Path, token: str) -> None:
-    """Mark this root as the one of a store, durably. Raises StoreUnusable when it bears another's token."""
+    """Mark this root as the store's, durably. Raises StoreUnusable when it has another store's token."""
     try:
         root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-        found = _read_token(root)
-        if found == token:
+        present = _read_token(root)
+        if present == token:
             return
-        if found is not None:
+        if present is not None:
             raise StoreUnusable(
                 f"{root} is the folder root of another store; choose another folder for this one"
             )
@@ -122,12 +121,12 @@ def write_token(root: Path, token: str) -> None:
 
 
 def fingerprint(root: Path, *, make: bool) -> str | None:
-    """The mark of this root; None: it has none, and none is to be made. Nodes that start at the same time agree on
-    one. Raises StoreUnusable."""
+    """Return the mark of this root; None: it has none, and ``make`` is false. Nodes that start at the same time agree
+    on one. Raises StoreUnusable."""
     file = root / FINGERPRINT_FILE
     try:
-        found = _read(file)
-        if found is None and make:
+        mark = _read(file)
+        if mark is None and make:
             draft = root / f"{FINGERPRINT_FILE}.{os.getpid()}.{os.urandom(4).hex()}"
             draft.write_text(os.urandom(16).hex() + "\n")
             _sync_file(draft)
@@ -135,30 +134,30 @@ def fingerprint(root: Path, *, make: bool) -> str | None:
                 os.link(draft, file)  # as a rename, but it replaces no other's
             draft.unlink()
             _sync_directory(root)
-            found = _read(file)
+            mark = _read(file)
     except OSError as error:
         raise StoreUnusable(
             f"cannot mark the folder root {root}: {error.strerror or error}; name a folder on a local disk that can be "
             f"written"
         ) from error
-    return found
+    return mark
 
 
 def check_token(root: Path, token: str) -> None:
     """Raise StoreUnusable unless this root is the one that the store's ``init`` marked."""
     try:
-        found = _read_token(root)
+        present = _read_token(root)
     except OSError as error:
         raise StoreUnusable(
             f"cannot read the folder root {root}: {error.strerror or error}; "
             f"mend its permissions or name the right folder"
         ) from error
-    if found is None:
+    if present is None:
         raise StoreUnusable(
             f"{root} is not the folder root of this store (it bears no token); "
             f"mount the shared folder there, or run 'spinney init' once"
         )
-    if found != token:
+    if present != token:
         raise StoreUnusable(
             f"{root} is the folder root of another store; name the folder that 'spinney init' "
             f"printed for this one"
@@ -177,7 +176,7 @@ def _read(file: Path) -> str | None:
 
 
 def _make_below(root: Path, folder: Path) -> None:
-    """Make each level, and sync its parent so that a power cut cannot take a recorded folder away."""
+    """Make each level, and sync its parent so that a power failure cannot remove a recorded folder."""
     if not root.is_dir():
         raise FileNotFoundError(2, f"{root} is no directory")
     level = root
@@ -193,27 +192,27 @@ def _make_below(root: Path, folder: Path) -> None:
 
 
 def _is_directory(place: Path) -> bool:
-    """Whether it is a directory itself; a link to one would lead out of the root."""
+    """Return whether this is a directory itself; a link to one would lead out of the root."""
     try:
         return stat.S_ISDIR(place.lstat().st_mode)
     except FileNotFoundError:
         return False
 
 
-def _delete(thing: Path) -> None:
-    """Delete whatever it is; what resists (a directory without write permission) is made writable."""
-    if not _is_directory(thing):
-        thing.unlink(missing_ok=True)
+def _delete(entry: Path) -> None:
+    """Delete a file or a tree; directories without write permission are made writable first."""
+    if not _is_directory(entry):
+        entry.unlink(missing_ok=True)
         return
-    shutil.rmtree(thing, ignore_errors=True)
-    if not thing.exists():
+    shutil.rmtree(entry, ignore_errors=True)
+    if not entry.exists():
         return
-    thing.chmod(_DIRECTORY_MODE)
-    for directory, names, _ in os.walk(thing):
+    entry.chmod(_DIRECTORY_MODE)
+    for directory, names, _ in os.walk(entry):
         for name in names:
             if _is_directory(below := Path(directory, name)):
                 below.chmod(_DIRECTORY_MODE)
-    shutil.rmtree(thing, ignore_errors=True)
+    shutil.rmtree(entry, ignore_errors=True)
 
 
 def _sync_directory(directory: Path) -> None:

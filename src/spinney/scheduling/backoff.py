@@ -1,10 +1,10 @@
-"""How long a failed stage rests before its next attempt."""
+"""How long a failed stage waits before its next attempt."""
 
 from spinney.model.types import Backoff
 
 
 def delay_s(backoff: Backoff, attempt: int, draw: float) -> float:
-    """Seconds to wait after the ``attempt``-th failure (from 1).
+    """Return the seconds to wait after the ``attempt``-th failure (from 1).
 
     ``draw`` in 0..1 picks the point within the jittered part: the delay lies between
     ``(1 - jitter)`` times and once the capped exponential value, so it never exceeds the cap.

@@ -9,10 +9,9 @@ the clock on the wall. Where daylight saving changes that clock, Debian's cron i
 * One that repeats (minute or hour begins with ``*``) goes by the clock alone: nothing comes in the
   skipped hour, and what the clock shows twice comes twice.
 
-Only the reading of an expression is cronsim's: its own treatment of zones goes backwards when asked from
-within a repeated hour, and misses times where the clock is moved by half an hour (Lord Howe).
-The tests hold both against a clock that is read minute by minute.
-"""
+Only the reading of an expression is cronsim's: its own treatment of zones goes backwards when it starts from within a
+repeated hour, and misses times where the clock is moved by half an hour (Lord Howe). The tests hold both against a
+clock that is read minute by minute."""
 
 import re
 from collections.abc import Iterator
@@ -45,9 +44,9 @@ _OF_THE_HOST = ("localtime", "posixrules", "Factory")
 
 
 def next_after(cron: str, zone: tzinfo, after_s: int) -> int | None:
-    """The first time of the expression that lies behind ``after_s``; None when none comes in 50 years.
+    """Return the first time of the expression after ``after_s``; None when there is none within 50 years.
 
-    Raises UsageError when it is no expression.
+    Raises UsageError when the expression cannot be read.
     """
     fields = _fields(cron)
     try:
@@ -57,14 +56,14 @@ def next_after(cron: str, zone: tzinfo, after_s: int) -> int | None:
 
 
 def require(cron: str) -> None:
-    """Raise UsageError unless it is an expression that names at least one time."""
+    """Raise UsageError unless the expression can be read and names at least one time."""
     if next_after(cron, UTC, 0) is None:
         raise UsageError(f"the cron expression {cron!r} names no time at all; mend its day and month")
 
 
 @lru_cache(maxsize=256)
 def zone_of(name: str) -> tzinfo:
-    """The time zone of that IANA name. Raises UsageError with the nearest name there is."""
+    """Return the time zone of an IANA name. Raises UsageError, which suggests the nearest name."""
     if name == "UTC":
         return UTC  # needs no data of the host
     if name not in _OF_THE_HOST and not name.startswith(("posix/", "right/")):
@@ -72,14 +71,14 @@ def zone_of(name: str) -> tzinfo:
             return ZoneInfo(name)
         except (KeyError, ValueError, OSError):
             pass
-    from spinney.model.values.hints import did_you_mean  # what it stands beside is heavy, and rarely needed
+    from spinney.model.values.hints import did_you_mean  # its module is slow to import, and rarely needed
 
-    known = available_timezones().difference(_OF_THE_HOST)
-    if not known:
+    zones = available_timezones().difference(_OF_THE_HOST)
+    if not zones:
         raise UsageError(
             f"this host has no time zones, so {name!r} is not known; install its package tzdata, or use UTC"
         )
-    hint = did_you_mean(name, known)
+    hint = did_you_mean(name, zones)
     raise UsageError(f"there is no time zone {name!r}{hint}; use a name such as Europe/Berlin, or UTC")
 
 
@@ -87,7 +86,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def _fields(cron: str) -> str:
-    """The five fields. Raises UsageError when they cannot be read."""
+    """Return the five fields of an expression. Raises UsageError when they cannot be read."""
     fields = WORDS.get(cron.strip().lower(), cron)
     if fields.startswith("@"):
         raise UsageError(f"there is no cron word {cron!r}; use five fields, or one of {', '.join(WORDS)}")
@@ -113,7 +112,7 @@ def _repeats(fields: str) -> bool:
 
 
 def _shown(fields: str, after_s: int) -> Iterator[int]:
-    """What a clock that is never changed shows at the times of the expression, behind ``after_s``."""
+    """Yield the times of the expression after ``after_s`` on a clock without daylight saving time."""
     for shown in CronSim(fields, _EPOCH + timedelta(seconds=after_s)):
         yield _seconds(shown)
 
@@ -132,7 +131,7 @@ def _as_named(fields: str, zone: tzinfo, after_s: int) -> int | None:
 
 
 def _when_shown(zone: tzinfo, shown: int) -> int:
-    """When the clock of the zone first shows this; for what it skips, the moment of the change."""
+    """Return when the clock of the zone first shows this time; for a skipped time, the moment of the change."""
     wall = _EPOCH + timedelta(seconds=shown)
     first, second = (_as_seconds(zone.utcoffset(wall.replace(fold=fold))) for fold in (0, 1))
     if first >= second:
@@ -155,7 +154,7 @@ def _by_the_clock(fields: str, zone: tzinfo, after_s: int) -> int | None:
 
 
 def _change(zone: tzinfo, after_s: int, until_s: int, offset: int) -> int | None:
-    """The first second in (after, until] at which the clock is not ``offset`` seconds before UTC."""
+    """Return the first second in (after, until] at which the clock is not ``offset`` seconds before UTC."""
     while after_s < until_s:
         step_s = min(after_s + _STEP_S, until_s)
         if _offset(zone, step_s) != offset:

@@ -1,4 +1,4 @@
-"""Whose turn it is: slots go to the share that holds fewest, ties in rotation."""
+"""Fair order of shares: a slot goes to the share that holds the fewest; ties go round in rotation."""
 
 import heapq
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,26 +15,26 @@ def deal(
     at_most: int | None = None,
     run: int = 1,
 ) -> list[K]:
-    """Up to ``n`` picks: each goes to the share with supply left that holds fewest.
+    """Return up to ``n`` picks: each goes to the share that holds the fewest and still has supply.
 
     ``rotation`` lists the shares, the next to be served first; ``held`` counts what each holds now,
-    and every pick counts at once. ``at_most``: no share may come to hold more than that (a quota).
+    and every pick counts at once. ``at_most``: the quota, which no share may exceed.
     ``run``: so many picks go to a share at a turn, as long as that leaves as many for each of the others.
-    Work-conserving: fewer than ``n`` picks only when supply or ``at_most`` leaves nobody.
+    Work-conserving: fewer than ``n`` picks only when no share has supply and is below ``at_most``.
     """
     heap = [(held.get(k, 0), i, k, supply.get(k, 0)) for i, k in enumerate(rotation)]
     heap = [entry for entry in heap if entry[3] > 0 and (at_most is None or entry[0] < at_most)]
     heapq.heapify(heap)
     picks: list[K] = []
     while heap and len(picks) < n:
-        holds, place, share, left = heap[0]
+        holds, place, share, remaining = heap[0]
         even = max(1, (n - len(picks)) // len(heap))
-        turn = min(run, left, even, run if at_most is None else at_most - holds)
+        turn = min(run, remaining, even, run if at_most is None else at_most - holds)
         picks += [share] * turn
-        holds, left = holds + turn, left - turn
-        if left > 0 and (at_most is None or holds < at_most):
+        holds, remaining = holds + turn, remaining - turn
+        if remaining > 0 and (at_most is None or holds < at_most):
             # Served once more it stands behind its equals: its place in the rotation moves on.
-            heapq.heapreplace(heap, (holds, place + len(rotation), share, left))
+            heapq.heapreplace(heap, (holds, place + len(rotation), share, remaining))
         else:
             heapq.heappop(heap)
     return picks

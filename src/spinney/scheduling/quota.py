@@ -2,7 +2,7 @@
 
 
 def quota(slots: int, shares: int) -> int:
-    """The most that one share may hold when ``slots`` serve the queue and ``shares`` are active.
+    """Return how many slots one share may hold at most when ``slots`` serve the queue and ``shares`` are active.
 
     The rule of the SNIG services monitor, bounded so that with two or more slots one always stays
     for a newcomer: ``max(1, min(S-1, int(0.9*(1+S//n))))``, n counted up to S.

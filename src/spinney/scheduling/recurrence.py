@@ -1,8 +1,7 @@
 """When a schedule is due: its nominal times, and which of those that have passed still get their jobs.
 
-Microseconds since 1970 UTC. Everything here is a function of the schedule and the times given, so that
-all nodes come to the same answer.
-"""
+Microseconds since 1970 UTC. Everything in this module depends only on the schedule and the times passed in, so that all
+nodes compute the same."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,40 +12,40 @@ from spinney.model.settings.schedules import CatchUp, Schedule
 from spinney.scheduling import cron
 
 LATE_US = 60_000_000
-"""A time that is longer past has been missed; until then whoever makes its job is only a little late."""
+"""A time that is longer past has been missed; until then its job is only a little late."""
 _SECOND_US = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DueTimes(NamedTuple):
-    """What is to be done about the times that have come."""
+    """What is to be done about the times that have passed."""
 
     make: list[int]
     """Times that get their jobs, oldest first."""
     missed: tuple[int, int] | None
     """The first and the last of the times that get none; those between them belong to it."""
     next_us: int | None
-    """Where to go on."""
+    """The next nominal time to look at; None: there is none."""
 
 
 def require(schedule: Schedule) -> None:
-    """Raise UsageError unless its times can be told on this host."""
+    """Raise UsageError unless this host can compute the schedule's times."""
     if schedule.cron is not None:
         cron.require(schedule.cron)
         cron.zone_of(schedule.zone)
 
 
 def next_us(schedule: Schedule, after_us: int) -> int | None:
-    """Its first nominal time behind ``after_us``; None: none comes any more. Raises UsageError."""
+    """Return the schedule's first nominal time after ``after_us``; None: there is none. Raises UsageError."""
     if schedule.cron is not None:
-        found = cron.next_after(schedule.cron, cron.zone_of(schedule.zone), after_us // _SECOND_US)
-        return None if found is None else found * _SECOND_US
+        next_s = cron.next_after(schedule.cron, cron.zone_of(schedule.zone), after_us // _SECOND_US)
+        return None if next_s is None else next_s * _SECOND_US
     every_us, anchor_us = _interval(schedule)
     return anchor_us + max(1, (after_us - anchor_us) // every_us + 1) * every_us
 
 
 def times(schedule: Schedule, after_us: int) -> Iterator[int]:
-    """Its nominal times behind ``after_us``, one after another. Raises UsageError."""
+    """Yield the schedule's nominal times after ``after_us``, in order. Raises UsageError."""
     at_us = next_us(schedule, after_us)
     while at_us is not None:
         yield at_us
@@ -77,25 +76,25 @@ def due(schedule: Schedule, first_us: int, now_us: int, limit: int) -> DueTimes:
 
 
 def coming(schedule: Schedule, count: int) -> list[int]:
-    """The next times for which nothing has been decided. Raises UsageError."""
+    """Return the next ``count`` times for which nothing has been decided. Raises UsageError."""
     if schedule.next_us is None:
         return []
     return [schedule.next_us, *islice(times(schedule, schedule.next_us), count - 1)]
 
 
 def passed(schedule: Schedule, first_us: int, now_us: int) -> DueTimes:
-    """What is due when all of its times from ``first_us`` to now are to be let go."""
+    """Return what is due when all times from ``first_us`` to now are to be skipped."""
     newest_us = _newest(schedule, first_us, now_us)
     return DueTimes([], (first_us, newest_us), next_us(schedule, newest_us))
 
 
 def in_zone(schedule: Schedule, at_us: int) -> datetime:
-    """A time of the schedule as the clock of its zone shows it. Raises UsageError."""
+    """Return a time of the schedule as the clock of its zone shows it. Raises UsageError."""
     return (_EPOCH + timedelta(microseconds=at_us)).astimezone(cron.zone_of(schedule.zone))
 
 
 def _newest(schedule: Schedule, first_us: int, until_us: int) -> int:
-    """Its last nominal time that is not behind ``until_us``; ``first_us`` is one. By halving: there may be
+    """Return the last nominal time up to ``until_us``; ``first_us`` is one. It is a binary search, for there may be
     half a million of them."""
     newest_us, end_us = first_us, until_us
     follows_us = next_us(schedule, first_us)
@@ -103,9 +102,9 @@ def _newest(schedule: Schedule, first_us: int, until_us: int) -> int:
         return first_us  # as it mostly is
     while newest_us < end_us:
         middle_us = (newest_us + end_us) // 2
-        found = next_us(schedule, middle_us)
-        if found is not None and found <= until_us:
-            newest_us = found
+        candidate_us = next_us(schedule, middle_us)
+        if candidate_us is not None and candidate_us <= until_us:
+            newest_us = candidate_us
         else:
             end_us = middle_us
     return newest_us

@@ -1,8 +1,7 @@
 """What becomes of a job after an attempt that did not pass.
 
-Called by the store inside the transaction that records the attempt, so that every node and every
-recovery decides alike.
-"""
+Called by the store inside the transaction that records the attempt, so that every node and every recovery decides in
+the same way."""
 
 from dataclasses import dataclass
 
@@ -13,14 +12,14 @@ from spinney.scheduling.backoff import delay_s
 
 DEFER_DEFAULT_S = 60.0
 DEFER_LEAST_S = 0.1
-"""A stage that defers at once and again must not keep the cluster busy with nothing else."""
+"""A stage that defers itself again and again must not keep the cluster busy."""
 DEFER_MOST_S = 100 * 366 * 86_400.0
 """About a hundred years, past which no calendar of ours needs to reach; a worker refuses more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryDecision:
-    """Where the job goes, and what is counted on it."""
+    """The job's next state, and what is counted against its limits."""
 
     state: State
     """pending, scheduled (after ``delay_s``), waiting (for the lock), held, failed, cancelled or
@@ -31,7 +30,7 @@ class RetryDecision:
     poison: bool = False
     """It fails because workers or nodes died under it again and again."""
     reason: str | None = None
-    """What to say of it when the attempt itself brought no message."""
+    """The job's message when the attempt itself has none."""
 
 
 def decide(
@@ -46,9 +45,9 @@ def decide(
     defer_s: float | None,
     draw: float,
 ) -> RetryDecision:
-    """Decide. ``attempt`` counts from 1 within the stage, ``interruptions`` before this one.
+    """Return what becomes of the job. ``attempt`` counts from 1 within the stage, ``interruptions`` before this one.
 
-    ``started`` tells whether user code had begun: an attempt that never began is simply handed back.
+    ``started`` tells whether user code had begun: an attempt that never began is handed back and counts nothing.
     """
     if outcome is Outcome.CANCELLED:
         return RetryDecision(state=State.CANCELLED, reason="cancelled")
