@@ -29,7 +29,7 @@ class Listening:
         tcp = listen_tcp("127.0.0.1", port)
         self.port: int = tcp.getsockname()[1]
         listens = threading.Event()
-        self.server = server(app, settings, told=listens.set, connection=connection)
+        self.server = server(app, settings, on_listening=listens.set, connection=connection)
         self._thread = threading.Thread(
             target=self.server.run, args=([tcp, *beside],), name="server", daemon=True
         )

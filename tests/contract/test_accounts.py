@@ -52,9 +52,9 @@ class People:
 
     def attempt(self, name: str, address: str | None = None) -> LoginAttempt:
         """Counted for somebody alone, and with others of this address."""
-        limits = [LoginLimit(whose=name, free=3, cleared=True)]
+        limits = [LoginLimit(key=name, free=3, cleared=True)]
         if address is not None:
-            limits.append(LoginLimit(whose=address, free=3))
+            limits.append(LoginLimit(key=address, free=3))
         return self.store.sign_in.attempt(limits, now_us=self.now)
 
     def fail(self, name: str = "ann", address: str | None = None) -> float:

@@ -214,10 +214,10 @@ def _serve(
         sys.stdout.flush()
 
     if not node:
-        serve_until_told(app, sockets, settings, told=told)
+        serve_until_told(app, sockets, settings, on_listening=told)
         return
     with _beside(node) as process:
-        serve_until_told(app, sockets, settings, told=told)
+        serve_until_told(app, sockets, settings, on_listening=told)
         failed = process.poll()
     if failed:
         raise SpinneyError(

@@ -1,4 +1,4 @@
-"""``/api/v1``: the routes that features bring, made of their commands or declared in their ``api``.
+"""``/api/v1``: the routes of all features, made of their commands or declared in their ``api``.
 
 Lists are pages: ``{"items": […], "next": …}``, where ``next`` is what ``after`` of the next page has to be, or null.
 Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--json`` of the command line.
@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "accounts": accounts.COMMANDS,
     "audit": audit.COMMANDS,
 }
-"""By the group under which the OpenAPI document has them."""
+"""The commands by their group in the OpenAPI document."""
 
 PARTS = (
     submissions.router,
@@ -60,7 +60,7 @@ PARTS = (
 
 
 def add_to(app: FastAPI) -> None:
-    """All routes that there are, and what they need beside."""
+    """Add all routes to the application, and the background tasks that they need."""
     app.state.beside.append(spool.clearing(app.state.folders))
     for part in (*PARTS, openapi.router):
         app.router.routes.extend(part.routes)

@@ -1,4 +1,4 @@
-"""What the API has, made of its own document: groups, routes, problems; how to ask."""
+"""The page that documents the API, made of its OpenAPI document: groups, routes, problems, and how to call them."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ router = APIRouter(include_in_schema=False)
 _METHODS = ("get", "post", "put", "patch", "delete")
 _REFUSED_FROM = 400
 ALWAYS = ("400", "401", "403", "422", "429", "503")
-"""Every route may be refused with these; they are told once."""
+"""Every route may be refused with these statuses; the page lists them once."""
 _PLAIN = "Successful Response"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """Of an address."""
+    """A parameter of a route."""
 
     name: str
     where: str
@@ -34,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One thing that can be asked."""
+    """One route of the API, as the page shows it."""
 
     method: str
     path: str
@@ -42,23 +42,23 @@ class Route:
     about: str
     parameters: Sequence[Parameter]
     answers: Mapping[str, str]
-    """What comes back, by status."""
+    """Descriptions of the answers, by status."""
     problems: Mapping[str, str]
-    """Those of its own, by status."""
+    """Descriptions of the refusals that not every route has, by status."""
 
 
 @router.get("/api", summary="The API")
 async def api(request: Request, context: Authenticated, group: str = "") -> Response:
-    """Its document for people: a line for each route, and all of those of one group."""
-    found = await _groups(request)
+    """Show the API's document to people: a line for each route, and all details of one group's routes."""
+    routes_by_group = await _groups(request)
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     return page(
         request,
         context.principal,
         "api.html",
-        groups={group: found[group]} if group in found else found,
-        chosen=group if group in found else "",
-        counts={name: len(routes) for name, routes in found.items()},
+        groups={group: routes_by_group[group]} if group in routes_by_group else routes_by_group,
+        chosen=group if group in routes_by_group else "",
+        counts={name: len(routes) for name, routes in routes_by_group.items()},
         prefix=PREFIX,
         base=base.rstrip("/"),
         always=ALWAYS,
@@ -68,38 +68,38 @@ async def api(request: Request, context: Authenticated, group: str = "") -> Resp
 
 async def _groups(request: Request) -> Mapping[str, Sequence[Route]]:
     state = request.app.state
-    if not hasattr(state, "api_groups"):  # the document never changes; to make it takes a second
+    if not hasattr(state, "api_groups"):  # the document never changes, and making it takes a second
         state.api_groups = groups(await asyncio.to_thread(openapi.document, request.app, PREFIX))
-    found: Mapping[str, Sequence[Route]] = state.api_groups
-    return found
+    routes_by_group: Mapping[str, Sequence[Route]] = state.api_groups
+    return routes_by_group
 
 
 def groups(document: Mapping[str, Any]) -> Mapping[str, Sequence[Route]]:
-    """The routes of an OpenAPI document by their first tag, in its order."""
-    found: dict[str, list[Route]] = {}
+    """Return the routes of an OpenAPI document by their first tag, in its order."""
+    routes_by_group: dict[str, list[Route]] = {}
     for path, item in document["paths"].items():
         for method in _METHODS:
             if method in item:
-                found.setdefault(next(iter(item[method].get("tags", ())), "other"), []).append(
+                routes_by_group.setdefault(next(iter(item[method].get("tags", ())), "other"), []).append(
                     _route(method, path, item[method])
                 )
-    return found
+    return routes_by_group
 
 
-def _route(method: str, path: str, said: Mapping[str, Any]) -> Route:
+def _route(method: str, path: str, operation: Mapping[str, Any]) -> Route:
     answers = {
-        code: answer.get("description", "") for code, answer in sorted(said.get("responses", {}).items())
+        code: answer.get("description", "") for code, answer in sorted(operation.get("responses", {}).items())
     }
     return Route(
         method=method.upper(),
         path=path,
-        summary=said.get("summary", ""),
-        about=said.get("description", ""),
+        summary=operation.get("summary", ""),
+        about=operation.get("description", ""),
         parameters=[
             Parameter(
                 name=p["name"], where=p["in"], about=p.get("description", ""), needed=p.get("required", False)
             )
-            for p in said.get("parameters", ())
+            for p in operation.get("parameters", ())
         ],
         answers={
             code: "" if text == _PLAIN else text for code, text in answers.items() if not _refused(code)

@@ -1,4 +1,4 @@
-"""The application put together: what each request passes, and what runs beside."""
+"""Put the web application together: the layers that each request passes, and the background tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +29,7 @@ _VERSION = version("spinney")
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What an application works with."""
+    """What an application is made of."""
 
     settings: ServerSettings
     open_store: Callable[[], Store]
@@ -39,11 +39,11 @@ class Parts:
     """Where nodes of this host listen for wake-ups."""
     identity: Callable[[StorePool, ServerSettings], Authenticator]
     refresh_s: float = REFRESH_S
-    """How often a request that lasts looks anew at who makes it, in seconds."""
+    """How often a long request checks its caller's rights again, in seconds."""
 
 
 def make(parts: Parts) -> FastAPI:
-    """The application; it opens nothing before it is started."""
+    """Make the application; it opens nothing before it is started."""
     stores = StorePool(parts.open_store, threads=parts.settings.threads)
     app = FastAPI(
         title="Spinney",
@@ -52,7 +52,7 @@ def make(parts: Parts) -> FastAPI:
         openapi_url=None,
         docs_url=None,  # they would load scripts from other hosts
         redoc_url=None,
-        redirect_slashes=False,  # an address with one more is another, and not there
+        redirect_slashes=False,  # an address with one more slash is another one, and is not found
         lifespan=_lifespan(stores),
     )
     app.state.settings, app.state.stores, app.state.run_dir = parts.settings, stores, parts.run_dir

@@ -1,10 +1,10 @@
-"""Which connections are open, by the address they come from, and which of them give way when there is no room.
+"""The open connections by the address they come from, and which of them are closed when there is no room.
 
 A connection is **idle** while no request on it is being answered: it is new, sends a head slowly, or waits for its next
 request. Where more are open than there is room for, in all or from one address, the connection that has been idle for
-the longest is closed, of the address that has most open: so whoever opens many loses the own ones, and others are
-answered. Where none is idle, the new connection is told to come again. Clients ask anew on a connection that was closed
-before it was used, as HTTP has them do (RFC 9112, section 9.3.1).
+the longest is closed, of the address that has most open: so a client that opens many loses its own connections, and
+others are answered. Where none is idle, the new connection is refused, with the time to try again. Clients retry on a
+new connection when one was closed before it was used, as HTTP requires (RFC 9112, section 9.3.1).
 
 Connections from a trusted proxy or over the Unix socket stand for many people: they count in all, but not by address.
 """
@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Closable(Protocol):
-    """A connection."""
+    """A connection that can be closed."""
 
     def close(self) -> None: ...
 
@@ -37,78 +37,79 @@ class _Address(Generic[ConnectionT]):
     bounded: bool
     open: set[ConnectionT] = field(default_factory=set)
     idle: dict[ConnectionT, None] = field(default_factory=dict)
-    """Those idle for the longest first."""
+    """Idle connections, those that have been idle for the longest first."""
 
 
 class ConnectionTable(Generic[ConnectionT]):
-    """Of one server. ``most`` may be open in all; of one address ``per_address``, and ``idle_per_address`` idle."""
+    """The connections of one server. At most ``most`` may be open in all; from one address ``per_address``, of which
+    ``idle_per_address`` may be idle."""
 
     def __init__(self, *, most: int, per_address: int, idle_per_address: int) -> None:
         self._most, self._per_address, self._idle_per_address = most, per_address, idle_per_address
         self._addresses: dict[str, _Address[ConnectionT]] = {}
-        self._whose: dict[ConnectionT, str] = {}
+        self._address_of: dict[ConnectionT, str] = {}
         self._placeless: set[ConnectionT] = set()
-        """Those that came when there was no room: they are refused, and nobody who was there before."""
+        """Connections that were opened when there was no room: they are refused, and not those from before."""
 
     def __len__(self) -> int:
-        return len(self._whose)
+        return len(self._address_of)
 
     def opened(self, connection: ConnectionT, address: str, *, bounded: bool) -> None:
-        """A new connection, idle as yet. ``bounded``: whether connections are counted by this address."""
-        self._whose[connection] = address
-        found = self._addresses.setdefault(address, _Address(bounded))
-        found.open.add(connection)
+        """Add a new connection, which is idle. ``bounded``: whether connections are counted by this address."""
+        self._address_of[connection] = address
+        entry = self._addresses.setdefault(address, _Address(bounded))
+        entry.open.add(connection)
         self.idle(connection)
-        if bounded and len(found.open) > self._per_address:
-            self._evict(found, sparing=connection)
-        if len(self._whose) > self._most:
+        if bounded and len(entry.open) > self._per_address:
+            self._evict(entry, sparing=connection)
+        if len(self._address_of) > self._most:
             self._evict_of_all(sparing=connection)
-        if self._lack_of_room(found) is not None:
+        if self._lack_of_room(entry) is not None:
             self._placeless.add(connection)
 
     def idle(self, connection: ConnectionT) -> None:
-        """Nothing is being answered on it from now on."""
-        found = self._of(connection)
-        if found is None:
+        """Mark the connection as idle: no request on it is being answered."""
+        entry = self._of(connection)
+        if entry is None:
             return
-        found.idle.pop(connection, None)
-        found.idle[connection] = None
-        if found.bounded and len(found.idle) > self._idle_per_address:
-            self._evict(found, sparing=connection)
+        entry.idle.pop(connection, None)
+        entry.idle[connection] = None
+        if entry.bounded and len(entry.idle) > self._idle_per_address:
+            self._evict(entry, sparing=connection)
 
     def busy(self, connection: ConnectionT) -> None:
-        """A request on it is being answered from now on."""
-        found = self._of(connection)
-        if found is not None:
-            found.idle.pop(connection, None)
+        """Mark the connection as busy: a request on it is being answered."""
+        entry = self._of(connection)
+        if entry is not None:
+            entry.idle.pop(connection, None)
 
     def closed(self, connection: ConnectionT) -> None:
-        """It is no longer open."""
-        found = self._of(connection)
-        if found is None:
+        """Remove the connection, which is no longer open."""
+        entry = self._of(connection)
+        if entry is None:
             return
-        address = self._whose.pop(connection)
+        address = self._address_of.pop(connection)
         self._placeless.discard(connection)
-        found.open.discard(connection)
-        found.idle.pop(connection, None)
-        if not found.open:
+        entry.open.discard(connection)
+        entry.idle.pop(connection, None)
+        if not entry.open:
             del self._addresses[address]
 
     def refusal(self, connection: ConnectionT) -> Refusal | None:
-        """Why nothing is to be answered on this connection; None: it has a place."""
-        found = self._of(connection)
-        lack = None if found is None or connection not in self._placeless else self._lack_of_room(found)
+        """Return why requests on this connection are to be refused; None: they are not."""
+        entry = self._of(connection)
+        lack = None if entry is None or connection not in self._placeless else self._lack_of_room(entry)
         if lack is None:
             self._placeless.discard(connection)
         return lack
 
-    def _lack_of_room(self, of: _Address[ConnectionT]) -> Refusal | None:
-        if of.bounded and len(of.open) > self._per_address:
+    def _lack_of_room(self, address: _Address[ConnectionT]) -> Refusal | None:
+        if address.bounded and len(address.open) > self._per_address:
             return Refusal.CROWDED
-        return Refusal.FULL if len(self._whose) > self._most else None
+        return Refusal.FULL if len(self._address_of) > self._most else None
 
     def _of(self, connection: ConnectionT) -> _Address[ConnectionT] | None:
-        address = self._whose.get(connection)
+        address = self._address_of.get(connection)
         return None if address is None else self._addresses[address]
 
     def _evict_of_all(self, *, sparing: ConnectionT) -> None:
@@ -116,8 +117,8 @@ class ConnectionTable(Generic[ConnectionT]):
         if others:
             self._evict(max(others, key=lambda each: len(each.open)), sparing=sparing)
 
-    def _evict(self, of: _Address[ConnectionT], *, sparing: ConnectionT) -> None:
-        longest = next((connection for connection in of.idle if connection is not sparing), None)
+    def _evict(self, address: _Address[ConnectionT], *, sparing: ConnectionT) -> None:
+        longest = next((connection for connection in address.idle if connection is not sparing), None)
         if longest is not None:
             self.closed(longest)
             longest.close()

@@ -1,10 +1,9 @@
-"""One connection: whose it is, how long and how large the head of a request may be, how slow its other end, and how
-many there may be.
+"""One HTTP connection: its peer, the limits on time and size of a request's head, on a slow peer, and on the number of
+connections.
 
-What has not the form of HTTP is refused by the parser (llhttp, strict: a length given twice, or beside chunks, is a
-way to smuggle a second request past a proxy). What comes behind the chunks of a body (trailers) is not looked at:
-uvicorn would put it among the headers that a proxy has checked.
-"""
+Malformed HTTP is refused by the parser (llhttp, strict: a length given twice, or beside chunks, is a way to smuggle a
+second request past a proxy). Trailers behind the chunks of a body are ignored: uvicorn would put it among the headers
+that a proxy has checked."""
 
 import asyncio
 import socket
@@ -19,21 +18,21 @@ from spinney.web.problems import AGAIN_S, of_status, problem
 from spinney.web.settings import ServerSettings
 
 HEAD_S = 10.0
-"""So long a connection may take to send the head of a request."""
+"""How long a connection may take to send the head of a request."""
 REST_S = 5.0
-"""So long what is left of a body may still come when the answer has been given."""
+"""How long the rest of a body may still come when the answer has been sent."""
 READ_S = 60.0
-"""So long a client may take nothing of an answer."""
+"""How long a client may read nothing of an answer."""
 ADDRESS_MAX_BYTES = 16_384
 HEAD_MAX_BYTES = 65_536
 HEADERS_MAX = 100
 CLOSE = "spinney.close"
-"""Where the scope of a request has what closes its connection, in the middle of an answer too."""
+"""The key in a request's scope of the function that closes its connection, also in the middle of an answer."""
 _PEERCRED = struct.Struct("3i")
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, with the peer of a Unix socket and with these limits."""
+    """A connection of uvicorn that knows the peer of a Unix socket and has these limits."""
 
     head_s = HEAD_S
     rest_s = REST_S
@@ -70,7 +69,7 @@ class Connection(HttpToolsProtocol):
         self.resume_writing()
         self.pipeline.clear()
         if self._answering is not None and not self._answering.response_complete:
-            # uvicorn tells only the request that came last, and what others still say would be a fault.
+            # uvicorn notifies only the last request; an answer to another one would raise an error.
             self._answering.disconnected = True
             self._answering.message_event.set()
         super().connection_lost(exc)
@@ -81,7 +80,7 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def close(self) -> None:
-        """Close it once what was written is sent; soon in any case."""
+        """Close the connection when what was written is sent, and after ``rest_s`` in any case."""
         self.transport.close()
         self.loop.call_later(self.rest_s, self.transport.abort)
 
@@ -104,7 +103,7 @@ class Connection(HttpToolsProtocol):
             self._reader.cancel()
             self._reader = None
 
-    # --- what the parser finds ------------------------------------------------------------
+    # --- the parser's callbacks -----------------------------------------------------------
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -144,7 +143,7 @@ class Connection(HttpToolsProtocol):
     # --- refusing -------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """In the form of all refusals."""
+        """Answer with a problem, as all refusals do."""
         status, sentence = self._fault
         headers = {"Connection": "close", "X-Content-Type-Options": "nosniff"}
         if self._fault in _NO_ROOM.values():
@@ -160,7 +159,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _refuse(self, status: int, sentence: str) -> None:
-        """What is raised in the parser's calls ends in ``send_400_response``."""
+        """Refuse the request: an error that is raised in the parser's calls leads to ``send_400_response``."""
         self._fault = status, sentence
         raise ValueError(sentence)
 
@@ -192,7 +191,7 @@ _NO_ROOM = {
     ),
 }
 _ALWAYS = (b"/health", b"/ready")
-"""What is answered even where there is no room: whoever watches over the process must not restart a busy one."""
+"""Addresses that are answered even where there is no room: a supervisor must not restart a busy server."""
 
 
 def _length(header: tuple[bytes, bytes]) -> int:
@@ -202,12 +201,12 @@ def _length(header: tuple[bytes, bytes]) -> int:
 def with_limits(
     *, head_s: float = HEAD_S, rest_s: float = REST_S, read_s: float = READ_S
 ) -> type[Connection]:
-    """The class of connections with other limits, for uvicorn, which makes them itself."""
+    """Return the class of connections with other limits; uvicorn makes the connections itself."""
     return type("Connection", (Connection,), {"head_s": head_s, "rest_s": rest_s, "read_s": read_s})
 
 
 def bounded(connection: type[Connection], settings: ServerSettings) -> type[Connection]:
-    """The class of the connections of one server, which has room for so many as the settings say."""
+    """Return the class of the connections of one server, whose number the settings limit."""
     table: ConnectionTable[Connection] = ConnectionTable(
         most=settings.connections,
         per_address=settings.connections_per_address,

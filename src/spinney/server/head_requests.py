@@ -1,22 +1,22 @@
-"""HEAD answers what GET would, without the body, at every address: who looks whether something is there needs no more.
+"""HEAD answers what GET would, without the body, at every address.
 
-Nothing of the body is made: an answer without end, as of an event stream, ends with its head.
+No body is made: an answer without end, such as an event stream, ends with its head.
 """
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_FOUND = ("route", "state")
-"""What is found out about a request on its way, for those that measure it."""
+_ADDED = ("route", "state")
+"""What inner layers add to a request's scope, and instrumentation reads."""
 
 
 def add_to(app: FastAPI) -> None:
-    """Before all that is in ``app`` already."""
+    """Add the middleware in front of all that ``app`` already has."""
     app.add_middleware(HeadRequests)
 
 
 class HeadRequests:
-    """ASGI."""
+    """ASGI middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -25,21 +25,21 @@ class HeadRequests:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
-        asked = {**scope, "method": "GET"}
+        get_scope = {**scope, "method": "GET"}
 
         async def head(message: Message) -> None:
             if message["type"] == "http.response.start":
                 await send(message)
                 await send({"type": "http.response.body"})
-                raise _Told
+                raise _HeadSent
 
         try:
-            await self._app(asked, receive, head)
-        except _Told:
+            await self._app(get_scope, receive, head)
+        except _HeadSent:
             pass
         finally:
-            scope.update({name: asked[name] for name in _FOUND if name in asked})
+            scope.update({name: get_scope[name] for name in _ADDED if name in get_scope})
 
 
-class _Told(Exception):
-    """The head of the answer is on its way, and nothing more is wanted of it."""
+class _HeadSent(Exception):
+    """The head of the answer is sent, and the rest of it is not needed."""

@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can answer: for whoever watches over processes and spreads requests."""
+"""Health checks for supervisors and load balancers: whether the server lives, and whether it can answer."""
 
 import asyncio
 
@@ -10,11 +10,11 @@ from spinney.model.errors import SpinneyError
 
 router = APIRouter(tags=["health"])
 READY_S = 2.0
-"""An answer of the store that takes longer is none."""
+"""The store counts as not answering when its answer takes longer, in seconds."""
 
 
 class Health(BaseModel):
-    """How it stands."""
+    """The server's status."""
 
     status: str
 
@@ -25,7 +25,7 @@ def add_to(app: FastAPI) -> None:
 
 @router.get("/health", summary="Whether the process lives")
 async def health() -> Health:
-    """Asks nothing of the store: a store that is away is no reason to restart the server."""
+    """The store is not queried: a store that does not answer is no reason to restart the server."""
     return Health(status="alive")
 
 

@@ -1,9 +1,8 @@
-"""Listen on TCP and on a Unix socket, and know who is at the other end of that.
+"""Listen on TCP and on a Unix socket, and know the peer of the latter.
 
-A Unix socket is made under umask 077 in a place that is the owner's; whoever else may open it (by a group, by an
-access list) is told from the kernel: the peer's user id stands where else the client's address does, as ``uid:1000``.
-No TCP connection can say so.
-"""
+A Unix socket is made under umask 077 in a directory of the owner. Others may be allowed to open it (by a group, by an
+access list); the kernel tells the peer's user id, which takes the place of the client's address, as ``uid:1000``. No
+TCP connection can have such an address."""
 
 import logging
 import os
@@ -26,48 +25,51 @@ log = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 65
 OWN_FILES = 500
-"""Files that the server has open beside connections: of stores, downloads, uploads."""
+"""How many files the server may have open besides connections: of stores, downloads, uploads."""
 DRAIN_S = 10
-"""What is being answered may finish so long when the server is asked to end."""
+"""How long requests may still be answered when the server is stopped, in seconds."""
 
 
 class Server(uvicorn.Server):
-    """Tells when it listens, and ends event streams when it is asked to end: they would go on for ever."""
+    """A server of uvicorn that calls ``on_listening`` when it listens, and ``on_ending`` when it is stopped, which ends
+    the event streams: they would never end by themselves."""
 
-    def __init__(self, config: uvicorn.Config, told: Callable[[], None], ending: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_listening: Callable[[], None], on_ending: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._told, self._ending = told, ending
+        self._on_listening, self._on_ending = on_listening, on_ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if not self.should_exit:
-            self._told()
+            self._on_listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._ending()
+        self._on_ending()
         await super().shutdown(sockets)
 
 
 def serve(
-    app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, *, told: Callable[[], None]
+    app: FastAPI, sockets: list[socket.socket], settings: ServerSettings, *, on_listening: Callable[[], None]
 ) -> None:
-    """Serve until SIGTERM or SIGINT; ``told`` is called when requests are answered."""
+    """Serve until SIGTERM or SIGINT; ``on_listening`` is called when requests are answered."""
     _make_room(settings.connections + OWN_FILES)
-    made = server(app, settings, told=told)
+    uvicorn_server = server(app, settings, on_listening=on_listening)
 
     def end(*_: object) -> None:
-        made.should_exit = True
+        uvicorn_server.should_exit = True
 
-    # uvicorn raises a signal anew when it is through; whoever called has things to put in order then.
+    # uvicorn raises the signal again when it has ended; the caller still has to clean up then.
     before = signal.signal(signal.SIGTERM, end)
     try:
-        made.run(sockets)
+        uvicorn_server.run(sockets)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def _make_room(files: int) -> None:
-    """Let this process have so many files open, as far as it may: many systems allow 1,024 unless asked for more."""
+    """Raise the limit of open files to ``files``, as far as the hard limit allows: many systems start with 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = files if hard == resource.RLIM_INFINITY else min(files, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -85,10 +87,10 @@ def server(
     app: FastAPI,
     settings: ServerSettings,
     *,
-    told: Callable[[], None],
+    on_listening: Callable[[], None],
     connection: type[Connection] = Connection,
 ) -> Server:
-    """What serves, for who ends it himself, or has connections with other limits."""
+    """Make a server, for callers that stop it themselves or have connections with other limits."""
     config = uvicorn.Config(
         app,
         http=bounded(connection, settings),
@@ -97,24 +99,24 @@ def server(
         lifespan="on",
         log_config=None,
         log_level=settings.log_level,
-        access_log=False,  # a line a request is written by measuring, with who asked
+        access_log=False,  # instrumentation logs a line for each request, with its caller
         server_header=False,
         date_header=True,
-        proxy_headers=False,  # whom to believe is said in [server], and asked where it matters
+        proxy_headers=False,  # the trusted proxies are those of [server], and are checked where it matters
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=DRAIN_S,
         backlog=512,
     )
-    return Server(config, told, app.state.feed.end)
+    return Server(config, on_listening, app.state.feed.end)
 
 
 def listen_tcp(host: str, port: int) -> socket.socket:
-    """Raises UsageError, StoreUnusable with what is in the way."""
+    """Listen on this host and port. Raises UsageError (no such address), StoreUnusable (it cannot be bound)."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise UsageError(f"{host!r} is no address to listen on: {error}; set host of [server]") from None
-    family, kind, proto, _, address = found[0]
+    family, kind, proto, _, address = addresses[0]
     sock = socket.socket(family, kind, proto)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -128,9 +130,9 @@ def listen_tcp(host: str, port: int) -> socket.socket:
 
 
 def listen_unix(path: Path) -> socket.socket:
-    """The socket at this path, for its owner alone. What a dead server left there is taken away.
+    """Listen on a socket at this path, for its owner alone. A socket that a dead server left there is removed.
 
-    Raises StoreUnusable when somebody listens there, or something else is in the way.
+    Raises StoreUnusable when another server listens there, or the path is no socket.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -1,11 +1,10 @@
-"""What a server watches: external workers that fell silent, and what would stand still where no node is.
+"""Background maintenance of a server: external workers that are lost, and housekeeping where there is no node.
 
-A leader looks after external workers as after other nodes. A server looks after them, too, for it may
-be the only one there: external workers need a server, and no node. Each goes by a clock of his own, and whoever says
-first that an external worker has been silent for longer than its lease takes back what it had; two who say so do it
-once (``spinney.store.external_timeouts``).
-Where no node is, nobody promotes what was deferred or scheduled; then the server does that as well.
-"""
+The leader checks external workers as it checks nodes. A server checks them, too, for there may be no node at all:
+external workers need a server only. Each goes by its own clock. The first to see that an external worker has sent no
+heartbeat for longer than its lease takes back its jobs; when two see it, the jobs are taken back once
+(``spinney.store.external_timeouts``). Where there is no node, nobody else promotes deferred and scheduled jobs, so the
+server does that as well."""
 
 import asyncio
 import contextlib
@@ -27,11 +26,11 @@ log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
 _SWEEPS = 50
-"""Steps of housekeeping between two looks, where there is much to catch up with."""
+"""The most steps of housekeeping in one round, when there is a backlog."""
 
 
 class ServerMaintenance:
-    """``async with`` looks until left."""
+    """Runs maintenance within ``async with``, a round every ``every_s`` seconds."""
 
     def __init__(
         self,
@@ -69,25 +68,26 @@ class ServerMaintenance:
             await asyncio.sleep(self._every_s)
 
     def look(self, store: Store) -> None:
-        """One look, in a thread with this store."""
-        asked_s = self._monotonic()
-        there = store.nodes()
-        changed = self._external_workers(store, [node for node in there if node.is_external_worker], asked_s)
-        if not any(self._is_leader(node) for node in there):
+        """Run one round, in a thread with this store."""
+        before_s = self._monotonic()
+        nodes = store.nodes()
+        changed = self._external_workers(store, [node for node in nodes if node.is_external_worker], before_s)
+        if not any(self._is_leader(node) for node in nodes):
             changed = _housekeeping(store, self._now_us()) or changed
         if changed:
             self._wake_nodes(store)
 
     def _is_leader(self, node: NodeInfo) -> bool:
-        """Whether a node is there that might. By wall clocks: when that is wrong, things are done twice, or late."""
+        """Return whether this node may be the leader. This compares wall clocks: when one is wrong, housekeeping is
+        done twice, or late."""
         return (
             node.state == "active"
             and not node.is_external_worker
             and self._now_us() - node.seen_us <= UNHEARD_US
         )
 
-    def _external_workers(self, store: Store, external_workers: Sequence[NodeInfo], asked_s: float) -> bool:
-        silent = self._watch.look(external_workers, asked_s, self._monotonic())
+    def _external_workers(self, store: Store, external_workers: Sequence[NodeInfo], before_s: float) -> bool:
+        silent = self._watch.look(external_workers, before_s, self._monotonic())
         for external_worker in silent:
             back = take_back_silent(store, external_worker, now_us=self._now_us())
             log.warning(
@@ -101,7 +101,7 @@ class ServerMaintenance:
 
 
 def _housekeeping(store: Store, now_us: int) -> bool:
-    """What a leader does about time; whether something has become claimable."""
+    """Do the leader's timed work; return whether something may have become claimable."""
     changed = False
     for _ in range(_SWEEPS):
         if not store.schedules.tick(now_us=now_us):

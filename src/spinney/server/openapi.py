@@ -1,5 +1,4 @@
-"""The OpenAPI document of the API: of what is under its prefix alone, with the problems described once and an
-example of everything."""
+"""The OpenAPI document of the API: only of routes under its prefix, with the problems described once and examples."""
 
 from typing import Any
 
@@ -13,7 +12,7 @@ from spinney.web.problems import Problem, documented
 from spinney.web.request_context import Authenticated
 
 _OF_BODIES = {str(status): documented(status)[status] for status in (408, 413, 415)}
-"""What may be wrong with any body: it comes too slowly, is too long, or is nothing that is understood."""
+"""Refusals that any request body may get: it comes too slowly, is too long, or has an unknown type."""
 
 
 router = APIRouter(prefix=PREFIX, include_in_schema=False)
@@ -25,21 +24,21 @@ async def openapi(request: Request, context: Authenticated) -> dict[str, Any]:
 
 
 def document(app: FastAPI, prefix: str) -> dict[str, Any]:
-    """The document, made once."""
+    """Return the document, which is made once."""
     if app.openapi_schema is None:
         routes = [r for r in app.routes if isinstance(r, APIRoute) and r.path.startswith(prefix)]
-        made = get_openapi(
+        document = get_openapi(
             title=app.title,
             version=app.version,
             summary=app.summary,
             routes=routes,
             servers=[{"url": "/", "description": "This server"}],
         )
-        schemas = made.setdefault("components", {}).setdefault("schemas", {})
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
         schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-        for operation in (found for item in made["paths"].values() for found in item.values()):
+        for operation in (each for item in document["paths"].values() for each in item.values()):
             if "requestBody" in operation:
                 operation["responses"] = _OF_BODIES | operation["responses"]
             examples.add_to(operation, schemas)
-        app.openapi_schema = made
+        app.openapi_schema = document
     return app.openapi_schema

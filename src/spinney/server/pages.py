@@ -1,13 +1,12 @@
-"""The pages: made here, whole, readable without any script; htmx and event streams make them live.
+"""The pages: rendered whole on the server, readable without any script; htmx and event streams make them live.
 
-A page is a route that asks ``control`` once (``context.run``), hands what it got to a template, and watches topics of
-``spinney.web.events``: when one has changed, the page's script asks for the parts that show it and lays them over
-what is there, so that focus, scroll and what is unfolded stay. A form is a POST that calls the verb and leads to a page
-that tells what became of it. So each page works without the script, too; only then nothing moves by itself.
+A page is a route that calls ``control`` once (``context.run``), passes the result to a template, and watches topics of
+``spinney.web.events``: when one has changed, the page's script fetches the parts that show it and merges them into the
+page, so that focus, scroll position and unfolded details stay. A form is a POST that runs a command and redirects to a
+page that shows its result. So each page works without the script, too; then it does not update by itself.
 
-``rendering`` templates and the frame · ``formatting`` numbers and times for people · ``charts`` small pictures ·
-``error_pages`` errors as pages · ``static_files`` what the browser loads · the others a page or a few each.
-"""
+``rendering``: templates and the frame · ``formatting``: numbers and times for people · ``charts``: small charts ·
+``error_pages``: errors as pages · ``static_files``: scripts and styles · each of the others: one page or a few."""
 
 from fastapi import APIRouter, FastAPI
 
@@ -48,19 +47,19 @@ from spinney.web.pages.shared_cache import SharedCache
 
 
 def add_to(app: FastAPI) -> None:
-    """All pages. To be called behind what answers for errors."""
+    """Add all pages. This is to be called after ``problems.add_to``, whose error handlers it extends."""
     rendering.add_to(app)
     app.state.shared = SharedCache()
     app.state.coalesced = RequestCoalescer()
     app.state.runs = BulkRuns()
     app.state.beside.append(app.state.runs)
     for part in (static_files.router, *routers()):
-        app.router.routes.extend(part.routes)  # as they are: to include them would make each anew
+        app.router.routes.extend(part.routes)  # as they are: include_router would make a copy of each
     error_pages.add_to(app)
 
 
 def routers() -> list[APIRouter]:
-    """The pages' routes."""
+    """Return the routers of the pages."""
     return [
         overview.router,
         jobs.router,

@@ -1,11 +1,10 @@
-"""What stands before every route: the Host is ours, the address means one thing, bodies are bounded, pages protected.
+"""Checks before every route: the Host is the server's, the address is unambiguous, bodies are bounded, pages protected.
 
-The Host is checked on loopback, too: else any page in a browser on this machine could reach the server under a name
-of its own that leads here (DNS rebinding).
+The Host is checked on loopback, too: else any web page in a browser on this machine could reach the server under a host
+name of its own that resolves to this address (DNS rebinding).
 
-Answers are kept by nobody (``no-store``) unless they say otherwise, as files do that bear a digest in their address.
-A fault of the server's own ends here: it is logged once, and its answer is as bare as all others.
-"""
+Answers are not cached (``no-store``) unless they have another header, as files with a digest in their address do. An
+unexpected error in the server ends here: it is logged once, and its answer has the same headers as all others."""
 
 import logging
 import re
@@ -46,7 +45,7 @@ HEADERS = (
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
     (b"cache-control", b"no-store"),
 )
-"""Of every answer that has not one of its own."""
+"""Headers of every answer that does not set them itself."""
 ONLY_HTTPS = (b"strict-transport-security", b"max-age=31536000")
 _CLOSE = {"Connection": "close"}
 _SECURE = re.compile(rb";\s*secure\s*(;|$)", re.IGNORECASE)
@@ -54,12 +53,13 @@ _NO_HOST = re.compile(r"[@/\\?#\s]")
 
 
 def add_to(app: FastAPI, settings: ServerSettings, quotas: Quotas, *, long_s: float = LONG_S) -> None:
-    """Before all that is in ``app`` already. ``long_s``: a body that has been coming for so long is a long one."""
+    """Add the guard in front of all that ``app`` already has. ``long_s``: after so many seconds a body counts as
+    long."""
     app.add_middleware(RequestGuard, settings=settings, quotas=quotas, long_s=long_s)
 
 
 class RequestGuard:
-    """ASGI, without the layers of BaseHTTPMiddleware: event streams pass as they are."""
+    """ASGI middleware without the layers of BaseHTTPMiddleware, so that event streams pass unbuffered."""
 
     def __init__(self, app: App, settings: ServerSettings, quotas: Quotas, long_s: float) -> None:
         self._app, self._settings, self._quotas, self._long_s = app, settings, quotas, long_s
@@ -91,13 +91,13 @@ class RequestGuard:
             nonlocal begun
             if message["type"] == "http.response.start":
                 if body.failed is not None and not begun:
-                    # What the route made of a body that was cut off is nobody's answer.
+                    # The route's answer to an incomplete body must not be sent.
                     raise body.failed
                 begun = True
-                there = {name.lower() for name, _ in message["headers"]}
+                present = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
                     *map(self._secured, message["headers"]),
-                    *((n, v) for n, v in self._headers if n not in there),
+                    *((n, v) for n, v in self._headers if n not in present),
                 ]
             await send(message)
 
@@ -117,14 +117,17 @@ class RequestGuard:
             log.info("an answer at %s breaks off: %s", ascii(scope["path"]), error)
             await _close(scope, receive)
         except ClientDisconnect:
-            pass  # in the middle of a body: nobody is there to be answered, and it is no fault
+            pass  # in the middle of a body: nobody waits for an answer, and it is no error
         except Exception as error:
             if begun:
-                raise  # who serves logs it, and closes the connection: the answer is cut off
-            # Here, and not outside of everything: there it would be logged a second time, and its answer unprotected.
-            told = scope["app"].exception_handlers.get(Exception)
+                raise  # uvicorn logs it and closes the connection: the answer is incomplete
+            # The error is answered here and not in the outermost layer, which would log it again and answer without
+            # headers.
+            handler = scope["app"].exception_handlers.get(Exception)
             answer = (
-                of_error(error, instance=scope["path"]) if told is None else await told(Request(scope), error)
+                of_error(error, instance=scope["path"])
+                if handler is None
+                else await handler(Request(scope), error)
             )
             await answer(scope, receive, guarded)
         finally:
@@ -141,7 +144,7 @@ class RequestGuard:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) > 1:
             return of_status(400, "the request has two Host headers; send one", headers=_CLOSE)
-        if not self._is_ours(hosts[0].decode("latin-1") if hosts else "", scope):
+        if not self._serves_host(hosts[0].decode("latin-1") if hosts else "", scope):
             sentence = (
                 "this server does not answer for that host; use its own name, or add it to hosts of [server]"
             )
@@ -149,29 +152,29 @@ class RequestGuard:
         fault = request_target.fault(scope.get("raw_path") or b"", scope["query_string"])
         return None if fault is None else of_status(400, fault)
 
-    def _is_ours(self, host: str, scope: Scope) -> bool:
+    def _serves_host(self, host: str, scope: Scope) -> bool:
         client = scope.get("client")
         if client is not None and str(client[0]).startswith("uid:"):
-            return True  # who can open the socket is no page in a browser
+            return True  # no page in a browser can open the socket
         name = _name(host)
         if name in self._hosts or name == "localhost":
             return bool(name)
         try:
-            found = ip_address(name)
+            address = ip_address(name)
         except ValueError:
             return False
         server = scope.get("server")
-        return found.is_loopback or (server is not None and str(server[0]) == str(found))
+        return address.is_loopback or (server is not None and str(server[0]) == str(address))
 
 
 class _LongBody:
-    """What is done while a body has been coming for long: whoever sends it still may, and has a place among all."""
+    """Checks a body that takes long: its sender must still have the rights, and it counts against the limits."""
 
     def __init__(self, scope: Scope, quotas: Quotas) -> None:
         self._scope, self._quotas, self._counted = scope, quotas, False
 
     async def __call__(self) -> None:
-        """Raises Unidentified, Forbidden, TooMany."""
+        """Check the sender, and count the body once. Raises Unidentified, Forbidden, TooMany."""
         principal_refresh = self._scope.get("state", {}).get("principal_refresh")
         principal = None if principal_refresh is None else await principal_refresh.principal()
         if not self._counted:
@@ -182,7 +185,7 @@ class _LongBody:
 
 
 async def _close(scope: Scope, receive: Receive) -> None:
-    """Close the connection; returns when it is closed."""
+    """Close the connection; return when it is closed."""
     if CLOSE in scope:
         scope[CLOSE]()
         while (await receive())["type"] != "http.disconnect":
@@ -190,7 +193,7 @@ async def _close(scope: Scope, receive: Receive) -> None:
 
 
 def _name(host: str) -> str:
-    """The name of a Host header, without the port and in small letters; empty: it is none."""
+    """Return the name of a Host header, without the port and in lower case; empty: it is malformed."""
     if _NO_HOST.search(host):
         return ""
     try:

@@ -1,8 +1,7 @@
-"""What a request is aimed at, before anybody interprets it: whatever could mean two things is refused.
+"""Check the target of a request before anything interprets it: an ambiguous one is refused.
 
-A path with ``..`` in it, however it is written, is a trick or a mistake; bytes that are no UTF-8 would silently be
-replaced, and a NUL can be stored nowhere.
-"""
+A path with ``..`` in it, however it is encoded, is an attack or a mistake; bytes that are no UTF-8 would silently be
+replaced, and a NUL cannot be stored anywhere."""
 
 import re
 from urllib.parse import unquote_to_bytes
@@ -13,7 +12,7 @@ NEXT = "write it percent-encoded, in UTF-8"
 
 
 def fault(raw_path: bytes, query: bytes) -> str | None:
-    """The sentence for what cannot be meant, or None."""
+    """Return the sentence that refuses the target, or None."""
     path = _text(raw_path)
     if path is None:
         return f"the path of this address is no UTF-8; {NEXT}"
@@ -21,10 +20,10 @@ def fault(raw_path: bytes, query: bytes) -> str | None:
         return "the path of this address has control characters; leave them out"
     if any(part in (".", "..") for part in path.split("/")):
         return "the path of this address has '.' or '..' as a part; name what is meant by its whole path"
-    asked = _text(query)
-    if asked is None:
+    query_text = _text(query)
+    if query_text is None:
         return f"the query of this address is no UTF-8; {NEXT}"
-    return "the query of this address has a NUL in it; leave it out" if "\0" in asked else None
+    return "the query of this address has a NUL in it; leave it out" if "\0" in query_text else None
 
 
 def _text(raw: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Figures, job types, and who asks."""
+"""Routes for figures, job types, and the caller."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -25,7 +25,7 @@ me = routes("accounts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """Who asks."""
+    """The caller."""
 
     name: str
     how: AuthMethod
@@ -37,12 +37,12 @@ async def show_stats(
     context: Authenticated,
     window_s: Annotated[
         float,
-        Query(ge=1, le=600, description="Rates are of so many seconds back, or of text such as `5m`."),
+        Query(ge=1, le=600, description="Rates are over the last so many seconds, or a text such as `5m`."),
         DurationField(word=True),
     ] = WINDOW_S,
 ) -> Stats:
-    """One snapshot of what is in sight. Counts are exact; times are of a sample. Where so much stands aside that
-    a look is dear, the snapshot may be some seconds old: `at_us` says of when it is."""
+    """One snapshot of the jobs that you may see. Counts are exact; times are of a sample. Where many jobs are inactive
+    and a snapshot is expensive, it may be some seconds old: `at_us` is its time."""
     if window_s != WINDOW_S:
         return await context.run(lambda control: control.queries.stats(window_s))
     return await context.run(context.stores.stats_cache.stats)
@@ -50,7 +50,7 @@ async def show_stats(
 
 @types.get("/types", summary="List job types")
 async def list_types(context: Authenticated) -> All[TypeSpec]:
-    """Those that nodes have registered, by name, with their stages and the schemas of their parameters."""
+    """The job types that nodes have registered, by name, with their stages and the schemas of their parameters."""
     return await context.run(
         lambda control: All(items=[t for _, t in sorted(control.queries.types().items())])
     )
@@ -58,7 +58,7 @@ async def list_types(context: Authenticated) -> All[TypeSpec]:
 
 @types.get("/types/{name}", summary="Show a job type", responses=documented(404))
 async def show_type(name: NamePath, context: Authenticated) -> TypeSpec:
-    """Its stages, its policy, and the JSON schema of its parameters."""
+    """The job type's stages, its policy, and the JSON schema of its parameters."""
 
     def call(control: Control) -> TypeSpec:
         try:
@@ -71,5 +71,5 @@ async def show_type(name: NamePath, context: Authenticated) -> TypeSpec:
 
 @me.get("/me", summary="Show who asks")
 async def show_me(context: Authenticated) -> Me:
-    """Your name, how you are known, and what you may."""
+    """Your name, how you signed in, and your rights."""
     return Me(name=context.principal.name, how=context.principal.how, rights=context.principal.rights)

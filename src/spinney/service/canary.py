@@ -1,8 +1,7 @@
-"""Canaries: a few jobs first, and more only while the share of those that fail stays below a limit.
+"""Canaries: an operation runs on a few jobs first, and on more only while the share that fails stays below a limit.
 
-After the first few never more are open at a time than have come to rest before, so that whatever is wrong
-has been seen on as many jobs as it can still do harm to.
-"""
+After the first few, never more are open at a time than have come to rest before, so that a fault has been seen on as
+many jobs as it can still harm."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,20 +18,20 @@ if TYPE_CHECKING:
 AT_REST = (*sorted(SETTLED), State.HELD)
 """Nothing happens to such a job by itself."""
 BAD = (State.FAILED, State.ORPHANED, State.HELD)
-"""What a trial counts as failed: one that its stage holds asks for somebody, too."""
+"""States that a canary counts as failed: a job that its stage holds needs a person, too."""
 LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """How a trial is made."""
+    """The settings of a canary."""
 
     first: int
-    """So many jobs go first."""
+    """How many jobs go first."""
     stop_at: float
-    """The share of failures, 0 to 1, below which it goes on. No failure is always below it."""
+    """The share of failures, 0 to 1, below which the operation continues. No failure at all is always below it."""
     patience_s: float | None = None
-    """So long it waits for jobs to come to rest, each time; None: as long as they take."""
+    """How long it waits for jobs to come to rest, each time; None: without limit."""
 
     def __post_init__(self) -> None:
         if self.first < 1:
@@ -45,7 +44,7 @@ class Canary:
 
 
 class CanaryRun:
-    """One run of a verb with a canary."""
+    """One run of an operation with a canary."""
 
     def __init__(
         self, canary: Canary, store: "Store", sleep: Callable[[float], None], clock: Callable[[], int]
@@ -57,11 +56,11 @@ class CanaryRun:
 
     @property
     def begun(self) -> int:
-        """How many jobs have been opened."""
+        """Return how many jobs have been opened."""
         return len(self._open) + self.rested
 
     def room(self) -> int:
-        """How many more may be opened before the next look."""
+        """Return how many more jobs may be opened before the next check."""
         if self.begun < self.canary.first:
             return self.canary.first - self.begun
         return max(0, self.rested - len(self._open)) if self.rested >= self.canary.first else 0
@@ -70,36 +69,37 @@ class CanaryRun:
         self._open.update(job_ids)
 
     def watch(self, on_canary_check: Callable[["CanaryRun"], None]) -> str | None:
-        """Wait until there is room for more; or the sentence that says why there will be none."""
+        """Wait until more jobs may be opened. Return None then, or the sentence that says why no more will be."""
         patience_s = self.canary.patience_s
         give_up = None if patience_s is None else self._clock() + round(patience_s * 1e6)
         while True:
             self._look()
             on_canary_check(self)
             if self._too_many():
-                return f"{self._told()}, and it goes on only below {self.canary.stop_at:.3g}"
+                return f"{self._progress()}, and it goes on only below {self.canary.stop_at:.3g}"
             if self.room() > 0:
                 return None
             if give_up is not None and self._clock() >= give_up:
-                return f"{self._told()}, and after {patience_s:g} s {len(self._open):,} are still open"
+                return f"{self._progress()}, and after {patience_s:g} s {len(self._open):,} are still open"
             self._sleep(LOOK_S)
 
     def _look(self) -> None:
         if not self._open:
             return
-        asked = tuple(sorted(self._open))
+        job_ids = tuple(sorted(self._open))
         find = self._store.bulk.find
-        rested = find(Filter(ids=asked, states=AT_REST), limit=len(asked))
-        self.bad += len(find(Filter(ids=tuple(rested), states=BAD), limit=len(asked)))
+        rested = find(Filter(ids=job_ids, states=AT_REST), limit=len(job_ids))
+        self.bad += len(find(Filter(ids=tuple(rested), states=BAD), limit=len(job_ids)))
         self._open.difference_update(rested)
         self.rested += len(rested)
 
     def _too_many(self) -> bool:
-        """Of the first few each is waited for: a share of them that the others cannot mend is seen at once."""
+        """Return whether too many have failed. Failures count against all of the first few jobs, finished or not, so
+        that a share of failures that the others cannot lower is seen at once."""
         whole = max(self.rested, min(self.canary.first, self.begun))
         return self.bad > 0 and self.bad / whole >= self.canary.stop_at
 
-    def _told(self) -> str:
+    def _progress(self) -> str:
         if not self.rested:
             return "none has come to rest"
         return f"{self.bad:,} of the first {self.rested:,} that came to rest failed or are held"

@@ -1,6 +1,6 @@
-"""Names in a filter that nothing bears: refused with the nearest that something does.
+"""Refuse names in a filter that do not exist, and suggest the nearest one that does.
 
-Asked when a filter found nothing, so that what was found is never refused and costs no second look.
+This is checked only when a filter has matched nothing, so that a match is never refused and costs no second query.
 """
 
 from collections.abc import Collection
@@ -19,16 +19,14 @@ if TYPE_CHECKING:
 
 _ALL = AccessScope()
 _LISTED = 20
-"""So many names are told where none comes near."""
+"""How many names a refusal lists when none is similar."""
 
 
 def require_known(store: "Store", which: Filter, *, labels: bool, within: AccessScope = _ALL) -> None:
-    """Raise UsageError (or its kin) when the filter names a type, queue, stage, node or tree that is not there.
+    """Raise UsageError (or its kin) when the filter names a type, queue, stage, node or tree that does not exist.
 
-    ``labels``: also a collection or submitter that no job bears. Whoever looks before the first job of a
-    collection came has made no mistake; whoever wants to change its jobs has. ``within``: what is in sight, so that
-    no name is told that is not.
-    """
+    ``labels``: also a collection or submitter that no job has. To list the jobs of a collection before its first job
+    arrives is no mistake; to change them is. ``within``: what the caller may see; no other names are suggested."""
     if which.type is not None:
         known_type(store.types(), which.type)
     if which.stage is not None:
@@ -49,14 +47,14 @@ def require_known(store: "Store", which: Filter, *, labels: bool, within: Access
 
 
 def require_queue(store: "Store", name: str, *, within: AccessScope = _ALL) -> None:
-    """Raise UsageError unless jobs can be put into this queue without inventing it."""
-    known = store.bulk.names("queue")
-    if name not in known and not store.bulk.count(Filter(queue=name), most=1):
+    """Raise UsageError unless this queue is declared or has jobs, so that no new queue comes from a typo."""
+    names = store.bulk.names("queue")
+    if name not in names and not store.bulk.count(Filter(queue=name), most=1):
         _require(name, store.bulk.names("queue", within=within), "no queue {} is known to this store")
 
 
 def require_possible(verb: Verb, states: Collection[State]) -> None:
-    """Raise UsageError when the verb cannot be meant for jobs of one of these states."""
+    """Raise UsageError when the verb is not allowed for jobs in one of these states."""
     for state in states:
         if state in ALLOWED_STATES[verb]:
             continue
@@ -67,33 +65,33 @@ def require_possible(verb: Verb, states: Collection[State]) -> None:
 
 
 def _names(store: "Store", kind: str, within: AccessScope) -> Collection[str] | None:
-    """Those in sight; None: that cannot be told without a look at every job."""
+    """Return the names that the caller may see; None: only a scan of all jobs could tell."""
     if within.everywhere or kind == "node":
         return store.bulk.names(kind)
     return {"collection": within.collections, "queue": within.queues}.get(kind)
 
 
-def _require(name: str, known: Collection[str] | None, sentence: str) -> None:
-    if known is None or name in known:
+def _require(name: str, names: Collection[str] | None, sentence: str) -> None:
+    if names is None or name in names:
         return
-    hint = did_you_mean(name, known)
+    hint = did_you_mean(name, names)
     if not hint:
-        some = sorted(known)[:_LISTED]
-        hint = f"; use one of: {listed(some)}{' …' if len(known) > _LISTED else ''}"
+        some = sorted(names)[:_LISTED]
+        hint = f"; use one of: {listed(some)}{' …' if len(names) > _LISTED else ''}"
     raise UsageError(f"{sentence.format(repr(name))}{hint}")
 
 
 def _require_tree(store: "Store", which: Filter, within: AccessScope) -> None:
     if which.parent_id is not None:
-        _in_sight(store, which.parent_id, within)
+        _visible_job(store, which.parent_id, within)
     if which.root_id is None:
         return
-    root = _in_sight(store, which.root_id, within)
+    root = _visible_job(store, which.root_id, within)
     if root.parent_id is not None:
         raise UsageError(f"job {root.id} is not at the top of its tree; that is job {root.root_id}")
 
 
-def _in_sight(store: "Store", job_id: int, within: AccessScope) -> Job:
+def _visible_job(store: "Store", job_id: int, within: AccessScope) -> Job:
     job = store.job(job_id)
     if not within.holds(job.collection, job.queue):
         raise NoSuchJob(job_id)

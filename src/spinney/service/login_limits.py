@@ -1,12 +1,12 @@
-"""What slows those who guess passwords, without locking anybody out.
+"""Limits that slow down the guessing of passwords, without locking anybody out.
 
 Failed logins are counted under up to three limits, and the strictest one counts:
 
 - **a name from an address**: three failures are free, as many as people mistype. So nobody slows anybody else from
   another address, and behind a proxy that hides addresses only those who use the same name;
 - **an address**, and **a name** from all addresses: a hundred failures a day (UTC) are free, far more than people
-  mistype. The first bounds who tries many names, the second a botnet that tries one name from many addresses: a
-  hundred guesses and then one every five minutes.
+  mistype. The first bounds a client that tries many names, the second a botnet that tries one name from many addresses:
+  a hundred guesses and then one every five minutes.
 
 A browser in which the user has signed in before (``Device``) is counted by itself alone, so that no stranger can slow
 it; it, too, has three failures free, so that a stolen cookie opens no way to guess faster.
@@ -25,8 +25,8 @@ _DAY_US = 86_400_000_000
 def login_limits(
     name: str, address: str | None, device: Device | None, now_us: int
 ) -> tuple[LoginLimit, ...]:
-    """Return under what a login is counted. ``device``: the browser, when it is known to belong to this user;
-    ``address``: None over a Unix socket, which only the users of this host reach."""
+    """Return the limits under which a login is counted. ``device``: the browser, when it is known to belong to this
+    user; ``address``: None over a Unix socket, which only the users of this host reach."""
     if device is not None:
         return (_of_one("device", device.user, device.number),)
     place = None if address is None else block(address)
@@ -37,15 +37,15 @@ def login_limits(
 
 
 def password_limits(name: str) -> tuple[LoginLimit, ...]:
-    """Return under what a user is counted who gives the old password to set another one."""
+    """Return the limits for a user who gives the old password to set another one."""
     return (_of_one("password", name),)
 
 
 def _of_one(*parts: str) -> LoginLimit:
-    return LoginLimit(whose=digest("\0".join(parts)), free=FREE, cleared=True)
+    return LoginLimit(key=digest("\0".join(parts)), free=FREE, cleared=True)
 
 
 def _of_many(kind: str, text: str, now_us: int) -> LoginLimit:
-    """Counted anew each day: a success of one takes back no failures of others, and in a large office there would
-    never be a day without any."""
-    return LoginLimit(whose=digest(f"{kind}\0{now_us // _DAY_US}\0{text}"), free=FREE_OF_MANY)
+    """Return a limit that is counted anew each day: a success of one user takes back no failures of others, and in a
+    large office there would never be a day without any."""
+    return LoginLimit(key=digest(f"{kind}\0{now_us // _DAY_US}\0{text}"), free=FREE_OF_MANY)

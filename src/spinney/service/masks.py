@@ -1,4 +1,4 @@
-"""Secrets of jobs, masked by the schemas of their types in all that is shown of them."""
+"""Mask the secrets of jobs in everything that is shown of them, by the schemas of their types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,24 +11,24 @@ from spinney.model.types import TypeSpec
 
 
 class Masks:
-    """Those of all types of a store. Of a type without secrets nothing is touched."""
+    """The masks of all job types of a store. Jobs of types without secrets are not changed."""
 
     def __init__(self, types: Mapping[str, TypeSpec]) -> None:
         self._schemas = {name: spec.schema for name, spec in types.items() if has_secrets(spec.schema)}
 
     def over(self, job: Job) -> Redactor:
-        """What hides the secrets of one job."""
+        """Return the redactor that hides the secrets of one job."""
         schema = self._schemas.get(job.type)
         return REDACT_NOTHING if schema is None else Redactor.for_params(schema, job.params)
 
-    def jobs(self, found: list[Job]) -> list[Job]:
-        """These jobs with their secrets masked."""
-        return [self._job(job) for job in found] if self._schemas else found
+    def jobs(self, jobs: list[Job]) -> list[Job]:
+        """Return the jobs with their secrets masked."""
+        return [self._job(job) for job in jobs] if self._schemas else jobs
 
-    def schedule(self, found: Schedule) -> Schedule:
-        """A schedule with the secrets of its jobs masked."""
-        schema = self._schemas.get(found.type)
-        return found if schema is None else replace(found, params=mask(schema, found.params))
+    def schedule(self, schedule: Schedule) -> Schedule:
+        """Return the schedule with the secrets of its jobs masked."""
+        schema = self._schemas.get(schedule.type)
+        return schedule if schema is None else replace(schedule, params=mask(schema, schedule.params))
 
     def _job(self, job: Job) -> Job:
         schema = self._schemas.get(job.type)
@@ -43,10 +43,10 @@ class Masks:
         )
 
 
-def attempts(found: Sequence[Attempt], redactor: Redactor) -> list[Attempt]:
-    """A job's history without its secrets: in messages, tracebacks and values."""
+def attempts(rows: Sequence[Attempt], redactor: Redactor) -> list[Attempt]:
+    """Return a job's history with its secrets masked in messages, tracebacks and values."""
     if redactor is REDACT_NOTHING:
-        return list(found)
+        return list(rows)
     return [
         replace(
             a,
@@ -54,13 +54,17 @@ def attempts(found: Sequence[Attempt], redactor: Redactor) -> list[Attempt]:
             error=None if a.error is None else redactor.value(a.error),
             result=redactor.value(a.result),
         )
-        for a in found
+        for a in rows
     ]
 
 
-def explanation(found: Explanation, redactor: Redactor) -> Explanation:
-    """A sentence may tell a failure's message."""
-    return found if redactor is REDACT_NOTHING else replace(found, sentence=redactor.text(found.sentence))
+def explanation(explained: Explanation, redactor: Redactor) -> Explanation:
+    """Return the explanation with secrets masked, because its sentence may have the message of a failure."""
+    return (
+        explained
+        if redactor is REDACT_NOTHING
+        else replace(explained, sentence=redactor.text(explained.sentence))
+    )
 
 
 def _text(redactor: Redactor, text: str | None) -> str | None:

@@ -1,9 +1,8 @@
-"""Whom a verb of somebody reaches: which orders he may give, and to which jobs.
+"""The scope of an order: which orders a caller may give, and for which jobs.
 
-An operator without limits reaches all, and nothing is asked of the store. Everybody else reaches what is in sight:
-the job itself, and where a verb goes further down, all below it. Who is no operator reaches his own jobs, by a few
-verbs. What is out of sight is not there, in every sentence.
-"""
+An operator without limits reaches all jobs, and the store is not queried. Everybody else reaches visible jobs only: the
+job itself must be visible, and where a verb goes further down, all jobs below it. Callers who are no operators reach
+their own jobs, by a few verbs. A job that is not visible does not exist in any message."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,18 +22,18 @@ _WORDS: Mapping[Verb, str] = {Verb.PRIORITY: "give priorities to"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderScope:
-    """Of one order, given by one person."""
+    """The scope of one order of one caller."""
 
     service: Service
     order: Order
 
     @property
     def unlimited(self) -> bool:
-        """Whether it reaches every job there is."""
+        """Return whether the order reaches every job."""
         return self.service.rights.everywhere and self._operates
 
     def require(self) -> None:
-        """Raise Forbidden unless such an order may be given at all."""
+        """Raise Forbidden unless the caller may give such an order at all."""
         order, service = self.order, self.service
         own = order.verb in OWN_JOB_VERBS and not order.and_after
         service.require(
@@ -46,7 +45,7 @@ class OrderScope:
             require_priority(service, order.priority)
 
     def require_job(self, job_id: int) -> None:
-        """Raise Forbidden, NoSuchJob unless the order may be given for this job."""
+        """Raise Forbidden or NoSuchJob unless the caller may give the order for this job."""
         self.require()
         if self.unlimited:
             return
@@ -57,11 +56,12 @@ class OrderScope:
             raise Forbidden(refusal)
 
     def bounded(self, which: Filter) -> Filter:
-        """The filter, no wider than the reach. Raises Forbidden where it means the jobs of somebody else."""
+        """Return the filter, narrowed to the jobs that the order reaches. Raises Forbidden where it names the jobs of
+        another submitter."""
         rights = self.service.rights
         if not rights.everywhere:
-            asked = which.within
-            which = replace(which, within=rights.within if asked is None else asked.narrowed(rights.within))
+            within = which.within
+            which = replace(which, within=rights.within if within is None else within.narrowed(rights.within))
         if self._operates:
             return which
         if which.submitter not in (None, self.service.by):
@@ -72,15 +72,14 @@ class OrderScope:
         return replace(which, submitter=self.service.by)
 
     def sift(self, job_ids: Sequence[int], *, named: bool = True) -> tuple[Sequence[int], Mapping[int, str]]:
-        """Of these jobs those that may be reached, and why not the others.
+        """Return which of the jobs the order reaches, and by job id why it does not reach the others.
 
-        ``named``: by their numbers. Else a filter that was ``bounded`` has found them, and of a retry what stands in
-        the place of another is bounded, too.
-        """
+        ``named``: the caller named the jobs by their ids. Otherwise a filter from ``bounded`` has matched them, and
+        that filter also bounds the subjobs that a retry runs instead of a job."""
         if self.unlimited or not (named or self._covers_below or self._asks_for_holds):
             return job_ids, {}
-        there = Filter(ids=tuple(job_ids), within=self.service.rights.within)
-        jobs = {job.id: job for job in self.service.store.jobs(there, limit=len(job_ids))}
+        visible = Filter(ids=tuple(job_ids), within=self.service.rights.within)
+        jobs = {job.id: job for job in self.service.store.jobs(visible, limit=len(job_ids))}
         refused: dict[int, str] = {}
         for job_id in job_ids:
             job = jobs.get(job_id)
@@ -90,12 +89,12 @@ class OrderScope:
         return [job_id for job_id in job_ids if job_id not in refused], refused
 
     def whole_tree(self, root_id: int) -> bool:
-        """Whether it reaches all of a tree."""
+        """Return whether the order reaches all jobs of a tree."""
         beyond = Filter(root_id=root_id, beyond=self.service.rights.within, states=_THERE)
         return self.unlimited or self.service.store.bulk.count(beyond, most=1) == 0
 
     def beyond(self, job: Job) -> str:
-        """Why a job is not reached whose tree reaches further."""
+        """Return why the order does not reach a job whose tree has jobs beyond the caller's limits."""
         return (
             f"job {job.id} has others in its tree that lie beyond what {self.service.by} is limited to "
             f"({limits(self.service.rights)}), and to {self.order.verb} it would reach them; {ASK}"
@@ -116,7 +115,7 @@ class OrderScope:
         return self.order.verb is Verb.RELEASE and not self._operates
 
     def _refusal(self, job: Job, *, named: bool) -> str | None:
-        """Why a job that is in sight is not reached."""
+        """Return why the order does not reach a visible job; None: it does."""
         service, verb = self.service, self.order.verb
         if not self._operates and job.submitter != service.by:
             return (
@@ -132,7 +131,7 @@ class OrderScope:
         return self.beyond(job) if below and lies_beyond(service, job) else None
 
     def _retries_below(self, job: Job) -> bool:
-        """Whether others are retried in its place."""
+        """Return whether the order retries failed subjobs instead of this job."""
         retry = self.order.verb is Verb.RETRY and not self.service.rights.everywhere
         return retry and bool(self.service.store.bulk.failed_children(job.id, limit=1))
 
@@ -144,7 +143,7 @@ class OrderScope:
 
 
 def lies_beyond(service: Service, job: Job) -> bool:
-    """Whether something below a job is out of sight."""
+    """Return whether a job below this one is not visible to the caller."""
     if service.rights.everywhere:
         return False
     beyond = Filter(below=job.lineage, beyond=service.rights.within, states=_THERE)
@@ -152,7 +151,7 @@ def lies_beyond(service: Service, job: Job) -> bool:
 
 
 def require_queue_within(service: Service, queue: str, what: str) -> None:
-    """Raise Forbidden unless jobs may be put into this queue. ``what``: ``submit into``."""
+    """Raise Forbidden unless the caller may put jobs into this queue. ``what``: ``submit into``."""
     allowed = service.rights.within.queues
     if allowed is not None and queue not in allowed:
         raise Forbidden(
@@ -161,9 +160,10 @@ def require_queue_within(service: Service, queue: str, what: str) -> None:
 
 
 def require_priority(service: Service, priority: int) -> None:
-    """Raise Forbidden unless this priority may be given."""
-    given = service.rights.priorities
-    if given is not None and not service.rights.gives_priority(priority):
+    """Raise Forbidden unless the caller may give this priority."""
+    allowed = service.rights.priorities
+    if allowed is not None and not service.rights.gives_priority(priority):
         raise Forbidden(
-            f"{service.by} may give priorities {given[0]} to {given[1]}, not {priority}; give one of these, or {ASK}"
+            f"{service.by} may give priorities {allowed[0]} to {allowed[1]}, not {priority}; give one of these, "
+            f"or {ASK}"
         )

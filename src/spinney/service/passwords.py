@@ -1,8 +1,7 @@
 """Passwords and their hashes: argon2id as argon2-cffi sets it, which is RFC 9106's second choice.
 
-A hash takes some 50 ms and 64 MiB on purpose, so it is computed outside of any transaction, and those that anybody can
-ask for only so many at once; argon2 is loaded where one is asked for.
-"""
+A hash takes some 50 ms and 64 MiB on purpose, so it is computed outside of any transaction, and only a few at once of
+those that anybody can cause; argon2 is imported when it is first needed."""
 
 import threading
 import unicodedata
@@ -24,8 +23,8 @@ _room = threading.BoundedSemaphore(AT_ONCE)
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Around what anybody can ask for. Raises TooManyAttempts, without waiting, where others have taken it all:
-    before anything is counted, so that nobody clears a count by crowding."""
+    """Bound how many passwords are verified at once. Raises TooManyAttempts at once when the limit is reached: before
+    anything is counted, so that nobody clears a count by crowding."""
     if not _room.acquire(blocking=False):
         raise TooManyAttempts(1.0, why="many log in at this moment")
     try:
@@ -35,7 +34,7 @@ def room() -> Iterator[None]:
 
 
 def hashed(password: str) -> str:
-    """The hash of a new password. Raises UsageError for one that is too short, too long, or no text; and where
+    """Return the hash of a new password. Raises UsageError for one that is too short, too long, or no text, and where
     argon2 is not installed."""
     plain = _plain(require_password(password))
     if plain is None:
@@ -44,26 +43,27 @@ def hashed(password: str) -> str:
 
 
 def fits(hash_: str | None, password: str) -> bool:
-    """Whether it is that password. Takes as long where there is no hash: time tells nobody who has one."""
+    """Return whether the password fits the hash. It takes as long where there is no hash, so that the time does not
+    tell who has one."""
     from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
     hasher, of_nothing = _hasher()
     plain = _plain(password) if len(password) <= PASSWORD_MAX else None
     try:
-        found = hasher.verify(hash_ or of_nothing, plain or "")
+        matches = hasher.verify(hash_ or of_nothing, plain or "")
     except (VerifyMismatchError, InvalidHashError):
         return False
-    return found and hash_ is not None and plain is not None
+    return matches and hash_ is not None and plain is not None
 
 
 def outdated(hash_: str) -> bool:
-    """Whether it is to be computed anew, because argon2-cffi would set it otherwise today."""
+    """Return whether the hash is to be computed anew, because argon2-cffi uses other parameters today."""
     return _hasher()[0].check_needs_rehash(hash_)
 
 
 @cache
 def _hasher() -> tuple["PasswordHasher", str]:
-    """With the hash of what is nobody's password."""
+    """Return the hasher, and a hash that fits no user's password."""
     try:
         from argon2 import PasswordHasher
     except ImportError as error:
@@ -76,7 +76,7 @@ def _hasher() -> tuple["PasswordHasher", str]:
 
 
 def _plain(password: str) -> str | None:
-    """The same text however it was typed (NIST SP 800-63B asks for it); None: no text."""
+    """Return the password in one normal form, however it was typed (as NIST SP 800-63B requires); None: no text."""
     try:
         password.encode()
     except UnicodeEncodeError:

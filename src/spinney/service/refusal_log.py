@@ -1,12 +1,12 @@
-"""Refusals in the audit, so that a flood of them does not fill it: nothing is ever removed there.
+"""Record refusals in the audit, without letting a flood of them fill it: nothing is ever removed from the audit.
 
-The first of its kind is entered at once. What is refused in the same way after that is counted here, and entered as one
-with its number after a minute; while it goes on, after two minutes, four, … an hour. A kind is new again when nothing
-of it was refused for an hour, so that nobody makes first ones by waiting a little. Of the kinds of one name only the
-first twenty of an hour are told apart, and of all kinds two hundred; the rest counts as one kind. Strangers differ by
-nothing that they choose themselves: the token that they sent and the address that they came from are told of the first
-of a kind, and some addresses of those that were counted. So a stranger makes some thirty entries a day, however many
-requests he sends.
+The first of its kind is entered at once. Later refusals of the same kind are counted here, and entered as one entry
+with their number after a minute; while they continue, after two minutes, four, … an hour. A kind is new again when
+nothing of it was refused for an hour, so that nobody makes first ones by waiting a little. Of the kinds of one name
+only the first twenty of an hour are told apart, and of all kinds two hundred; the rest counts as one kind. Strangers
+differ by nothing that they choose themselves: only the first entry of a kind has the token and the address, and the
+entries of counted refusals have some addresses. So a stranger causes some thirty entries a day, however many requests
+are sent.
 
 A server that is killed loses the counts since its last entries, never a first entry.
 """
@@ -23,18 +23,18 @@ from spinney.model.rights.operators import Actor
 from spinney.store.operators import Audit
 
 TOGETHER_US = 60_000_000
-"""So long the second and later refusals of a kind are counted before they are entered."""
+"""How long the second and later refusals of a kind are counted before they are entered."""
 TOGETHER_MOST_US = 3_600_000_000
 AT_ONCE = 20
 """Kinds of one name that are told apart within an hour."""
 KINDS_MOST = 200
 """Kinds that are told apart."""
 ADDRESSES = 5
-"""Addresses that are told of what was counted."""
+"""How many addresses an entry of counted refusals has."""
 MANY, NOBODY = "(many)", "(nobody)"
-"""Who was refused: various; somebody who is not known."""
+"""The names of several callers together, and of a caller who is not known."""
 _CHOSEN = ("address", "token")
-"""What a stranger chooses himself."""
+"""Fields that a stranger chooses."""
 _OTHERS = "{}"
 """Kinds that are not told apart."""
 _Key = tuple[str, str, str]
@@ -56,7 +56,7 @@ class _Kind:
         return not 0 <= now_us - self.since_us < self.wait_us
 
     def forgotten(self, now_us: int) -> bool:
-        """Whether nothing was refused for so long that the next counts as a first one."""
+        """Return whether nothing was refused for so long that the next refusal counts as a first one."""
         return not 0 <= now_us - self.since_us < TOGETHER_MOST_US
 
 
@@ -72,7 +72,7 @@ class _Hour:
 
 
 class RefusalLog:
-    """One for a server; any thread may call."""
+    """The refusal log of a server; it is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -80,7 +80,8 @@ class RefusalLog:
         self._hours: dict[str, _Hour] = {}
 
     def enter(self, audit: Audit, by: str, verb: str, what: Mapping[str, Any], *, now_us: int) -> None:
-        """Somebody was refused something. ``verb`` is one of few; ``what`` may be anything, but no secret."""
+        """Record that a caller was refused something. ``verb`` is one of few; ``what`` may be anything, but no
+        secret."""
         same = {key: value for key, value in what.items() if by != NOBODY or key not in _CHOSEN}
         with self._lock:
             key = self._key((by, verb, orjson.dumps(same, option=orjson.OPT_SORT_KEYS).decode()), now_us)
@@ -116,7 +117,7 @@ class RefusalLog:
             )
 
     def _key(self, key: _Key, now_us: int) -> _Key:
-        """As what a refusal counts: as its own kind while there is room."""
+        """Return the kind under which a refusal counts: its own while there is room."""
         by, verb, _ = key
         if key in self._kinds:
             return key

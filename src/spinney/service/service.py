@@ -1,4 +1,4 @@
-"""Who works on which store: what every part of ``control`` has in hand."""
+"""The caller and the store: what every part of ``control`` works with."""
 
 import uuid
 from collections.abc import Callable
@@ -24,7 +24,7 @@ ASK = "ask an admin"
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One person's hand on a store."""
+    """Operations of one caller on one store."""
 
     store: Store
     clock: Callable[[], int]
@@ -32,29 +32,29 @@ class Service:
     wake_nodes: Callable[[], None]
     """Wakes the nodes that can be woken; called after every change they should see."""
     by: str
-    """Who asks; kept with what was changed, and in the audit."""
+    """The caller's name; it is stored with changes, and in the audit."""
     rights: Rights = ALL_RIGHTS
-    """What who asks may."""
+    """The caller's rights."""
     ends_us: int | None = None
-    """When what who asks is known by expires: nothing that he hands out lasts longer. None: never."""
+    """When the caller's credential expires: nothing that the caller hands out lasts longer. None: never."""
     by_configuration: bool = False
-    """Whether the configuration of a server lets in who asks, who has no account."""
+    """Whether the server's configuration admits the caller, who has no account."""
     go_on: Callable[[], None] = lambda: None
-    """Called between two steps of what is done in steps; raises Forbidden when the rights no longer hold."""
+    """Called between the steps of a long operation; raises Forbidden when the caller has lost the rights."""
 
     @property
     def is_local(self) -> bool:
-        """Whether it is somebody who has the store itself, and is asked no questions. An admin who comes through a
-        server has a name that counts."""
+        """Return whether the caller has opened the store itself, so that no rights are checked. An admin who comes
+        through a server is checked."""
         return self.rights is ALL_RIGHTS
 
     def actor(self, reason: str | None = None) -> Actor:
-        """Who does what follows; one for each call of a verb, whatever its number of steps."""
+        """Return the actor of what follows; one for each call of a verb, whatever its number of steps."""
         account = None if self.is_local or self.by_configuration else self.by
         return Actor(by=self.by, call=uuid.uuid4().hex, reason=reason, account=account)
 
     def part(self, cls: type[PartT]) -> PartT:
-        """Another part of ``control``, on the same store and in the same name, with the same rights."""
+        """Return another part of ``control``, on the same store, with the same caller and rights."""
         return cls(
             store=self.store,
             clock=self.clock,
@@ -67,14 +67,14 @@ class Service:
         )
 
     def require(self, role: Role, what: str) -> None:
-        """Raise Forbidden unless who asks has this role. ``what`` ends "may not …": ``submit jobs``."""
+        """Raise Forbidden unless the caller has this role. ``what`` ends "may not …": ``submit jobs``."""
         if not self.rights.permits(role):
             raise Forbidden(
                 f"{self.by} is {_A[self.rights.role]} and may not {what}: that takes {_A[role]}; {ASK}"
             )
 
     def require_everywhere(self, role: Role, what: str) -> None:
-        """Raise Forbidden unless who asks has this role, and without limits: for what concerns all jobs."""
+        """Raise Forbidden unless the caller has this role without limits: for operations that concern all jobs."""
         self.require(role, what)
         if not self.rights.everywhere:
             raise Forbidden(
@@ -82,17 +82,17 @@ class Service:
             )
 
     def require_within(self, job: Job) -> None:
-        """Raise NoSuchJob for a job out of sight: nobody learns that it is there."""
+        """Raise NoSuchJob for a job that is not visible: the caller must not learn that it exists."""
         if not self.rights.within.holds(job.collection, job.queue):
             raise NoSuchJob(job.id)
 
 
 def limits(rights: Rights) -> str:
-    """What somebody is limited to, as a sentence says it."""
+    """Return what the caller is limited to, as part of a sentence."""
     within = rights.within
-    said = [
+    parts = [
         f"{kind} {' or '.join(names) or 'none'}"
         for kind, names in (("collection", within.collections), ("queue", within.queues))
         if names is not None
     ]
-    return " and ".join(said) or "nothing"
+    return " and ".join(parts) or "nothing"

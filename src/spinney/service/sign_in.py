@@ -1,5 +1,5 @@
-"""How people and programs get in: by password, token, session, link. For the server, which acts in its own name here
-until it knows in whose."""
+"""Sign-in of people and programs by password, token, session or link. The server calls this in its own name, because
+the caller is not known yet."""
 
 from dataclasses import dataclass
 
@@ -24,9 +24,9 @@ from spinney.service.refusal_log import NOBODY, RefusalLog
 from spinney.service.service import Service
 
 IDLE_S, LASTS_S = 2 * 3_600.0, 12 * 3_600.0
-"""How long a session is good after it was seen last, and in all."""
+"""How long a session is valid after its last use, and in all."""
 FIRST_ADMIN_US = 3_600_000_000
-"""How long the first admin's link is good."""
+"""How long the first admin's link is valid."""
 _WRONG = "the name or the password is wrong; try again, or ask an admin for a link that sets a new one"
 
 
@@ -35,38 +35,39 @@ class ClientInfo:
     """Where a login comes from."""
 
     address: str | None = None
-    """IP address; None: from this very host, over a socket."""
+    """IP address; None: from this host, over a Unix socket."""
     agent: str | None = None
-    """What the browser calls itself."""
+    """The browser's User-Agent."""
     device: Device | None = None
-    """What the browser has had from an earlier login, under a good signature."""
+    """The signed device cookie that the browser has from an earlier login."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """How long sessions are good."""
+    """How long sessions are valid."""
 
     idle_s: float = IDLE_S
     lifetime_s: float = LASTS_S
 
 
 class SignIn(Service):
-    """Secrets are given back once, and kept by nobody."""
+    """Sign-in by password, token, session and link. Secrets are returned once; the store has only their digests."""
 
     def known_by_token(self, secret: str) -> Identity | None:
-        """Whose token it is, with the rights in force; None: nobody's, expired, revoked, or its owner disabled."""
+        """Return the owner of a token, with the current rights; None: no such token, expired, revoked, or its owner is
+        disabled."""
         id_ = token_id(secret)
         return None if id_ is None else self.store.accounts.known(id_, digest(secret), now_us=self.clock())
 
     def known_by_session(self, secret: str, *, used: bool = True) -> Identity | None:
-        """Whose session it is, with the rights in force; None: it has ended. ``used``: whether this counts as a use,
-        which keeps the session from ending."""
+        """Return the user of a session, with the current rights; None: it has ended. ``used``: whether this counts as a
+        use, which keeps the session from ending."""
         return self.store.sign_in.known(digest(secret), used=used, now_us=self.clock())
 
     def login(
         self, name: str, password: str, refusals: RefusalLog, *, visit: ClientInfo, terms: SessionLimits
     ) -> tuple[str, Session]:
-        """Open a session by a password; its secret, and what it is.
+        """Open a session by a password; return its secret and the session.
 
         Raises BadLogin, which does not tell whether there is such a user, and TooManyAttempts, with the time to wait;
         both go into the audit.
@@ -79,33 +80,34 @@ class SignIn(Service):
             raise
 
     def login_known(self, name: str, *, visit: ClientInfo, terms: SessionLimits) -> tuple[str, Session]:
-        """Open a session for whom somebody else has verified: an identity provider, a link that was just used.
-        Raises BadLogin where there is no such user, or a disabled one."""
+        """Open a session for a user whom an identity provider or a link has already verified. Raises BadLogin where
+        there is no such user, or a disabled one."""
         return self._open(name, visit, terms)
 
     def device(self, session: Session) -> Device | None:
-        """Return by what the browser in which this session was opened is known from now on. None: its user has no
-        password, or has another by now."""
-        found = self.store.accounts.password(session.user)
-        password_us = None if found is None else found[0].password_us
+        """Return the device by which the browser of this session is recognized from now on. None: its user has no
+        password, or another one by now."""
+        account = self.store.accounts.password(session.user)
+        password_us = None if account is None else account[0].password_us
         if password_us is None or password_us > session.created_us:
             return None
         return Device(user=session.user, password_us=password_us, number=new_secret())
 
     def logout(self, secret: str) -> bool:
-        """End a session; False: it had ended."""
-        found = self.known_by_session(secret)
-        actor = self.actor() if found is None else Actor(by=found.name, call=self.actor().call)
+        """End a session; return False when it had already ended."""
+        identity = self.known_by_session(secret)
+        actor = self.actor() if identity is None else Actor(by=identity.name, call=self.actor().call)
         return self.store.sign_in.close(digest(secret), actor, now_us=self.clock())
 
     def change_password(self, before: str, after: str) -> User:
-        """One's own, by the one that there is; ends all sessions, also the one it is asked with. Raises BadLogin,
-        TooManyAttempts (guessed at too often), UsageError, NoSuch (who asks is no user)."""
+        """Change the caller's own password, which takes the current one. This ends all sessions, including the
+        caller's. Raises BadLogin, TooManyAttempts (too many wrong passwords), UsageError, NoSuch (the caller is no
+        user)."""
         self.store.accounts.user(self.by)
         with passwords.room():
             attempt = self.store.sign_in.attempt(login_limits.password_limits(self.by), now_us=self.clock())
-            found = self.store.accounts.password(self.by)
-            proof = None if found is None else found[1]
+            account = self.store.accounts.password(self.by)
+            proof = None if account is None else account[1]
             if not passwords.fits(proof, before):
                 raise BadLogin(
                     "that is not the password that you have; try again, or ask an admin for a link"
@@ -118,8 +120,8 @@ class SignIn(Service):
     # --- links ----------------------------------------------------------------------------
 
     def invite_first(self) -> str | None:
-        """A one-time secret with which somebody becomes the first admin within an hour of the first such link; the one
-        before is void. None: there are users already. Raises Refused (that hour is over), Forbidden."""
+        """Return a one-time secret with which a person becomes the first admin, within an hour of the first such link;
+        it replaces the one before. None: there are users already. Raises Refused (that hour is over), Forbidden."""
         self.require(Role.ADMIN, "manage users")
         if self.store.accounts.any_user():
             return None
@@ -130,17 +132,17 @@ class SignIn(Service):
         return secret
 
     def link(self, secret: str) -> Link:
-        """What a link is good for. Raises BadLogin when for nothing."""
-        found = self.store.sign_in.link(digest(secret), now_us=self.clock())
-        if found is None:
+        """Return what a link is for. Raises BadLogin when it is no longer valid."""
+        link = self.store.sign_in.link(digest(secret), now_us=self.clock())
+        if link is None:
             raise BadLogin(
                 "the link is no longer good: it works once and for a limited time; ask for a new one"
             )
-        return found
+        return link
 
     def accept(self, secret: str, name: str | None, password: str) -> User:
-        """Use a link: set the password of its user, or make the first admin under this name. Raises BadLogin (no
-        longer good), BadName, UsageError (the password)."""
+        """Use a link: set the password of its user, or make the first admin under this name. Raises BadLogin (no longer
+        valid), BadName, UsageError (the password)."""
         link = self.link(secret)
         who = user_name(name or "") if link.user is None else link.user
         hash_ = passwords.hashed(require_password(password))
@@ -148,20 +150,20 @@ class SignIn(Service):
         return self.store.sign_in.accept(digest(secret), who, hash_, actor, now_us=self.clock())
 
     def secret(self, name: str) -> bytes:
-        """32 random bytes, made once, the same for all servers of this store: to sign with."""
+        """Return 32 random bytes to sign with; they are made once and are the same for all servers of this store."""
         return self.store.sign_in.secret(name, now_us=self.clock())
 
     # --- steps ----------------------------------------------------------------------------
 
     def _proven(self, name: str, password: str, visit: ClientInfo) -> tuple[str, LoginAttempt]:
-        """The hash that fits, and the attempt."""
+        """Return the hash that the password fits, and the attempt."""
         with passwords.room():
-            found = self.store.accounts.password(name)
-            device = visit.device if found is not None and _is_of(visit.device, found[0]) else None
+            account = self.store.accounts.password(name)
+            device = visit.device if account is not None and _is_of(visit.device, account[0]) else None
             now_us = self.clock()
             limits = login_limits.login_limits(name, visit.address, device, now_us)
             attempt = self.store.sign_in.attempt(limits, now_us=now_us)
-            hash_ = None if found is None or found[0].disabled else found[1]
+            hash_ = None if account is None or account[0].disabled else account[1]
             if not passwords.fits(hash_, password) or hash_ is None:
                 raise BadLogin(_WRONG)
             if not passwords.outdated(hash_):
@@ -205,5 +207,5 @@ class SignIn(Service):
 
 
 def _is_of(device: Device | None, user: User) -> bool:
-    """Whether this user has signed in with this browser by the password that is still good."""
+    """Return whether this user has signed in with this browser by the current password."""
     return device is not None and (device.user, device.password_us) == (user.name, user.password_us)

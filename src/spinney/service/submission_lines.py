@@ -1,4 +1,4 @@
-"""Orders for jobs as lines of JSON."""
+"""Read submissions from lines of JSON."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -25,29 +25,29 @@ def submissions(
     options: Options,
     default_type: Callable[[str], str],
 ) -> list[Submission]:
-    """Submissions for the jobs of these lines, in order; lines that differ in parameters alone share one.
+    """Return submissions for the jobs of these lines, in order; lines that differ in parameters alone share one.
 
-    ``default_type`` tells the type of a queue, for lines that name no other; it raises UsageError.
+    ``default_type`` returns the type of a queue, for lines that name no type; it raises UsageError.
 
-    Raises UsageError (and its kin) with the number of the line.
+    Raises UsageError (or a subclass) with the number of the line.
     """
     orders = _orders(lines, _Reader(types, type_, options, default_type))
     return [_submission(list(same)) for _, same in groupby(orders, key=_alike)]
 
 
 def known_type(types: Mapping[str, TypeSpec], name: str) -> TypeSpec:
-    """The type of that name. Raises UnknownType with the nearest name there is."""
-    found = types.get(name)
-    if found is None:
+    """Return the type of that name. Raises UnknownType, which suggests the nearest name."""
+    spec = types.get(name)
+    if spec is None:
         raise UnknownType(
             f"no job type {name!r} is known to this store{did_you_mean(name, types)}; start a node whose "
             f"application has it, or use one of: {listed(types)}"
         )
-    return found
+    return spec
 
 
 class _Line(NamedTuple):
-    """One job as a line ordered it."""
+    """One job as its line describes it."""
 
     type: str
     text: str
@@ -57,7 +57,7 @@ class _Line(NamedTuple):
 
 
 class _Reader:
-    """Turns parsed lines into orders. Lines that say the same share one set of options."""
+    """Turns parsed lines into jobs. Lines with the same options share one object."""
 
     def __init__(
         self,
@@ -129,8 +129,8 @@ def _alike(line: _Line) -> tuple[str, int, bool, tuple[int, ...]]:
 def _submission(lines: list[_Line]) -> Submission:
     first = lines[0]
     keys = None if first.key is None else [line.key for line in lines if line.key is not None]
-    made = first.options.submission(first.type, [line.text for line in lines], keys)
-    return replace(made, needs=first.needs) if first.needs else made
+    submission = first.options.submission(first.type, [line.text for line in lines], keys)
+    return replace(submission, needs=first.needs) if first.needs else submission
 
 
 def _needs(needs: Any) -> tuple[int, ...]:

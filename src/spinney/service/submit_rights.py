@@ -1,8 +1,8 @@
-"""What somebody may submit: of which types, where to, with which priority, on whose account.
+"""What a caller may submit: of which types, where to, with which priority, in whose name.
 
-Asked before anything is stored, of everybody who has not the store itself at hand. What he leaves out is filled in
-where only one thing can be meant: the one collection that he is limited to, and his own name.
-"""
+This is checked before anything is stored, for every caller who has not opened the store itself. What the submission
+leaves out is filled in where only one value is possible: the one collection that the caller is limited to, and the
+caller's name."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -29,27 +29,27 @@ def authorized(
     *,
     internal: bool = False,
 ) -> Sequence[Submission]:
-    """Return the submissions as they may be made, with collection and submitter filled in.
+    """Return the submissions that the caller may make, with collection and submitter filled in.
 
     ``types``: those that the store has. ``internal``: the caller is code of the application, or has the store itself,
     and answers for the parameters of jobs of internal types.
 
-    Raises Forbidden, Refused (an internal type, at hand), NoSuchJob (a need that is out of sight).
+    Raises Forbidden, Refused (an internal type, on an opened store), NoSuchJob (a need that is not visible).
     """
     for submission in submissions:
         require_type(service, types[submission.type], submission.params, internal=internal)
     if service.is_local:
         return submissions
-    found = [_admitted(service, submission, types) for submission in submissions]
+    admitted = [_admitted(service, submission, types) for submission in submissions]
     if not service.rights.everywhere:
         _require_needs(service, {need for submission in submissions for need in submission.needs if need > 0})
-    return found
+    return admitted
 
 
 def default_type(service: Service, queue: str) -> str:
-    """Return the job type of what is submitted by this queue's name alone.
+    """Return the job type of submissions that name this queue but no type.
 
-    Raises UsageError when it has none, and for a queue that nobody has named; Forbidden for one out of sight."""
+    Raises UsageError when the queue has none, or does not exist; Forbidden when it is not visible."""
     require_queue_within(service, queue, "submit into")
     spec = service.store.queue_admin.in_force(queue)
     if spec.type is None:
@@ -132,8 +132,8 @@ def _require_needs(service: Service, needs: Iterable[int]) -> None:
     todo = sorted(needs)
     for start in range(0, len(todo), _PAGE):
         page = tuple(todo[start : start + _PAGE])
-        there = service.store.bulk.find(Filter(ids=page, within=service.rights.within), limit=len(page))
-        if missing := set(page) - set(there):
+        visible = service.store.bulk.find(Filter(ids=page, within=service.rights.within), limit=len(page))
+        if missing := set(page) - set(visible):
             raise NoSuchJob(min(missing))
 
 

@@ -1,8 +1,7 @@
-"""What somebody whose sight is limited is told of things that others have a part in.
+"""What a limited caller is shown of holds, locks and explanations that also concern jobs of others.
 
-Whether a job is out of sight is asked of the store once for all numbers that an answer names. A sentence that would
-name one is said again without it, and without counts of what others have.
-"""
+The store is queried once for all job ids that an answer names. A sentence that would name a job that is not visible is
+reworded without it, and without counts of what others have."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,66 +18,67 @@ if TYPE_CHECKING:
     from spinney.store.contract import Store
 
 _NAMED = re.compile(r"\b(its subjob|job) (\d+)(?=(?:, which it needs,)? is )")
-"""How the engine says because of which job another failed."""
+"""How the engine words because of which job another failed."""
 _NOBODY = {"its subjob": "one of its subjobs", "job": "a job"}
 _PAGE = 10_000
-_UNTOLD = "a hold that is not within your limits"
+_HIDDEN_HOLD = "a hold that is not within your limits"
 _ABOUT_JOBS = frozenset({"explain", "retry", "rerun", "show", "tree"})
 _COUNTED = frozenset({"before", "taken"})
-"""Facts that count what others have."""
+"""Facts that count jobs of others."""
 
 
 class Visibility:
-    """What of one store lies within somebody's limits."""
+    """What a caller with limits may see of one store."""
 
     def __init__(self, store: "Store", within: AccessScope) -> None:
         self._store, self._within = store, within
 
     def seen(self, job_ids: Iterable[int]) -> set[int]:
-        """Of these jobs those in sight."""
-        asked = sorted(set(job_ids))
-        found: set[int] = set()
-        for start in range(0, len(asked), _PAGE):
-            page = tuple(asked[start : start + _PAGE])
-            found.update(self._store.bulk.find(Filter(ids=page, within=self._within), limit=_PAGE))
-        return found
+        """Return which of these jobs are visible."""
+        wanted = sorted(set(job_ids))
+        visible: set[int] = set()
+        for start in range(0, len(wanted), _PAGE):
+            page = tuple(wanted[start : start + _PAGE])
+            visible.update(self._store.bulk.find(Filter(ids=page, within=self._within), limit=_PAGE))
+        return visible
 
     def any_of(self, **named: Any) -> bool:
-        """Whether a job that fits is in sight."""
+        """Return whether a job that matches is visible."""
         return self._store.bulk.count(Filter(within=self._within, **named), most=1) > 0
 
     # --- jobs -----------------------------------------------------------------------------
 
-    def jobs(self, found: Sequence[Job]) -> list[Job]:
-        """Those of them that are in sight, with what is said of them."""
-        mine = [job for job in found if self._within.holds(job.collection, job.queue)]
-        named = {int(n) for job in mine for _, n in _NAMED.findall(job.message or "")}
+    def jobs(self, jobs: Sequence[Job]) -> list[Job]:
+        """Return the visible ones of these jobs, with their messages reworded."""
+        visible = [job for job in jobs if self._within.holds(job.collection, job.queue)]
+        named = {int(n) for job in visible for _, n in _NAMED.findall(job.message or "")}
         seen = self.seen(named) if named else set[int]()
-        return [self._job(job, seen) for job in mine]
+        return [self._job(job, seen) for job in visible]
 
     def _job(self, job: Job, seen: Collection[int]) -> Job:
         if job.waits_for == "hold":
             # Its message is a hold's, whose name may be that of others.
-            return replace(job, message="; ".join(map(str, self.holds_on(job.id))) or _UNTOLD)
+            return replace(job, message="; ".join(map(str, self.holds_on(job.id))) or _HIDDEN_HOLD)
         if job.message is None:
             return job
         return replace(job, message=_without(job.message, seen))
 
     # --- holds ----------------------------------------------------------------------------
 
-    def holds(self, found: Iterable[Hold]) -> list[Hold]:
-        """Those that cover something in sight, or would."""
-        return [shown for hold in found if (shown := self._hold(hold)) is not None]
+    def holds(self, holds: Iterable[Hold]) -> list[Hold]:
+        """Return the holds that cover, or would cover, something visible."""
+        return [shown for hold in holds if (shown := self._hold(hold)) is not None]
 
     def holds_on(self, job_id: int) -> list[Hold]:
-        """Those over a job in sight. One that bears the name of something else (a tree's top) goes without it."""
-        found = self._store.holds.covering(job_id)
-        return [self._hold(hold) or replace(hold, name="", reason=_UNTOLD) for hold in found]
+        """Return the holds over a visible job. A hold on something that is not visible (a tree's top) loses its name
+        and its reason."""
+        holds = self._store.holds.covering(job_id)
+        return [self._hold(hold) or replace(hold, name="", reason=_HIDDEN_HOLD) for hold in holds]
 
     def _hold(self, hold: Hold) -> Hold | None:
         if not self._concerned(hold):
             return None
-        # What a breaker says is a failure's message, and that may have been another's job.
+        # The reason of a circuit breaker is a failure's message, and that may have been another's job.
         return replace(hold, reason="a circuit breaker stopped it") if hold.automatic else hold
 
     def _concerned(self, hold: Hold) -> bool:
@@ -97,146 +97,154 @@ class Visibility:
 
     # --- locks ----------------------------------------------------------------------------
 
-    def locks(self, found: Sequence[LockInfo]) -> list[LockInfo]:
-        """Without who has them, where that is out of sight: somebody has."""
-        seen = self.seen(info.owner_id for info in found if info.owner_id is not None)
+    def locks(self, locks: Sequence[LockInfo]) -> list[LockInfo]:
+        """Return the locks, without owners that are not visible."""
+        seen = self.seen(info.owner_id for info in locks if info.owner_id is not None)
         return [
             info
             if info.owner_id is None or info.owner_id in seen
             else replace(info, owner_id=None, node=None, since_us=None)
-            for info in found
+            for info in locks
         ]
 
     # --- explaining -----------------------------------------------------------------------
 
-    def explanation(self, found: Explanation) -> Explanation:
-        """Without what it says of others."""
-        retold = _SAID.get(found.cause)
-        said = found if retold is None else retold(self, found)
-        facts = {name: value for name, value in said.facts.items() if name not in _COUNTED}
-        return replace(said, facts=facts, command=self._command(said))
+    def explanation(self, explanation: Explanation) -> Explanation:
+        """Return the explanation, without what concerns others."""
+        reword = _REWORD.get(explanation.cause)
+        reworded = explanation if reword is None else reword(self, explanation)
+        facts = {name: value for name, value in reworded.facts.items() if name not in _COUNTED}
+        return replace(reworded, facts=facts, command=self._command(reworded))
 
-    def _command(self, found: Explanation) -> str | None:
-        """Not one about a job that is out of sight."""
-        words = (found.command or "").split()
+    def _command(self, explanation: Explanation) -> str | None:
+        """Return the command that the explanation suggests, unless it is about a job that is not visible."""
+        words = (explanation.command or "").split()
         about_jobs = words[1:2] and words[1] in _ABOUT_JOBS
-        others = {int(word) for word in words if about_jobs and word.isdigit()} - {found.job_id}
-        return found.command if not others or self.seen(others) == others else None
+        others = {int(word) for word in words if about_jobs and word.isdigit()} - {explanation.job_id}
+        return explanation.command if not others or self.seen(others) == others else None
 
-    def _settled(self, found: Explanation) -> Explanation:
-        """Because of which job it failed."""
-        seen = self.seen({int(n) for _, n in _NAMED.findall(found.sentence)})
-        return replace(found, sentence=_without(found.sentence, seen))
+    def _settled(self, explanation: Explanation) -> Explanation:
+        """Reword because of which job it failed."""
+        seen = self.seen({int(n) for _, n in _NAMED.findall(explanation.sentence)})
+        return replace(explanation, sentence=_without(explanation.sentence, seen))
 
-    def _under_hold(self, found: Explanation) -> Explanation:
-        there = {hold.id: hold for hold in self.holds_on(found.job_id)}
-        named = [hold for id_ in found.facts.get("holds", ()) if (hold := there.get(id_)) is not None]
+    def _under_hold(self, explanation: Explanation) -> Explanation:
+        holds = {hold.id: hold for hold in self.holds_on(explanation.job_id)}
+        named = [hold for id_ in explanation.facts.get("holds", ()) if (hold := holds.get(id_)) is not None]
         more = f", and {len(named) - 1} more" if len(named) > 1 else ""
-        return replace(found, sentence=f"{named[0]}{more}" if named else "a hold keeps it")
+        return replace(explanation, sentence=f"{named[0]}{more}" if named else "a hold keeps it")
 
-    def _released(self, found: Explanation) -> Explanation:
-        return replace(found, sentence="no hold covers it any more; it goes on with the next sweep")
+    def _released(self, explanation: Explanation) -> Explanation:
+        return replace(explanation, sentence="no hold covers it any more; it goes on with the next sweep")
 
-    def _until(self, found: Explanation) -> Explanation:
-        """It waits for a time, and perhaps a hold will keep it then."""
-        if "holds" not in found.facts:
-            return found
-        return replace(found, sentence=f"{found.sentence.split('; hold ')[0]}; a hold will keep it then")
+    def _until(self, explanation: Explanation) -> Explanation:
+        """Reword the hold that will keep the job when its time comes."""
+        if "holds" not in explanation.facts:
+            return explanation
+        return replace(
+            explanation, sentence=f"{explanation.sentence.split('; hold ')[0]}; a hold will keep it then"
+        )
 
-    def _needs(self, found: Explanation) -> Explanation:
-        needs = list(found.facts.get("needs", ()))
+    def _needs(self, explanation: Explanation) -> Explanation:
+        needs = list(explanation.facts.get("needs", ()))
         seen = self.seen(needs)
         if len(seen) == len(needs):
-            return found
-        mine = [need for need in needs if need in seen]
+            return explanation
+        visible = [need for need in needs if need in seen]
         others = (
-            "jobs that have not completed yet" if not mine else f"job {', '.join(map(str, mine))} and others"
+            "jobs that have not completed yet"
+            if not visible
+            else f"job {', '.join(map(str, visible))} and others"
         )
-        command = f"spinney explain {mine[0]}" if mine else None
-        return replace(found, sentence=f"it needs {others}", command=command, facts={"needs": mine})
+        command = f"spinney explain {visible[0]}" if visible else None
+        return replace(explanation, sentence=f"it needs {others}", command=command, facts={"needs": visible})
 
-    def _children(self, found: Explanation) -> Explanation:
-        first = found.facts.get("first")
+    def _children(self, explanation: Explanation) -> Explanation:
+        first = explanation.facts.get("first")
         if first is None:
-            return found
+            return explanation
         open_ = tuple(
             set(State) - {State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED}
         )
-        which = Filter(parent_id=found.job_id, states=open_, superseded=False, within=self._within)
-        if self._store.bulk.count(which, most=found.facts["children"]) == found.facts["children"]:
-            return found
-        return replace(found, sentence="it waits for its subjobs", command=None, facts={})
+        which = Filter(parent_id=explanation.job_id, states=open_, superseded=False, within=self._within)
+        if self._store.bulk.count(which, most=explanation.facts["children"]) == explanation.facts["children"]:
+            return explanation
+        return replace(explanation, sentence="it waits for its subjobs", command=None, facts={})
 
-    def _serial(self, found: Explanation) -> Explanation:
-        root = [int(n) for n in re.findall(r"serial tree (\d+)", found.sentence)]
-        before = found.facts.get("before")
+    def _serial(self, explanation: Explanation) -> Explanation:
+        root = [int(n) for n in re.findall(r"serial tree (\d+)", explanation.sentence)]
+        before = explanation.facts.get("before")
         named = [*root, *([] if before is None else [before])]
         if self.seen(named) == set(named):
-            return found
+            return explanation
         which = (
             "a later job of its serial tree is still running"
             if before is None
             else ("an earlier job of its serial tree comes before it")
         )
-        return replace(found, sentence=which, command=None, facts={})
+        return replace(explanation, sentence=which, command=None, facts={})
 
-    def _lock(self, found: Explanation) -> Explanation:
-        named = {found.facts[name] for name in ("owner", "before") if name in found.facts}
-        if "used" not in found.facts and self.seen(named) == named:
-            return found
-        lock = found.facts["lock"]
-        if "used" not in found.facts:
+    def _lock(self, explanation: Explanation) -> Explanation:
+        named = {explanation.facts[name] for name in ("owner", "before") if name in explanation.facts}
+        if "used" not in explanation.facts and self.seen(named) == named:
+            return explanation
+        lock = explanation.facts["lock"]
+        if "used" not in explanation.facts:
             return replace(
-                found, sentence=f"another job has the lock {lock!r}", command=None, facts={"lock": lock}
+                explanation, sentence=f"another job has the lock {lock!r}", command=None, facts={"lock": lock}
             )
-        amount, capacity = found.facts["amount"], found.facts["capacity"]
+        amount, capacity = explanation.facts["amount"], explanation.facts["capacity"]
         facts = {"lock": lock, "amount": amount, "capacity": capacity}
         wants = f"it wants {amount:,} of the lock {lock!r}"
-        if "before" in found.facts:
+        if "before" in explanation.facts:
             return replace(
-                found, sentence=f"{wants}, and another job comes before it", command=None, facts=facts
+                explanation, sentence=f"{wants}, and another job comes before it", command=None, facts=facts
             )
-        if found.command is None:  # there is room
-            return replace(found, facts=facts)
+        if explanation.command is None:  # there is room
+            return replace(explanation, facts=facts)
         full = f"{wants}, and of its capacity of {capacity:,} others have too much"
-        return replace(found, sentence=full, command=None, facts=facts)
+        return replace(explanation, sentence=full, command=None, facts=facts)
 
-    def _asleep(self, found: Explanation) -> Explanation:
-        probe = found.facts.get("probe")
+    def _asleep(self, explanation: Explanation) -> Explanation:
+        probe = explanation.facts.get("probe")
         if probe is None or self.seen([probe]):
-            return found
-        sentence = found.sentence.replace(f"job {probe} tries", "another job tries", 1)
-        return replace(found, sentence=sentence, command=None, facts={})
+            return explanation
+        sentence = explanation.sentence.replace(f"job {probe} tries", "another job tries", 1)
+        return replace(explanation, sentence=sentence, command=None, facts={})
 
-    def _claimed(self, found: Explanation) -> Explanation:
-        node, slot = found.facts["node"], found.facts["slot"]
-        return replace(found, sentence=f"node {node} has it in slot {slot}, behind what it runs first")
+    def _claimed(self, explanation: Explanation) -> Explanation:
+        node, slot = explanation.facts["node"], explanation.facts["slot"]
+        return replace(explanation, sentence=f"node {node} has it in slot {slot}, behind what it runs first")
 
-    def _limited(self, found: Explanation) -> Explanation:
-        return replace(found, sentence=found.sentence.split(", used by ")[0])
+    def _limited(self, explanation: Explanation) -> Explanation:
+        return replace(explanation, sentence=explanation.sentence.split(", used by ")[0])
 
-    def _slots(self, found: Explanation) -> Explanation:
-        told = found.sentence.rsplit("; ", 1)[0] if found.facts.get("before") else found.sentence
-        return replace(found, sentence=told)
+    def _slots(self, explanation: Explanation) -> Explanation:
+        sentence = (
+            explanation.sentence.rsplit("; ", 1)[0]
+            if explanation.facts.get("before")
+            else explanation.sentence
+        )
+        return replace(explanation, sentence=sentence)
 
-    def _priority(self, found: Explanation) -> Explanation:
-        return replace(found, sentence="more jobs come before it than there are free slots")
+    def _priority(self, explanation: Explanation) -> Explanation:
+        return replace(explanation, sentence="more jobs come before it than there are free slots")
 
-    def _turn(self, found: Explanation) -> Explanation:
-        return replace(found, sentence="slots are free, and its turn comes soon")
+    def _turn(self, explanation: Explanation) -> Explanation:
+        return replace(explanation, sentence="slots are free, and its turn comes soon")
 
-    def _drained(self, found: Explanation) -> Explanation:
-        """Who drained it, and why, is the operators'."""
-        nodes = ", ".join(found.facts.get("nodes", ()))
-        return replace(found, sentence=f"the nodes that may run it are drained: {nodes}", command=None)
+    def _drained(self, explanation: Explanation) -> Explanation:
+        """Leave out who drained the nodes, and why: that is for operators."""
+        nodes = ", ".join(explanation.facts.get("nodes", ()))
+        return replace(explanation, sentence=f"the nodes that may run it are drained: {nodes}", command=None)
 
 
 def _without(text: str, seen: Collection[int]) -> str:
-    """A text of the engine's without jobs that are out of sight."""
+    """Return a text of the engine without the ids of jobs that are not visible."""
     return _NAMED.sub(lambda m: m.group(0) if int(m.group(2)) in seen else _NOBODY[m.group(1)], text)
 
 
-_SAID: Mapping[str, Callable[[Visibility, Explanation], Explanation]] = {
+_REWORD: Mapping[str, Callable[[Visibility, Explanation], Explanation]] = {
     "settled": Visibility._settled,
     "hold": Visibility._under_hold,
     "released": Visibility._released,

@@ -51,7 +51,7 @@ class SqlSignIn:
                     "insert into login_failures (whose, failures, last_us) values (?, 1, ?) on conflict (whose) do "
                     "update set failures = case when login_failures.last_us <= ? then 1 else "
                     "login_failures.failures + 1 end, last_us = excluded.last_us",
-                    (limit.whose, now_us, now_us - DAY_US),
+                    (limit.key, now_us, now_us - DAY_US),
                 )
         return LoginAttempt(limits=tuple(limits), at_us=now_us, before_us=before_us)
 
@@ -215,7 +215,7 @@ def _require_time(tx: Tx, limits: Sequence[LoginLimit], now_us: int) -> tuple[in
     wait."""
     last, wait_s = [], 0.0
     for limit in limits:
-        row = tx.one("select failures, last_us from login_failures where whose = ?", (limit.whose,))
+        row = tx.one("select failures, last_us from login_failures where whose = ?", (limit.key,))
         if row is None or row[1] <= now_us - DAY_US:
             last.append(0)
             continue
@@ -237,11 +237,11 @@ def take_back(tx: Tx, attempt: LoginAttempt) -> None:
         tx.run(
             "update login_failures set failures = failures - 1, last_us = case when last_us = ? then ? else last_us "
             "end where whose = ?",
-            (attempt.at_us, before_us, limit.whose),
+            (attempt.at_us, before_us, limit.key),
         )
         tx.run(
             "delete from login_failures where whose = ? and (failures <= 0 or ? = 1)",
-            (limit.whose, int(limit.cleared)),
+            (limit.key, int(limit.cleared)),
         )
 
 

@@ -1,8 +1,7 @@
-"""People and programs that may ask: users, tokens, sessions, and what their secrets look like.
+"""Accounts of people and programs: users, tokens, sessions, and the form of their secrets.
 
-A secret is shown once and kept by nobody: of tokens, sessions and links the store has the SHA-256 (of 256 random bits
-nothing slower is needed), of passwords an argon2 hash.
-"""
+A secret is shown once and never stored: of tokens, sessions and links the store has the SHA-256 (for 256 random bits
+nothing slower is needed), of passwords an argon2 hash."""
 
 import hashlib
 import re
@@ -17,39 +16,40 @@ from spinney.model.errors import BadName, SpinneyError, UsageError
 from spinney.model.values import names
 
 PASSWORD_MIN, PASSWORD_MAX = 12, 256
-"""Characters. Length is all that counts (NIST SP 800-63B, 5.1.1.2: no rules of composition); the most, so that nobody
-has a server hash megabytes."""
+"""The length of a password in characters. Only the length is checked (NIST SP 800-63B, 5.1.1.2: no rules of
+composition); the maximum keeps clients from having a server hash megabytes."""
 AGENT_MAX = 200
 TOKEN_NAME = "token:"  # noqa: S105 - no secret
-"""How the name begins in which a machine's token acts. No user is called so."""
+"""The prefix of the name in which a machine's token acts. No user can have such a name."""
 _TOKEN = re.compile(r"spn_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Somebody who may ask."""
+    """A user account."""
 
     name: str
     rights: Rights
     created_us: int
     by: str
-    """Who made it."""
+    """The user who created it."""
     disabled: bool = False
     password_us: int | None = None
-    """Since when the password is what it is. None: there is none (a proxy or an identity provider says who it is)."""
+    """When the current password was set. None: there is none (a proxy or an identity provider authenticates the
+    user)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What a program asks with."""
+    """An API token of a program."""
 
     id: str
     name: str
     """Unique among those of its owner that are not revoked."""
     owner: str | None
-    """The user in whose name it acts; None: a machine's, which acts in a name of its own."""
+    """The user in whose name it acts; None: a machine's token, which acts in a name of its own."""
     rights: Rights
-    """As it was made; it never allows what its owner may not."""
+    """Its rights at creation; it never allows more than its owner's rights."""
     created_us: int
     by: str
     expires_us: int | None = None
@@ -59,17 +59,17 @@ class Token:
 
     @property
     def acts_as(self) -> str:
-        """In whose name it does what it does."""
+        """Return the name in which it acts."""
         return self.owner if self.owner is not None else f"{TOKEN_NAME}{self.name}"
 
     def good(self, now_us: int) -> bool:
-        """Whether it opens anything, as far as itself goes."""
+        """Return whether it is neither revoked nor expired; its owner is not considered."""
         return self.revoked_us is None and (self.expires_us is None or now_us < self.expires_us)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
-    """A token that was just made, with its secret, which nobody can show again."""
+    """A new token, with its secret, which cannot be shown again."""
 
     token: Token
     secret: str = field(repr=False)
@@ -77,61 +77,61 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody's login with a browser."""
+    """A user's login with a browser."""
 
     id: str
-    """Beginning of the digest of its secret: to tell one from another."""
+    """The beginning of the digest of its secret, to tell sessions apart."""
     user: str
     created_us: int
     seen_us: int
     """To the minute."""
     ends_us: int
-    """Whatever happens; and before that when it was not used for a while."""
+    """When it ends in any case; it ends earlier when it is not used for a while."""
     address: str | None = None
     agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who asks, once a secret has shown it."""
+    """The authenticated caller."""
 
     name: str
     rights: Rights
-    """In force now: those of a token are narrowed by its owner's."""
+    """The current rights: those of a token are narrowed by its owner's."""
     token: Token | None = None
     session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What a one-time secret is good for."""
+    """What a one-time link is for."""
 
     user: str | None
-    """Whose password it sets; None: it makes the first admin."""
+    """The user whose password it sets; None: it creates the first admin."""
     ends_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A browser in which a user has signed in before. Strangers who guess at the user's name do not slow it."""
+    """A browser in which a user has signed in before. Strangers who guess the user's password do not slow it down."""
 
     user: str
     password_us: int
-    """Since when the password is what it was then: another password makes all devices unknown."""
+    """When the password of that sign-in was set: a new password makes all devices unknown."""
     number: str
-    """Random; failures from this browser are counted under it."""
+    """A random number; failures from this browser are counted under it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginLimit:
-    """Something under which failed logins are counted: a name from an address, an address, a name."""
+    """A limit under which failed logins are counted: by name and address, by address, or by name."""
 
-    whose: str
-    """A digest."""
+    key: str
+    """A digest of what is limited."""
     free: int
-    """So many attempts may fail before the next has to wait."""
+    """How many attempts may fail before the next one has to wait."""
     cleared: bool = False
-    """A login that succeeds forgets all failures that were counted here, not only its own attempt."""
+    """Whether a successful login clears all failures that were counted here, not only its own attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +141,14 @@ class LoginAttempt:
     limits: tuple[LoginLimit, ...]
     at_us: int
     before_us: tuple[int, ...]
-    """For each limit: when an attempt that is counted there failed last before this one; 0: none has."""
+    """For each limit: when an attempt last failed before this one; 0: none has."""
 
 
 # --- names and secrets ------------------------------------------------------------------------
 
 
 def user_name(text: str) -> str:
-    """Return what can name a user, else raise BadName. No ``:``, so that no user is taken for a token."""
+    """Return a valid name of a user, else raise BadName. It has no ``:``, so that no user is mistaken for a token."""
     names.name("user", text)
     if ":" in text:
         raise BadName(f"{text!r} cannot name a user: leave out the ':', as in 'ann' or 'ann@example.org'")
@@ -156,7 +156,7 @@ def user_name(text: str) -> str:
 
 
 def token_name(text: str) -> str:
-    """Return what can name a token, else raise BadName."""
+    """Return a valid name of a token, else raise BadName."""
     return names.name("token", text)
 
 
@@ -171,24 +171,24 @@ def require_password(text: str) -> str:
 
 
 def new_token() -> tuple[str, str]:
-    """The id of a token to be, and its secret, which begins with it."""
+    """Return the id of a new token, and its secret, which contains the id."""
     token_id = secrets.token_hex(8)
     return token_id, f"spn_{token_id}_{new_secret()}"
 
 
 def new_secret() -> str:
-    """256 random bits for a URL or a cookie: 43 characters."""
+    """Return 256 random bits for a URL or a cookie, as 43 characters."""
     return secrets.token_urlsafe(32)
 
 
 def token_id(secret: str) -> str | None:
-    """The id in a token's secret; None: it is no token's."""
-    found = _TOKEN.fullmatch(secret)
-    return None if found is None else found[1]
+    """Return the id in a token's secret; None: it is no token's secret."""
+    match = _TOKEN.fullmatch(secret)
+    return None if match is None else match[1]
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret: SHA-256, in hexadecimal."""
+    """Return the digest of a secret that the store has: SHA-256, in hexadecimal."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -196,27 +196,27 @@ def digest(secret: str) -> str:
 
 
 def rights_text(rights: Rights) -> str:
-    """Rights as JSON, for the store and the audit."""
+    """Return rights as JSON, for the store and the audit."""
     return orjson.dumps(rights, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def rights_of(text: str) -> Rights:
-    """Rights as ``rights_text`` writes them. Raises ValueError, KeyError or UsageError for anything else, so that
-    what cannot be read opens nothing."""
-    said: dict[str, Any] = orjson.loads(text)
-    within, priorities = said["within"], said["priorities"]
+    """Return the rights of a text made by ``rights_text``. Raises ValueError, KeyError or UsageError for anything else,
+    so that an unreadable text grants nothing."""
+    value: dict[str, Any] = orjson.loads(text)
+    within, priorities = value["within"], value["priorities"]
     return Rights(
-        role=Role(said["role"]),
+        role=Role(value["role"]),
         within=AccessScope(collections=_tuple(within["collections"]), queues=_tuple(within["queues"])),
-        shares=_tuple(said["shares"]),
+        shares=_tuple(value["shares"]),
         priorities=None if priorities is None else (priorities[0], priorities[1]),
-        locks=_tuple(said["locks"]),
-        external=tuple(said["external"]),
+        locks=_tuple(value["locks"]),
+        external=tuple(value["external"]),
     )
 
 
 def rights_in(text: str) -> Rights:
-    """The same for a row of the store: one that cannot be read allows nothing, and is no reason to fail others."""
+    """Return the rights of a row of the store: an unreadable text grants nothing, and does not make other rows fail."""
     try:
         return rights_of(text)
     except (SpinneyError, KeyError, TypeError, ValueError):
