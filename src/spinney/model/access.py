@@ -1,8 +1,8 @@
-"""Who may what: roles, and the limits within which somebody has one. Pure rules; nobody is looked up here.
+"""Access rights: roles, and the limits within which a user has one. Pure rules without any lookup.
 
-A role is a rank: each may what those before it may. Limits narrow what is seen and touched (``AccessScope``), and which
-shares, priorities, queues and locks may be named. What lies out of sight is not there for who asks.
-"""
+Roles are ranked: each includes the rights of those before it. Limits narrow which jobs are visible and may be changed
+(``AccessScope``), and which shares, priorities, queues and locks may be named. A job that is not visible does not exist
+for the caller."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from spinney.model.values import names
 
 
 class Role(StrEnum):
-    """What somebody may, each as the one before and more."""
+    """A role; each includes the rights of the one before."""
 
     VIEWER = "viewer"
     """Look at jobs within the limits, with output and files."""
     SUBMITTER = "submitter"
-    """Submit, and cancel, retry, hold and release what is submitted in the own name."""
+    """Submit, and cancel, retry, hold and release the own jobs."""
     OPERATOR = "operator"
     """Every verb on jobs within the limits; without limits also queues, nodes and holds of all kinds."""
     ADMIN = "admin"
-    """Users, tokens, retention; the audit's proof."""
+    """Users, tokens, retention; verification of the audit."""
 
     @property
     def rank(self) -> int:
-        """0 for the one that may least."""
+        """Return the rank of the role: 0 for the one with the fewest rights."""
         return _RANKS[self]
 
 
@@ -35,24 +35,24 @@ _RANKS = {role: rank for rank, role in enumerate(Role)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessScope:
-    """Which jobs somebody sees and touches: those of these collections and of these queues. None: of all."""
+    """Which jobs a user may see and change: those of these collections and of these queues. None: all."""
 
     collections: tuple[str, ...] | None = None
     queues: tuple[str, ...] | None = None
 
     @property
     def everywhere(self) -> bool:
-        """Whether it leaves nothing out."""
+        """Return whether it includes all jobs."""
         return self.collections is None and self.queues is None
 
     def holds(self, collection: str | None, queue: str) -> bool:
-        """Whether a job of this collection in this queue lies within."""
+        """Return whether it includes a job of this collection in this queue."""
         return (self.collections is None or collection in self.collections) and (
             self.queues is None or queue in self.queues
         )
 
     def narrowed(self, other: "AccessScope") -> "AccessScope":
-        """What lies within both."""
+        """Return the intersection of both."""
         return AccessScope(
             collections=_both(self.collections, other.collections), queues=_both(self.queues, other.queues)
         )
@@ -60,12 +60,12 @@ class AccessScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """What somebody may. Raises UsageError, BadName for what cannot be meant."""
+    """What a user or token may do. Raises UsageError, BadName for invalid limits."""
 
     role: Role
     within: AccessScope = AccessScope()
     shares: tuple[str, ...] | None = None
-    """Which shares may be named in a submission; ``lab:*`` means all that begin so. None: any."""
+    """Which shares may be named in a submission; ``lab:*`` means all with that prefix. None: any."""
     priorities: tuple[int, int] | None = None
     """The first (lowest number) and the last priority that may be given. None: any."""
     locks: tuple[str, ...] | None = None
@@ -94,32 +94,32 @@ class Rights:
                 )
 
     def permits(self, role: Role) -> bool:
-        """Whether what needs this role is allowed, as far as the role goes."""
+        """Return whether this role is included; limits are not considered."""
         return self.role.rank >= role.rank
 
     @property
     def everywhere(self) -> bool:
-        """Whether all jobs are in sight: what concerns all of them may be asked and done."""
+        """Return whether all jobs are visible, so that operations on all of them are allowed."""
         return self.within.everywhere
 
     def names_share(self, share: str) -> bool:
-        """Whether this share may be named."""
+        """Return whether this share may be named."""
         return _fits(self.shares, share)
 
     def names_lock(self, lock: str) -> bool:
-        """Whether this lock (or all of a family ``x:*``) may be freed or given a capacity."""
+        """Return whether this lock (or all of a family ``x:*``) may be freed or given a capacity."""
         return _fits(self.locks, lock)
 
     def gives_priority(self, priority: int) -> bool:
-        """Whether this priority may be given."""
+        """Return whether this priority may be given."""
         return self.priorities is None or self.priorities[0] <= priority <= self.priorities[1]
 
     def claims(self, type_: str) -> bool:
-        """Whether external stages of this job type may be claimed."""
+        """Return whether external stages of this job type may be claimed."""
         return "*" in self.external or type_ in self.external
 
     def covers(self, other: "Rights") -> bool:
-        """Whether the other allows nothing that this does not: so much may be given away."""
+        """Return whether the other rights are included in these: only such rights may be granted to others."""
         return (
             self.role.rank >= other.role.rank
             and _among(self.within.collections, other.within.collections)
@@ -138,7 +138,7 @@ class Rights:
         )
 
     def narrowed(self, other: "Rights") -> "Rights":
-        """What both allow: of a token never more than of its owner."""
+        """Return the intersection of both: a token never has more rights than its owner."""
         return Rights(
             role=min(self.role, other.role, key=lambda role: role.rank),
             within=self.within.narrowed(other.within),
@@ -150,7 +150,7 @@ class Rights:
 
 
 ALL_RIGHTS = Rights(role=Role.ADMIN, external=("*",))
-"""Of whoever opens the store directly."""
+"""The rights of a caller who opens the store directly."""
 
 
 def _fits(patterns: Sequence[str] | None, text: str) -> bool:
@@ -158,7 +158,7 @@ def _fits(patterns: Sequence[str] | None, text: str) -> bool:
 
 
 def _covers(pattern: str, text: str) -> bool:
-    """Whether a pattern allows a name, or all that another pattern does."""
+    """Return whether a pattern matches a name, or everything that another pattern matches."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
@@ -170,30 +170,30 @@ def _among_patterns(all_: Sequence[str] | None, some: Sequence[str] | None) -> b
     return all_ is None or (some is not None and all(_fits(all_, pattern) for pattern in some))
 
 
-def _both(one: Collection[str] | None, other: Collection[str] | None) -> tuple[str, ...] | None:
-    if one is None or other is None:
-        found = other if one is None else one
-        return None if found is None else tuple(found)
-    return tuple(name for name in one if name in other)
+def _both(first: Collection[str] | None, second: Collection[str] | None) -> tuple[str, ...] | None:
+    if first is None or second is None:
+        only = second if first is None else first
+        return None if only is None else tuple(only)
+    return tuple(name for name in first if name in second)
 
 
-def _both_patterns(one: Sequence[str] | None, other: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Of two patterns that overlap the longer one."""
-    if one is None or other is None:
-        return _both(one, other)
-    found = [p for p in one if _fits(other, p)] + [p for p in other if _fits(one, p)]
-    return tuple(dict.fromkeys(found))
+def _both_patterns(first: Sequence[str] | None, second: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the intersection of two lists of patterns: of two patterns that overlap, the longer one."""
+    if first is None or second is None:
+        return _both(first, second)
+    patterns = [p for p in first if _fits(second, p)] + [p for p in second if _fits(first, p)]
+    return tuple(dict.fromkeys(patterns))
 
 
 def _both_ranges(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
     if one is None or other is None:
         return other if one is None else one
     first, last = max(one[0], other[0]), min(one[1], other[1])
-    # Where nothing is common the last priority of all is left: who may submit has to have one.
+    # Where the ranges do not overlap, the very last priority remains: a submission has to have one.
     return (first, last) if first <= last else (99, 99)
 
 
-def _both_types(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    if "*" in one:
-        return tuple(other)
-    return tuple(one) if "*" in other else tuple(name for name in one if name in other)
+def _both_types(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    if "*" in first:
+        return tuple(second)
+    return tuple(first) if "*" in second else tuple(name for name in first if name in second)

@@ -1,8 +1,7 @@
-"""The audit's chain: each entry bears a digest over itself and the entry before.
+"""The audit's hash chain: each entry has a digest over itself and the entry before.
 
-Whoever changes an entry or cuts one out must change the digest of all that follow; whoever has kept
-one digest (a *head*) can therefore prove that nothing up to it was touched.
-"""
+To change or remove an entry, the digests of all later ones would have to be changed; with one kept digest (a *head*) it
+can therefore be proved that nothing up to it was changed."""
 
 import hashlib
 from dataclasses import asdict, dataclass
@@ -10,12 +9,12 @@ from dataclasses import asdict, dataclass
 import orjson
 
 BEGINNING = "0" * 64
-"""What stands before the first entry."""
+"""The digest before the first entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One verb, in one transaction. Large verbs work in steps and leave an entry for each."""
+    """One verb in one transaction. Large operations work in steps, with an entry for each."""
 
     seq: int
     """From 1, without gaps."""
@@ -23,7 +22,7 @@ class AuditEntry:
     by: str
     verb: str
     what: str
-    """JSON text: what it was asked to do, and to whom."""
+    """JSON text: the operation's arguments."""
     count: int
     """How many jobs (holds, locks, schedules) this step touched."""
     reason: str | None
@@ -33,12 +32,12 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditCall:
-    """One verb as somebody asked for it, with the steps in which it was done put together."""
+    """One call of a verb, summarized from the entries of its steps."""
 
     first: int
-    """Number of its first entry."""
+    """The number of its first entry."""
     last: int
-    """Of its last; others' entries may stand between the two."""
+    """The number of its last entry; entries of other calls may be in between."""
     at_us: int
     until_us: int
     by: str
@@ -53,11 +52,12 @@ class AuditCall:
 
 
 def digest(before: str, entry: AuditEntry) -> str:
-    """The link of this entry: SHA-256, in hexadecimal, over the link before and the entry's canonical JSON."""
+    """Return the digest of this entry: SHA-256, in hexadecimal, over the digest before and the entry's canonical
+    JSON."""
     text = orjson.dumps(asdict(entry), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(before.encode() + b"\n" + text).hexdigest()
 
 
 def head(seq: int, link: str) -> str:
-    """How a state of the audit is printed and given back: ``42:9f86d0…``."""
+    """Return the text form of a head of the audit: ``42:9f86d0…``."""
     return f"{seq}:{link}"

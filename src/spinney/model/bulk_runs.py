@@ -21,13 +21,13 @@ class Plan:
 
     order: Order
     which: Filter | None
-    """None: to jobs by their numbers, fit or not."""
+    """None: the jobs are named by their ids."""
     ids: tuple[int, ...] = ()
     last: int = 0
-    """The highest number when it was made."""
+    """The highest job id when the plan was made."""
     jobs: int = 0
-    """How many fit; of those named, how many stand where it is lawful. Of an exact plan: how many it would be done
-    to."""
+    """How many jobs match; of named jobs, how many are in a state that allows the verb. In an exact plan: how many
+    would be changed."""
     more: bool = False
     """There are more than ``jobs``; counting ended there."""
 
@@ -41,7 +41,7 @@ class Report:
     skipped: int = 0
     refused: dict[int, str] = field(default_factory=dict)
     stopped: str | None = None
-    """Why a canary ended it."""
+    """Why a canary stopped it."""
 
     def add(self, step: BulkStep) -> None:
         self.touched += len(step.touched)

@@ -1,7 +1,6 @@
-"""What goes wrong, as one family. Every message says what to do next.
+"""The exceptions of Spinney. Every message says what to do next.
 
-``exit_code`` is what the command line ends with: 2 when the user asked for something that cannot
-be meant (usage), 1 when the state of things does not allow it.
+``exit_code`` is the exit code of the command line: 2 for invalid usage, 1 when the current state does not allow it.
 """
 
 import math
@@ -14,7 +13,7 @@ class SpinneyError(Exception):
 
 
 class UsageError(SpinneyError):
-    """What was asked for cannot be meant; the message names the part and a right form."""
+    """The request is invalid; the message names the invalid part and a valid form."""
 
     exit_code = 2
 
@@ -24,15 +23,15 @@ class BadName(UsageError):
 
 
 class BadParameters(UsageError):
-    """Parameters do not fit the job type; nothing was stored. Mend the named ones and submit again."""
+    """Parameters do not fit the job type; nothing was stored. Correct the named ones and submit again."""
 
 
 class UnknownType(UsageError):
-    """No such job type is known; start a node that has it, or mend the name."""
+    """No such job type is known; start a node that has it, or correct the name."""
 
 
 class UnlawfulTransition(SpinneyError):
-    """A job cannot go from this state to that one; look at ``spinney show`` for what it allows."""
+    """A job cannot go from this state to that one; ``spinney show`` tells what its state allows."""
 
     def __init__(self, job_id: int, before: str | None, after: str) -> None:
         self.job_id, self.before, self.after = job_id, before, after
@@ -55,28 +54,28 @@ class Refused(SpinneyError):
 
 
 class NoSuch(Refused):
-    """Nothing of that name is there; the message names the nearest, or how to list what there is."""
+    """Nothing with that name exists; the message suggests the nearest name, or how to list the existing ones."""
 
 
 class NotVisible(NoSuch):
-    """It is somebody else's, and out of sight: it is refused as what is not there."""
+    """It exists, but the caller may not see it: it is refused as if it did not exist."""
 
 
 class Forbidden(SpinneyError):
-    """Who asks may not do this; the message says what it takes, and whom to ask."""
+    """The caller may not do this; the message says which right it needs, and whom to ask."""
 
 
 class BadLogin(SpinneyError):
-    """Who asks is not known: the name or the secret is wrong, or no longer good. Log in again, or ask an admin."""
+    """The caller is not known: the name or the secret is wrong, or no longer valid. Log in again, or ask an admin."""
 
 
 class TooManyAttempts(Refused):
-    """Too many attempts have failed, or are made at once; the message says after how many seconds to try again."""
+    """Too many attempts have failed, or run at once; the message says after how many seconds to try again."""
 
     def __init__(self, wait_s: float, *, why: str = "too many attempts have failed") -> None:
         self.wait_s = wait_s
-        said = max(1, math.ceil(wait_s))
-        super().__init__(f"{why}; try again in {said} {'second' if said == 1 else 'seconds'}")
+        seconds = max(1, math.ceil(wait_s))
+        super().__init__(f"{why}; try again in {seconds} {'second' if seconds == 1 else 'seconds'}")
 
 
 class DuplicateKey(Refused):
@@ -94,11 +93,11 @@ class DuplicateKey(Refused):
 
 
 class Cycle(UsageError):
-    """Jobs would wait for each other in a circle; take out one of the needs named."""
+    """Jobs would wait for each other in a cycle; remove one of the named needs."""
 
 
 class StaleFence(SpinneyError):
-    """The attempt has lost its lease: somebody else owns the job now. Stop; nothing was written."""
+    """The attempt has lost its lease: another attempt may run the job now. Stop; nothing was written."""
 
     def __init__(self, job_id: int, fence: int) -> None:
         self.job_id, self.fence = job_id, fence
@@ -109,26 +108,26 @@ class StaleFence(SpinneyError):
 
 
 class StoreUnusable(SpinneyError):
-    """The store cannot be used as it is; the message names the cause and the mend."""
+    """The store cannot be used as it is; the message names the cause and the remedy."""
 
 
 class StoreUnavailable(StoreUnusable):
-    """The store does not answer now, or has no room; what was asked has not been done and may be asked again."""
+    """The store does not answer now, or has no room; the request was not executed and may be repeated."""
 
 
 class StoreLocked(StoreUnavailable):
-    """Another program keeps the database locked; the message says which, and nothing has been done."""
+    """Another program keeps the database locked; the message names it, and nothing was executed."""
 
 
 class CommitUncertain(StoreUnavailable):
-    """The connection was lost while the store was committing: what was asked may have been done or not. Look before
-    you ask again."""
+    """The connection was lost during a commit: the request may have been executed or not. Check before you repeat
+    it."""
 
 
 class AuditBroken(SpinneyError):
-    """The audit has been changed: the message names the first entry that does not fit. Keep the file as it
-    is, and compare it with a backup."""
+    """The audit has been changed: the message names the first entry whose digest is wrong. Keep the file as it is, and
+    compare it with a backup."""
 
 
 class NodeRefused(SpinneyError):
-    """A node may not start under this name now; the message says who is in its way."""
+    """A node may not start under this name now; the message names the node that prevents it."""

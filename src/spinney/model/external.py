@@ -1,11 +1,10 @@
-"""External workers: who runs stages of isolation ``external`` and is no node.
+"""External workers: they run stages of isolation ``external`` over the API, and are no nodes.
 
-An external worker joins for some lanes (a type's stage each), claims, keeps alive, settles. To everybody else it
-looks like a node with slots, so that limits, holds, locks and shares count for it as for all. **Its leases have
-fences that only grow**, and that is all that is needed to tell what an answer that got lost had given: with every
-claim and every sign of life an external worker says the highest fence of which it has ever heard. What has a higher
-one it has never heard of; what has a lower one, and it does not name, it does not work on.
-"""
+An external worker joins for some lanes (a type's stage each), claims, sends heartbeats, settles. To all others it looks
+like a node with slots, so that limits, holds, locks and shares apply to it as to all. **Its leases have fences that
+only grow**, which suffices to detect leases in an answer that got lost: with every claim and every heartbeat an
+external worker sends the highest fence that it has ever received. It has never received a lease with a higher fence; a
+lease with a lower one that it does not name, it does not work on."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +18,14 @@ from spinney.model.types import StageSpec
 from spinney.model.values import durations, names
 
 LEASE_S = (2.0, 86_400.0)
-"""How long an external worker may be silent, at least and at most."""
+"""The shortest and the longest lease of an external worker, in seconds: so long it may send no heartbeat."""
 CLAIM_MAX = 100
-"""Leases that one claim gives at most: with each come parameters, data and results."""
+"""The most leases of one claim: each comes with parameters, data and results."""
 RESULT_BYTES = 64 * 2**10
 """The longest value of a stage, as JSON: as on nodes."""
 WORDS = frozenset({*STAGE_WORDS, Outcome.CANCELLED, Outcome.RETURNED, Outcome.LOCKED})
-"""What an external worker may say of an attempt: the words of a stage, that it was cancelled, that it hands it back
-without having begun, that it could not get a lock."""
+"""How an external worker may settle an attempt: with the outcomes of a stage, cancelled, returned without having begun,
+or locked (it did not get a lock)."""
 
 
 class ExternalWorkerGone(Refused):
@@ -34,7 +33,7 @@ class ExternalWorkerGone(Refused):
 
 
 class NoSuchExternalWorker(NoSuch):
-    """No such external worker has joined, or it is somebody else's; let it join first."""
+    """No such external worker has joined, or it belongs to another user; let it join first."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"there is no external worker {key!r} of yours; let it join first")
@@ -42,31 +41,31 @@ class NoSuchExternalWorker(NoSuch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalWorker:
-    """Who runs external stages."""
+    """An external worker that has joined."""
 
     id: int
-    """Of the node as which others see it."""
+    """The id of its row among the nodes."""
     name: str
     owner: str
-    """Who let it join; nobody else may speak for it."""
+    """The user who let it join; nobody else may act for it."""
     join_count: int
-    """How often it has joined; whoever still speaks for an earlier joining is refused."""
+    """How often it has joined; requests with the key of an earlier time are refused."""
     slots: int
     lease_s: float
-    """So long it may be silent before its leases are taken back."""
+    """How long it may send no heartbeat before its leases are taken back."""
     lanes: tuple[tuple[str, str], ...]
     """(job type, stage) pairs that it runs."""
     serves: QueueSelection = ALL
-    """The queues from which it is given something."""
+    """The queues from which it gets jobs."""
     state: str = "active"
 
     @property
     def key(self) -> str:
-        """By which it is spoken for; not secret."""
+        """Return its key in the addresses of its requests; it is not secret."""
         return f"{self.id}-{self.join_count}"
 
-    def require_there(self) -> None:
-        """Raise ExternalWorkerGone where its leases have been taken back."""
+    def require_joined(self) -> None:
+        """Raise ExternalWorkerGone when it has left, or its leases have been taken back."""
         if self.state == "left":
             raise ExternalWorkerGone(
                 f"external worker {self.name} has left, or was silent for longer than its {self.lease_s:g} "
@@ -76,7 +75,7 @@ class ExternalWorker:
 
 
 def parse_key(key: str) -> tuple[int, int]:
-    """(id, joins) of an external worker's key. Raises NoSuchExternalWorker for what is none."""
+    """Return (id, join count) of an external worker's key. Raises NoSuchExternalWorker for a malformed key."""
     id_, _, join_count = key.partition("-")
     if not all(part.isascii() and part.isdigit() and len(part) < 18 for part in (id_, join_count)):
         raise NoSuchExternalWorker(key)
@@ -93,33 +92,33 @@ class ExternalLease:
     type: str
     stage: str
     running_us: int
-    """When it was given (µs since 1970 UTC)."""
+    """When it was claimed (µs since 1970 UTC)."""
     cancel_requested_us: int | None
-    """When somebody wished it cancelled; None: nobody has."""
+    """When its cancellation was requested; None: it was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """An attempt to be run: what a claim gives."""
+    """An attempt to run, as a claim returns it."""
 
     job_id: int
     fence: int
-    """To be sent with whatever is said of this attempt."""
+    """To be sent with every request about this attempt."""
     type: str
     stage: str
     attempt: int
     """1 for the first of this stage."""
     params: Any
     data: Any
-    """The job's data as they are now, by name."""
+    """The job's current data, by name."""
     results: Any
     """The values of earlier stages, by stage."""
     parent_id: int | None
     root_id: int
     timeout_s: float | None
-    """When the attempt lasts longer it is taken away; None: it may last for ever."""
+    """An attempt that lasts longer is taken away; None: there is no time limit."""
     grace_s: float
-    """So long it may go on after it has heard that it is to be cancelled."""
+    """How long it may continue after it has received the cancel request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,28 +127,27 @@ class ClaimedWork:
 
     work: tuple[WorkItem, ...]
     seen: int
-    """The highest fence that the external worker has heard of by now; to be sent with the next claim or sign of
-    life."""
+    """The highest fence that the external worker has received so far; to be sent with the next claim or heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatReply:
-    """The answer to a sign of life: where each attempt stands."""
+    """The answer to a heartbeat: the status of each attempt."""
 
     yours: tuple[int, ...]
-    """Fences of attempts to go on with."""
+    """Fences of attempts to continue."""
     cancel: tuple[int, ...]
-    """Of these, those that somebody wishes to end: end them, and settle them as cancelled."""
+    """Those of them for which cancellation was requested: end them, and settle them as cancelled."""
     lost: tuple[int, ...]
-    """Fences that were named and are not the external worker's (any more): settled before, or taken away. Stop them."""
+    """Fences that were sent and do not belong to the external worker (any more): settled before, or taken away. Stop
+    them."""
     unheard: int
-    """Attempts that were given in an answer of which the external worker has not heard: the next claim hands them
-    back."""
+    """Attempts of a claim whose answer the external worker has not received: the next claim hands them back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What became of an attempt, as an external worker says it."""
+    """The outcome of an attempt, as an external worker reports it."""
 
     outcome: Outcome
     result: Any = None
@@ -163,9 +161,9 @@ class Settlement:
     delay_s: float | None = None
     """For ``defer``."""
     lane: bool = False
-    """For ``defer``: all jobs of this stage sleep, and one probes then."""
+    """For ``defer``: all jobs of this stage sleep, and then one probes."""
     lock: str | None = None
-    """For ``locked``: the lock that was not to be had."""
+    """For ``locked``: the lock that was not free."""
 
     def __post_init__(self) -> None:
         if self.outcome not in WORDS:
@@ -193,13 +191,13 @@ class Settlement:
 
 
 def node_name(name: str) -> str:
-    """The name under which others see an external worker. Raises BadName."""
+    """Return the name of an external worker's row among the nodes. Raises BadName."""
     names.name("external worker", name)
     return names.name("external worker", names.EXTERNAL_PREFIX + name)
 
 
 def require_sane(slots: int, lease_s: float, lanes: tuple[tuple[str, str], ...]) -> None:
-    """Raise UsageError for what no external worker can be."""
+    """Raise UsageError for settings that no external worker may have."""
     if not 1 <= slots <= SLOTS_MAX:
         raise UsageError(f"an external worker has 1 to {SLOTS_MAX:,} slots, not {slots}")
     least, most = LEASE_S
@@ -210,18 +208,17 @@ def require_sane(slots: int, lease_s: float, lanes: tuple[tuple[str, str], ...])
 
 
 def overdue(
-    given: ExternalLease, stage: StageSpec | None, lease_s: float, now_us: int
+    lease: ExternalLease, stage: StageSpec | None, lease_s: float, now_us: int
 ) -> tuple[Outcome, str] | None:
-    """How an attempt ends that has to be taken from its external worker; None: it may go on.
+    """Return how an attempt ends that has to be taken from its external worker; None: it may continue.
 
-    By the clock of whoever asks the store. An external worker hears of a request to cancel with its next sign of
-    life, so within its lease; only then its grace begins.
-    """
-    if given.cancel_requested_us is not None:
+    Times are by the caller's clock. An external worker learns of a cancel request with its next heartbeat, so within
+    its lease; only then its grace period begins."""
+    if lease.cancel_requested_us is not None:
         grace_s = 0.0 if stage is None else stage.grace_s
-        if now_us - given.cancel_requested_us >= (lease_s + grace_s) * 1e6:
+        if now_us - lease.cancel_requested_us >= (lease_s + grace_s) * 1e6:
             return Outcome.CANCELLED, "cancelled while it ran; its external worker did not end it in time"
     limit_s = None if stage is None else stage.timeout_s
-    if limit_s is not None and now_us - given.running_us >= limit_s * 1e6:
+    if limit_s is not None and now_us - lease.running_us >= limit_s * 1e6:
         return Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s"
     return None

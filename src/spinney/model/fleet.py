@@ -1,4 +1,4 @@
-"""Nodes as operators see them: what is wanted of each, and how it fares."""
+"""Nodes as operators see them: the orders for each, and its status."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,27 +6,27 @@ from dataclasses import asdict, dataclass
 from spinney.model.queue_selection import ALL, QueueSelection
 
 LEASE_MAX_S = 3600.0
-"""The longest lease period of a node, in seconds. A node of a version that does not say its lease may have any up to
-this, so it is judged by it. (Those versions knew no bound; docs/upgrading.md says what to do about a longer one.)"""
+"""The longest lease period of a node, in seconds. A node of a version that does not store its lease may have any up to
+this, so it is judged by it. (Those versions had no bound; docs/upgrading.md says what to do about a longer one.)"""
 SLOTS_MAX = 10_000
 """The most attempts that a node, or an external worker over the API, runs at once. Each slot costs memory, and each
 attempt in a process of its own costs a process."""
 SILENT_US = 5_000_000
-"""A node that has not beaten for so long (by the clocks of both hosts) is shown as silent. For show alone: that it
-is dead, other nodes say by their own clocks."""
+"""A node without a heartbeat for so long (by the clocks of both hosts) is shown as silent. This is for display only:
+other nodes judge by their own clocks whether it is dead."""
 UNHEARD_US = 60_000_000
-"""A node of which nothing has been heard for so long is not counted on, whether its lease is over or not: for show, and
-for what may be done twice without harm."""
+"""A node without a heartbeat for so long is not relied on, whether its lease is over or not: for display, and for work
+that may be done twice without harm."""
 DEAD_SLACK_US = 45_000_000
-"""A node that has been silent for so long beyond its lease period is shown as dead: time for the other nodes to look,
-and for clocks of hosts that differ. With the usual lease of 15 s that is a minute."""
+"""A node that has been silent for so long beyond its lease period is shown as dead: this gives the other nodes time to
+notice, and allows for clocks that differ. With the usual lease of 15 s that is a minute."""
 OVER = "was cut off"
-"""Trouble that begins so is over, and told for a while because nobody may have seen it."""
+"""A trouble that begins with this is over, and is shown for a while because nobody may have seen it."""
 
 
 def presumed_dead(seen_us: int, lease_s: float | None, now_us: int) -> bool:
-    """Whether a node that was last seen then is dead by the wall clock, so that any other node would have said so.
-    For show alone: wall clocks never take a lease away.
+    """Return whether a node that was last seen at ``seen_us`` is dead by the wall clock, so that any other node would
+    have noticed. This is for display only: wall clocks never take a lease away.
 
     ``lease_s``: the lease period of that node; None: a node of an older version, which may have the longest."""
     return now_us - seen_us > (LEASE_MAX_S if lease_s is None else lease_s) * 1e6 + DEAD_SLACK_US
@@ -34,12 +34,12 @@ def presumed_dead(seen_us: int, lease_s: float | None, now_us: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOrders:
-    """What operators want of the nodes of a name, whichever incarnation comes."""
+    """Operators' orders for the nodes of a name, whichever incarnation joins."""
 
     drained: bool = False
-    """It takes nothing new; what it was given and has not begun goes back, what runs finishes."""
+    """It takes no new jobs; jobs that it has not begun go back, those that run finish."""
     slots: int | None = None
-    """So many slots; None: as it was started."""
+    """The number of slots; None: the number that it was started with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +47,19 @@ class Load:
     """What a node measures of its host."""
 
     one_minute: float
-    """Processes that ran or wanted to, on average over the last minute."""
+    """The load average over the last minute."""
     cpus: int
-    """That it may use."""
+    """The number of processors that it may use."""
     memory_bytes: int
     memory_free_bytes: int
-    """What programs could be given without anything being paged out."""
+    """The memory that programs could get without swapping."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str | None) -> "Load | None":
-        """What was measured; None when nothing was, or by a version that measures something else."""
+        """Return the measured load; None when there is none, or when another version measures something else."""
         try:
             return None if text is None else cls(**json.loads(text))
         except (TypeError, ValueError):
@@ -76,15 +76,15 @@ class NodeStatus:
     pid: int
     version: str
     state: str
-    """``active``, ``degraded`` (``trouble`` says why), ``drained`` (by an operator), ``draining`` (it was told to
-    end), ``silent``, ``dead`` (silent for longer than its lease, so that any other node would have said so),
-    ``left`` (its leases are being taken back)."""
+    """``active``, ``degraded`` (``trouble`` says why), ``drained`` (by an operator), ``draining`` (it is ending),
+    ``silent``, ``dead`` (silent for longer than its lease, so that any other node would have noticed), ``left`` (its
+    leases are being taken back)."""
     seen_us: int
     started_us: int
     slots: int
-    """In force for its name."""
+    """The number in force for its name."""
     slots_started: int
-    """Those it was started with."""
+    """The number that it was started with."""
     used: int
     """Slots that hold leases."""
     leases: int
@@ -92,11 +92,11 @@ class NodeStatus:
     serves: QueueSelection = ALL
     load: Load | None = None
     is_leader: bool = False
-    """It does what one does for all: promotion of scheduled jobs, recovery, retention."""
+    """It does the work that one node does for all: promotion of scheduled jobs, recovery, retention."""
     trouble: str | None = None
-    """Why it works worse than it should, or (``OVER``) did not long ago."""
+    """Why it is degraded, or (``OVER``) was not long ago."""
     lease_s: float | None = None
-    """Its lease period: all others wait so long for its next beat before they take its work back. None: a node of an
+    """Its lease period: others wait so long for its next heartbeat before they take its jobs back. None: a node of an
     older version, for which they wait ``LEASE_MAX_S``."""
     drained_by: str | None = None
     drained_reason: str | None = None

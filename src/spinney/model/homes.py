@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 
 class FolderRoot(NamedTuple):
-    """A folder root, as a node that joins finds it."""
+    """A folder root, as a joining node reports it."""
 
     mark: str
-    """What is written in it, so that it is known wherever it is mounted."""
+    """The mark in its file, by which it is recognized wherever it is mounted."""
     path: str
 
 
@@ -19,27 +19,27 @@ class Home:
     id: int
     mark: str
     host: str
-    """Of the node that joined with it last."""
+    """The host of the node that joined with it last."""
     path: str
-    """Where it was there."""
+    """Its path on that host."""
     gone: bool = False
-    """An operator has let go of it: jobs that have their folders there go on anywhere, with empty ones."""
+    """An operator has given it up: jobs whose folders are there continue anywhere, with empty folders."""
 
     def __str__(self) -> str:
         return f"host {self.host} ({self.path})"
 
 
 class Fetch(NamedTuple):
-    """A question to the nodes of a home: for a piece of a file, or for the names in a directory."""
+    """A request to the nodes of a home: for a piece of a file, or for the names in a directory."""
 
     id: int
     job_id: int
     path: str
-    """Within the job's folder; empty: the folder itself."""
+    """The path within the job's folder; empty: the folder itself."""
     start: int
     """The first byte, or the first name."""
     length: int
-    """Bytes; 0: the names in a directory."""
+    """The number of bytes; 0: the names in a directory."""
 
 
 class DirectoryEntry(NamedTuple):
@@ -52,14 +52,14 @@ class DirectoryEntry(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The answer: one of the three."""
+    """The answer to a request; exactly one of the fields is set."""
 
     data: bytes | None = None
-    """The piece; fewer bytes than asked for when the file ends there."""
+    """The piece; it has fewer bytes than requested when the file ends there."""
     names: tuple[DirectoryEntry, ...] | None = None
     """In their order; fewer than ``NAMES_MOST`` when there are no more."""
     error: str | None = None
-    """Why there is no such thing to be had; ``MISSING`` when nothing is there."""
+    """Why it cannot be read; ``MISSING`` when it does not exist."""
 
 
 MISSING = "is not there"

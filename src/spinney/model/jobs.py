@@ -1,8 +1,7 @@
-"""What a store takes and gives: submissions, jobs, attempts, leases, records.
+"""What a store takes and returns: submissions, jobs, attempts, leases, records.
 
-Times are integers: microseconds since 1970 UTC (``…_us``). JSON travels as text, checked where it
-entered, so that a list of small jobs passes through without being parsed on its way.
-"""
+Times are integers: microseconds since 1970 UTC (``…_us``). JSON is passed as text that was checked at its entry, so
+that lists of small jobs need not be parsed on their way."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from spinney.model.queue_selection import ALL, QueueSelection
 from spinney.model.states import State
 
 JOB_ID_MAX = 10**lineage.WIDTH - 1
-"""The largest number of a job: what a lineage has room for."""
+"""The largest id of a job: a lineage has no room for more digits."""
 PARAMS_MAX_BYTES = 2**20
 """The longest parameters of one job, as JSON text."""
 DATA_MAX_BYTES = 2**16
@@ -28,9 +27,8 @@ DATA_MAX_BYTES = 2**16
 class Submission:
     """One or many jobs that differ in nothing but their parameters (and keys).
 
-    Submissions handed over in one call become visible together, or none does. What is None is
-    taken from the parent, the type or the defaults.
-    """
+    Submissions of one call become visible together, or none does. A field that is None is taken from the parent, the
+    type or the defaults."""
 
     type: str
     params: Sequence[str] = ("{}",)
@@ -45,15 +43,15 @@ class Submission:
     forever: bool = False
     """Keys stay taken until their job is deleted, not only until it settles."""
     at_us: int | None = None
-    """Not before this time."""
+    """The job does not start before this time."""
     needs: tuple[int, ...] = ()
     """Ids of jobs that must complete first; ``-k`` means the k-th job (from 1) of this call."""
     data: Mapping[str, str] = field(default_factory=dict)
-    """Rows of ``job.data`` to start with: name to JSON text."""
+    """The initial ``job.data``: name to JSON text."""
 
 
 class Lease(NamedTuple):
-    """The right to run one attempt, as a claim gives it. A plain tuple: thousands a second."""
+    """The right to run one attempt, as a claim returns it. It is a plain tuple because there are thousands a second."""
 
     job_id: int
     fence: int
@@ -68,7 +66,8 @@ class Lease(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What became of one attempt, on its way into the store. A plain tuple: thousands a second."""
+    """The outcome of one attempt, to be written into the store. It is a plain tuple because there are thousands a
+    second."""
 
     job_id: int
     fence: int
@@ -88,23 +87,24 @@ class Record(NamedTuple):
     delay_s: float | None = None
     """For defer: seconds until the stage is tried again."""
     lane: bool = False
-    """For defer: puts all jobs of this stage to sleep, and lets one probe."""
+    """For defer: all jobs of this stage sleep, and then one probes."""
     lock: str | None = None
-    """For locked: the lock that was taken by somebody else."""
+    """For locked: the lock that another job has."""
     keep: bool = False
     """The node would run the next stage at once in the same slot, if the rules allow it."""
     remark: str | None = None
-    """What is to be said of its output (``remarks``), where not all of it is in its files."""
+    """A remark on its output (``remarks``), when not all of it is in its files."""
     wanted: tuple[int, int | None] | None = None
-    """For locked: how much of the lock, and which capacity the attempt gave; None: 1, and none."""
+    """For locked: the amount of the lock, and the capacity that the attempt gave; None: an amount of 1, and no
+    capacity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneRequest:
-    """How a node would serve one lane (a type's stage)."""
+    """How a node serves one lane (a type's stage)."""
 
     run_us: float | None = None
-    """Measured run time of one attempt; None: unknown, or look-ahead is forbidden."""
+    """The measured run time of one attempt; None: unknown, or look-ahead is forbidden."""
     locks: tuple[tuple[str, str], ...] = ()
     """(template, until) of each lock the stage must have."""
     warm: bool = True
@@ -112,16 +112,16 @@ class LaneRequest:
 
 
 class SlotRequest(NamedTuple):
-    """A slot that can take work: a free one, or one that may be given work ahead."""
+    """A slot that can take jobs: a free one, or one that may get jobs ahead."""
 
     slot: int
     jobs: int
-    """How many leases it may be given now."""
+    """How many leases it may get now."""
     budget_us: float
-    """Run time it may be given now; a free slot is always given one job if there is any."""
+    """How much run time its leases may add up to; a free slot always gets one job if there is any."""
     free: bool
     warm: bool = True
-    """It has a warm worker or may get one; else only lanes that need none may use it."""
+    """It has a warm worker or may get one; otherwise only lanes that need none may use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,40 +131,41 @@ class ClaimRequest:
     node_id: int
     slots: Sequence[SlotRequest]
     lanes: Mapping[tuple[str, str], LaneRequest]
-    """(type, stage) pairs that the node can run. Other lanes are left alone."""
+    """(type, stage) pairs that the node can run. Jobs of other lanes are not claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushResult:
-    """The store's answer to records and a want: all of it is durable."""
+    """The store's answer to records and a claim request: all of it is durable."""
 
     leases: list[Lease]
     refused: list[Record]
-    """Records of attempts that had lost their lease. Nothing of them was written but a note."""
+    """Records of attempts that had lost their lease. Only a note of them was written."""
     starved: bool = False
-    """Something claimable was left that found no room here: ask again when a slot comes free."""
+    """More jobs are claimable than the node had room for: claim again when a slot becomes free."""
     wake_us: int | None = None
-    """The earliest time at which a sleeping lane or a scheduled job becomes due, if any; not said by an exchange
-    without records that gives leases."""
+    """The earliest time at which a sleeping lane or a scheduled job becomes due, if any; it is not set by an exchange
+    without records that returns leases."""
     last_hold: int = 0
-    """The number of the last hold that was laid: when it moves, leases given before may be covered by now."""
+    """The id of the newest hold: when it changes, earlier leases may be covered by a hold now."""
     left: bool = False
-    """Something that this caller made claimable, now or since its last exchange, is left for other nodes."""
+    """Jobs that this caller made claimable, now or since its last exchange, remain for other nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What the store has of a node that does not know whether its last exchange was committed."""
+    """The leases and records that the store has of a node that does not know whether its last exchange was
+    committed."""
 
     leased: Sequence[tuple[int, int]]
     """(job, fence) of every lease that the node owns."""
     recorded: frozenset[int]
-    """The fences, of the records asked about, whose attempts are in the history."""
+    """The fences of those records in question whose attempts are in the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One execution of a stage, as history keeps it."""
+    """One execution of a stage, as the history has it."""
 
     job_id: int
     fence: int
@@ -180,17 +181,18 @@ class Attempt:
     error: Mapping[str, Any] | None = None
     result: Any = None
     superseded: bool = False
-    """An operator asked for it again, or the tree below regrew: it no longer counts as passed."""
+    """The stage is to run again, by an operator's order or because the tree below regrew: it no longer counts as
+    passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as people see it, as of one snapshot."""
+    """A job with its current state, as of one snapshot."""
 
     id: int
     type: str
     stage: str | None
-    """The stage it runs or will run next; None when it is done."""
+    """The stage that it runs or will run next; None when it has completed."""
     state: State
     queue: str
     priority: int
@@ -213,21 +215,21 @@ class Job:
     warnings: int
     code: int | None
     message: str | None
-    """Why it stands where it stands, when there is something to say."""
+    """Why it is in its state, where there is a reason."""
     waits_for: str | None
-    """``children``, ``needs``, ``lock:NAME`` or ``serial`` while waiting; ``hold`` while a hold keeps it held."""
+    """``children``, ``needs``, ``lock:NAME`` or ``serial`` while waiting; ``hold`` while a hold covers it."""
     cancelling: bool
     node: str | None
-    """Who runs it now, or ran it last."""
+    """The node that runs it now, or ran it last."""
     fence: int | None
-    """Of its current lease."""
+    """The fence of its current lease."""
     progress: float | None
     progress_message: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which jobs; every field that is not None must fit."""
+    """A filter of jobs; every field that is not None must match."""
 
     states: tuple[State, ...] | None = None
     type: str | None = None
@@ -239,39 +241,39 @@ class Filter:
     parent_id: int | None = None
     roots_only: bool = False
     below: str | None = None
-    """Lineage of a job: only what lies strictly below it."""
+    """The lineage of a job: only jobs strictly below it."""
     ids: tuple[int, ...] | None = None
     node: str | None = None
-    """Name of the node that runs it or ran it last."""
+    """The name of the node that runs it or ran it last."""
     created_before_us: int | None = None
     created_after_us: int | None = None
     message: str | None = None
-    """Text that its message holds, whatever the case."""
+    """Text that its message contains, ignoring case."""
     fingerprint: str | None = None
-    """Of the failure it stands failed with (``spinney.model.attempts.failures``)."""
+    """The fingerprint of its current failure (``spinney.model.attempts.failures``)."""
     settled_after_us: int | None = None
     superseded: bool | None = None
-    """False: only what still counts for its parent."""
+    """False: only jobs that still count for their parent."""
     tree_at_rest: bool = False
-    """Only what no open parent or root may still look back upon."""
+    """Only jobs that no open parent or root may still read."""
     kept: bool = False
-    """Only what is held, or will be because a hold lies on this very job."""
+    """Only jobs that are held, or will be because of a hold on the very job."""
     key: str | None = None
-    """Only the job that has this key now: at the top of a tree, or below ``parent_id`` where that is named."""
+    """Only the job that has this key now: a root, or a child of ``parent_id`` where that is set."""
     within: AccessScope | None = None
-    """Only what somebody's limits let him see; None: all."""
+    """Only jobs within these limits of a user; None: all."""
     beyond: AccessScope | None = None
-    """Only what they do not let him see."""
+    """Only jobs beyond these limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSummary:
-    """What a job's direct children come to."""
+    """A summary of a job's direct children."""
 
     states: Mapping[str, int]
-    """How many stand in each state."""
+    """How many are in each state."""
     warnings: int
-    """Of all of them together."""
+    """The number of warnings of all of them together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,48 +283,50 @@ class NodeInfo:
     id: int
     name: str
     boot_id: str
-    """The kernel's boot, by which a predecessor on the same machine is told."""
+    """The kernel's boot id, which tells whether a predecessor on the same machine can still be alive."""
     host: str
     pid: int
     slots: int
-    """In force for its name: those it was started with, unless an operator has set others."""
+    """The number in force for its name: the one that it was started with, unless an operator has set another."""
     state: str
     """``active``, ``draining`` or ``left``."""
     beat: int
-    """The heartbeat counter; only that it moves means something."""
+    """The heartbeat counter; it only matters that it changes."""
     started_us: int
     seen_us: int
     version: str
     types: tuple[str, ...]
     serves: QueueSelection = ALL
-    """The queues that it was started for, or without."""
+    """The queues that it serves, as it was started."""
     leases: int = 0
     drained: bool = False
-    """An operator lets its name take nothing new."""
+    """By an operator's order, nodes of its name take no new jobs."""
     load: Load | None = None
-    """What it measured of its host at its last beat."""
+    """The load of its host at its last heartbeat."""
     trouble: str | None = None
-    """Why it works worse than it should, while it does."""
+    """Why it is degraded, while it is."""
     home: int = 0
-    """Where its jobs have their folders, in a store whose folders are local (``spinney.model.homes``)."""
+    """The home of its jobs' folders, in a store whose folders are local (``spinney.model.homes``)."""
     root: FolderRoot | None = None
-    """Its folder root, told when it joins."""
+    """Its folder root, which it reports when it joins."""
     lease_s: float | None = None
-    """Its lease period, by which every observer judges it; None: a node of an older version, which has not said it."""
+    """Its lease period, by which every observer judges it; None: a node of an older version, which does not store
+    it."""
     is_external_worker: bool = False
-    """It runs external stages alone, and is no node (``spinney.model.external``)."""
+    """It only runs external stages, and is no node (``spinney.model.external``)."""
 
     @property
     def dead_after_s(self) -> float:
-        """How long its beat counter must have stood still, by the clock of an observer, before it is dead."""
+        """Return how long its heartbeat counter must not have changed, by the clock of an observer, before it is
+        dead."""
         return LEASE_MAX_S if self.lease_s is None else self.lease_s
 
     @property
     def claims(self) -> bool:
-        """Whether it may be given anything new."""
+        """Return whether it may get new jobs."""
         return self.state == "active" and not self.drained
 
     @property
     def status(self) -> str:
-        """Its state, with what operators want of it: ``active``, ``drained``, ``draining`` or ``left``."""
+        """Return its state, combined with operators' orders: ``active``, ``drained``, ``draining`` or ``left``."""
         return "drained" if self.drained and self.state == "active" else self.state

@@ -6,25 +6,25 @@ that an order of work and a sweep over a subtree need no recursion.
 
 WIDTH = 12
 MAX_DEPTH = 32
-"""A tree deeper than this is a mistake of recursion, and its lineage would outgrow an index entry."""
+"""A deeper tree is an endless recursion by mistake, and its lineage would be too long for an index entry."""
 
 
 def lineage(job_id: int, parent: str | None = None) -> str:
-    """The lineage of a job below the one whose lineage is ``parent`` (None: a root)."""
+    """Return the lineage of a job below the one whose lineage is ``parent`` (None: a root)."""
     own = f"{job_id:0{WIDTH}d}"
     return own if parent is None else f"{parent}.{own}"
 
 
 def subtree(path: str) -> tuple[str, str]:
-    """The half-open range of the lineages strictly below ``path``."""
+    """Return the half-open range of the lineages strictly below ``path``."""
     return f"{path}.", f"{path}/"
 
 
 def ancestors(path: str) -> list[int]:
-    """The ids above the job of this lineage, from the root down to its parent."""
+    """Return the ids above the job of this lineage, from the root down to its parent."""
     return [int(part) for part in path.split(".")[:-1]]
 
 
 def depth(path: str) -> int:
-    """0 for a root."""
+    """Return the depth of the job of this lineage; 0 for a root."""
     return path.count(".")

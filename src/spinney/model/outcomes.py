@@ -1,9 +1,7 @@
-"""What an attempt may end with.
+"""How an attempt may end.
 
-The first seven are the words of a stage (its function returned, or raised one of the classes in
-``spinney.signals``; a program's exit code said so). The others are the engine's words about an
-attempt that did not end by itself.
-"""
+The first seven outcomes are set by the stage (its function returned, or raised a signal of ``model.attempts.signals``;
+or a program's exit code). The others are set by the engine for an attempt that did not end by itself."""
 
 from enum import StrEnum
 
@@ -11,27 +9,27 @@ from enum import StrEnum
 class Outcome(StrEnum):
     OK = "ok"
     WARNING = "warning"
-    """Passed, and counted on the job."""
+    """Passed, with a warning that is counted on the job."""
     NOT_APPLICABLE = "not_applicable"
     """Passed without a result."""
     ERROR = "error"
     DEFER = "defer"
-    """Again in a while; no attempt is used up."""
+    """To be run again later; no attempt is used up."""
     HOLD = "hold"
-    """Park for an operator; no attempt is used up."""
+    """Held for an operator; no attempt is used up."""
     FINISH = "finish"
     """The job is done; later stages are not needed."""
 
     TIMEOUT = "timeout"
-    """Killed at its time limit. Policy treats it as a retryable error."""
+    """Killed at its time limit. It is treated as a retryable error."""
     DIED = "died"
-    """Its worker died under it (signal, out of memory). A retryable error, counted towards poison."""
+    """Its worker process died (signal, out of memory). A retryable error, counted towards poison."""
     LOST = "lost"
-    """Its node died under it: an interruption. Uses no attempt, counted towards poison."""
+    """Its node died: an interruption. It uses no attempt, and is counted towards poison."""
     RETURNED = "returned"
-    """Handed back by a draining node, by a recall or before it started. Uses and counts nothing."""
+    """Handed back by a draining node, by a recall or before it started. It uses and counts nothing."""
     LOCKED = "locked"
-    """``job.lock()`` met a taken lock: starts again once it is free. Uses no attempt."""
+    """``job.lock()`` found the lock taken: the stage starts again when it is free. It uses no attempt."""
     CANCELLED = "cancelled"
     """Ended because of a cancel request."""
 

@@ -1,4 +1,4 @@
-"""How often somebody looks who is woken as well."""
+"""The poll interval of nodes, which are also woken."""
 
 POLL_S = 0.2
-"""How often nodes look at the store, whatever wakes them beside."""
+"""How often nodes poll the store, in seconds, independent of wake-ups."""

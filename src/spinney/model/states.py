@@ -24,7 +24,7 @@ class State(StrEnum):
 
 
 SETTLED = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED, State.DELETED})
-"""Nothing more happens to such a job unless an operator opens it again."""
+"""States in which nothing more happens to a job unless an operator opens it again."""
 
 LEASED = frozenset({State.CLAIMED, State.RUNNING})
 """States that are read from a lease, never written into the job's row."""
@@ -49,11 +49,11 @@ TRANSITIONS: Mapping[State | None, frozenset[State]] = MappingProxyType(
 
 
 def lawful(before: State | None, after: State) -> bool:
-    """Whether a job may go from ``before`` (None: it is new) to ``after`` in one step."""
+    """Return whether a job may go from ``before`` (None: it is new) to ``after`` in one step."""
     return after in TRANSITIONS[before]
 
 
 def require(job_id: int, before: State | None, after: State) -> None:
-    """Raise UnlawfulTransition unless the step is in the table."""
+    """Raise UnlawfulTransition unless the transition is in the table."""
     if after not in TRANSITIONS[before]:
         raise UnlawfulTransition(job_id, before, after)

@@ -1,8 +1,7 @@
-"""The numbers by which two older systems tell states: shown beside the names, for programs that know those.
+"""The status numbers of two older systems: they are shown beside the states, for programs that know them.
 
-A job that failed because it was killed (its time was over, an operator or its node ended it, it was poison) has a
-number of its own in the one, and none in the other.
-"""
+A job that failed because it was killed (its time limit, an operator, the death of its node, poison) has a number of its
+own in one of them, and none in the other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 
 KILLED = frozenset({Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST, POISON})
-"""In place of an exception, of failures that were ended from outside (``spinney.model.attempts.failures``)."""
+"""The values of ``exception`` in failures of killed attempts (``spinney.model.attempts.failures``)."""
 _DISBATCH: Mapping[State, int] = MappingProxyType(
     {
         State.PENDING: -2,
@@ -40,12 +39,12 @@ class Status:
     disbatch: int
     """-6 to 2, or the handler's own positive code."""
     motus: int
-    """``done``: 0 open, 1 well, -1 badly."""
+    """``done``: 0 open, 1 completed, -1 not completed."""
 
 
 def status(state: State, *, code: int | None = None, killed: bool = False) -> Status:
-    """The numbers of a state. ``code``: the handler's own, which counts where it is positive; ``killed``: it failed
-    because it was ended from outside."""
+    """Return the numbers of a state. ``code``: the handler's own, which is used when it is positive; ``killed``: the
+    job failed because it was killed."""
     motus = 1 if state is State.COMPLETED else -1 if state in _DONE_BADLY else 0
     if state is State.FAILED and killed:
         return Status(disbatch=_KILLED, motus=motus)

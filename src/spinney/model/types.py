@@ -1,8 +1,7 @@
-"""Job types, stages and queues: what nodes register in the store, as plain values.
+"""Job types, stages and queues, as plain values that nodes register in the store.
 
-They travel as JSON (``to_json``/``from_json``), so that the store, the command line and a server
-know every type without importing anybody's code.
-"""
+They are stored as JSON (``to_json``/``from_json``), so that the store, the command line and a server know every type
+without importing any application."""
 
 import math
 from collections.abc import Mapping
@@ -22,17 +21,17 @@ DEFAULT_PRIORITY = 50
 PRIORITIES = range(100)
 """0 is first, 99 last."""
 COUNT_MAX = 2**31 - 1
-"""The largest number of attempts, deaths or slots that can be asked for."""
+"""The largest number of attempts, deaths or slots."""
 BREAKER_MAX = 1_000
-"""Jobs that must fail in a row at most: more is no breaker, and each of them is remembered."""
+"""The largest ``breaker``: each of these jobs is remembered."""
 INTERNAL = "internal"
-"""As ``TypeSpec.submit``: jobs of the type are made by stages and schedules alone."""
+"""The value of ``TypeSpec.submit`` by which only stages and schedules create jobs of the type."""
 SUBMIT = (str(Role.SUBMITTER), str(Role.OPERATOR), str(Role.ADMIN), INTERNAL)
-"""Who may submit jobs of a type: who has this role or a higher one, or nobody."""
+"""The values of ``TypeSpec.submit``: the lowest role that may submit jobs of a type, or no role at all."""
 SUBMIT_LIMITS = ("collection", "queue", "share", "submitter")
-"""The limits of a person that a parameter of a job type may be checked against."""
+"""The limits of a user that a parameter of a job type may be checked against."""
 KEEP_MAX_S = 1000 * 366 * 86_400
-"""The longest time for which settled jobs can be kept, short of for ever: a thousand years."""
+"""The longest time for which settled jobs can be kept, other than for ever: a thousand years."""
 
 
 class Isolation(StrEnum):
@@ -49,26 +48,24 @@ class Isolation(StrEnum):
     PROGRAM = "program"
     """A program of any language, started by a warm worker."""
     EXTERNAL = "external"
-    """By an external worker that is no node, which claims it over the API (``spinney.model.external``). Nodes leave
-    it alone."""
+    """By an external worker, which claims it over the API (``spinney.model.external``). Nodes do not claim it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Backoff:
     """Seconds between the attempts of a stage: ``base_s * factor**(n-1)``, capped, then jittered.
 
-    ``base_s`` and ``cap_s`` may be given as any length of time: ``Backoff(base_s="30s", cap_s=timedelta(hours=1))``.
+    ``base_s`` and ``cap_s`` may be any duration: ``Backoff(base_s="30s", cap_s=timedelta(hours=1))``.
     """
 
     base_s: float
     """The pause before the second attempt."""
     factor: float
-    """How many times the one before each further pause is."""
+    """The ratio of each pause to the one before."""
     cap_s: float
     """No pause is longer."""
     jitter: float
-    """The share of a pause, 0 to 1, that is drawn at random below it, so that jobs that failed together do not come
-    back together."""
+    """The part of a pause, 0 to 1, that is random, so that jobs that failed together are not retried together."""
 
     def __init__(
         self, *, base_s: Duration = 1.0, factor: float = 2.0, cap_s: Duration = 600.0, jitter: float = 0.5
@@ -88,10 +85,10 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSpec:
-    """A lock that a stage must have: a name with ``{parameter}`` fields, and until when it is kept."""
+    """A lock that a stage must have: a name with ``{parameter}`` fields, and how long it is kept."""
 
     template: str
-    """The lock's name, with the parameters that it is named by in braces: ``receiver:{serno}``."""
+    """The lock's name, with parameters in braces: ``receiver:{serno}``."""
     until: str = "attempt"
     """``attempt``: while the stage runs; ``job``: over stages, until the job settles."""
 
@@ -116,13 +113,13 @@ class StageSpec:
     backoff: Backoff = field(default_factory=Backoff)
     timeout_s: float | None = None
     grace_s: float = 5.0
-    """Seconds between TERM and KILL when an attempt is ended by force."""
+    """Seconds between TERM and KILL when an attempt is killed."""
     locks: tuple[LockSpec, ...] = ()
     again: bool = False
     """Runs once more when the tree below regrew (a report, a merge)."""
     program: tuple[str, ...] = ()
     exit_codes: Mapping[int, str] = field(default_factory=dict)
-    """Exit code to outcome word, for programs; laid over 0 ok, 75 defer, others error."""
+    """Exit code to outcome, for programs; by default 0 is ok, 75 is defer, and others are error."""
 
     def __post_init__(self) -> None:
         names.name("stage", self.name)
@@ -148,41 +145,40 @@ class StageSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeSpec:
-    """A job type as nodes register it: a name, its stages, a parameter schema and the policy."""
+    """A job type as nodes register it: its name, its stages, the schema of its parameters and its policies."""
 
     name: str
     stages: tuple[StageSpec, ...]
     version: str = "1"
     schema: Mapping[str, Any] = field(default_factory=dict)
-    """JSON schema of the parameters; empty: anything goes."""
+    """JSON schema of the parameters; empty: any parameters."""
     queue: str | None = None
     priority: int | None = None
     children: str = "completed"
-    """``completed``: the job goes on only when all its children completed, else it fails because of
-    them; ``settled``: whatever became of them (a batch that reports)."""
+    """``completed``: the job continues only when all its children have completed, else it fails because of them;
+    ``settled``: it continues whatever became of them (a batch that reports)."""
     serial: bool = False
     """Under a root of this type one job runs at a time, in lineage order."""
     on_lost: str = "requeue"
-    """``requeue`` or ``orphan``: whether a silent second run is allowed when a node died."""
+    """``requeue`` or ``orphan``: whether a job runs a second time without being asked for when its node died."""
     on_deadlock: str = "fail"
-    """``fail`` or ``restart``: what becomes of the youngest of several jobs that keep locks and wait for each other's
-    for ever. ``restart``: it lets go of all that it keeps, and the stages from the one on that took the first of these
-    locks run again, though they have passed."""
+    """``fail`` or ``restart``: what becomes of the youngest job in a deadlock of jobs that keep locks and wait for each
+    other's. ``restart``: it releases all locks that it keeps, and runs again from the stage that took the first of
+    these locks, though the stages have passed."""
     poison_after: int = 3
-    """So many deaths of a worker or node under one job fail it as poison."""
+    """After so many deaths of its worker or node a job fails as poison."""
     breaker: int | None = None
-    """When a stage has failed in so many jobs in a row with one cause, the type is held (a circuit breaker);
-    None: never."""
+    """A circuit breaker holds the type when a stage has failed in so many jobs in a row with the same cause; None:
+    never."""
     keep: Mapping[str, float | None] = field(default_factory=dict)
-    """Settled state to the seconds for which its jobs are kept; None, and what is not named: for ever. What
-    operators set wins (see ``spinney.model.settings.retention``)."""
+    """Settled state to the seconds for which its jobs are kept; None, and states that are not named: for ever.
+    Operators' rules take precedence (see ``spinney.model.settings.retention``)."""
     submit: str = Role.SUBMITTER.value
-    """Who may submit jobs of this type: the lowest role that may, or ``internal``: only stages and schedules make
-    them."""
+    """The lowest role that may submit jobs of this type, or ``internal``: only stages and schedules create them."""
     submit_limits: Mapping[str, str] = field(default_factory=dict)
-    """Limit (``collection``, ``queue``, ``share``, ``submitter``) to the parameter that must lie within it, with dots
-    where it is nested. A server checks it: who is limited to a collection submits for no other. It is data and no
-    function, because servers load no code of applications."""
+    """Limit (``collection``, ``queue``, ``share``, ``submitter``) to the parameter that must be within it, with dots
+    where it is nested. A server checks it: a user who is limited to a collection cannot submit for another one. It is
+    data and no function, because servers load no code of applications."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -219,11 +215,12 @@ class TypeSpec:
             raise UsageError(f"job type {self.name!r}: priority must lie within 0 (first) to 99")
 
     def stage(self, name: str) -> StageSpec | None:
-        """The stage of that name, or None when the type has none (any more)."""
+        """Return the stage of that name, or None when the type does not have it (any more)."""
         return next((s for s in self.stages if s.name == name), None)
 
     def to_json(self) -> dict[str, Any]:
-        """A value that ``from_json`` turns back into an equal spec. It shares what is nested (the schema) with this."""
+        """Return a value that ``from_json`` turns back into an equal spec. It shares nested values (the schema) with
+        this."""
         return _fields(self) | {
             "keep": {str(state): kept for state, kept in self.keep.items()},
             "stages": [
@@ -239,27 +236,27 @@ class TypeSpec:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "TypeSpec":
-        """The spec of a value made by ``to_json``. Fields of newer versions are ignored."""
-        known = {k: v for k, v in value.items() if k in cls.__dataclass_fields__}
-        return cls(**known | {"stages": tuple(_stage(s) for s in value["stages"])})
+        """Return the spec of a value made by ``to_json``. Fields of newer versions are ignored."""
+        known_fields = {k: v for k, v in value.items() if k in cls.__dataclass_fields__}
+        return cls(**known_fields | {"stages": tuple(_stage(s) for s in value["stages"])})
 
 
 def _fields(spec: "TypeSpec | StageSpec | Backoff | LockSpec") -> dict[str, Any]:
-    """By name, as they are: ``asdict`` copies each down to its last value, which takes ten times as long."""
+    """Return the fields by name, without copies: ``asdict`` copies deeply, which takes ten times as long."""
     return {name: getattr(spec, name) for name in spec.__dataclass_fields__}
 
 
 def passed_queues(spec: TypeSpec, named: str | None) -> set[str]:
-    """The queues that a job at the top passes through, unless an operator moves it."""
+    """Return the queues that a root job passes through, unless an operator moves it."""
     if named is not None:
         return {named}
     return {stage.queue or spec.queue or DEFAULT_QUEUE for stage in spec.stages}
 
 
 def _stage(value: Mapping[str, Any]) -> StageSpec:
-    known = {k: v for k, v in value.items() if k in StageSpec.__dataclass_fields__}
+    known_fields = {k: v for k, v in value.items() if k in StageSpec.__dataclass_fields__}
     return StageSpec(
-        **known
+        **known_fields
         | {
             "isolation": Isolation(value.get("isolation", "process")),
             "backoff": Backoff(**value.get("backoff", {})),
@@ -272,21 +269,20 @@ def _stage(value: Mapping[str, Any]) -> StageSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSpec:
-    """A lane of work. One that nobody declared has these defaults."""
+    """The settings of a queue. A queue that nobody declared has these defaults."""
 
     name: str
     limit: Limit | None = None
-    """Occupied slots over the whole cluster, or a part of those there are (``limits``); None: no limit; 0: nothing
-    starts."""
+    """The most slots that its jobs may occupy over the whole cluster, or a part of all slots (``limits``); None: no
+    limit; 0: nothing starts."""
     order: str = "default"
     """``default`` (earliest lineage first), ``fifo`` or ``lifo``."""
     sharing: str | None = None
     """``shares``, ``quota`` or ``none``; None: ``none`` for fifo and lifo, else ``shares``."""
     type: str | None = None
-    """The job type of what is submitted by the queue's name and parameters alone; None: such a submission is
-    refused."""
+    """The job type of submissions that name only the queue; None: they are refused."""
     pinned: tuple[str, ...] = ()
-    """Names of the nodes that alone may serve it; empty: any. Wins over ``barred``."""
+    """Names of the only nodes that may serve it; empty: any. It takes precedence over ``barred``."""
     barred: tuple[str, ...] = ()
     """Names of nodes that may not serve it."""
 
@@ -305,15 +301,15 @@ class QueueSpec:
 
     @property
     def shared(self) -> str:
-        """The sharing in force."""
+        """Return the sharing in force."""
         return self.sharing or ("shares" if self.order == "default" else "none")
 
     def admits(self, node: str) -> bool:
-        """Whether a node of this name may serve it, as far as the queue is asked."""
+        """Return whether the queue's settings allow a node of this name."""
         return node in self.pinned if self.pinned else node not in self.barred
 
     def default_type(self) -> str:
-        """The job type of what is submitted by the queue's name alone. Raises UsageError when it has none."""
+        """Return the job type of submissions that name only the queue. Raises UsageError when it has none."""
         if self.type is None:
             raise UsageError(
                 f"queue {self.name!r} has no default job type; name the type, or give the queue one with "
@@ -322,24 +318,23 @@ class QueueSpec:
         return self.type
 
     def to_json(self) -> dict[str, Any]:
-        """A value that ``from_json`` turns back into an equal spec. Only what is said is in it, so that nodes of a
-        version that does not know a field yet are disturbed only by queues that use it."""
-        said = {field: getattr(self, field) for field in ("type", "pinned", "barred")}
+        """Return a value that ``from_json`` turns back into an equal spec. Newer fields are included only when they are
+        set, so that nodes of a version that does not know a field refuse only queues that use it."""
+        optional = {field: getattr(self, field) for field in ("type", "pinned", "barred")}
         always = {"name": self.name, "limit": self.limit, "order": self.order, "sharing": self.sharing}
-        return always | {field: value for field, value in said.items() if value}
+        return always | {field: value for field, value in optional.items() if value}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "QueueSpec":
-        """The spec of a value made by ``to_json``, or of some of its fields. Raises for fields that it does not
-        know: what a newer version says of a queue must not be passed over."""
-        given: dict[str, Any] = {
-            f: tuple(found) if isinstance(found, list) else found for f, found in value.items()
-        }
-        return cls(**given)
+        """Return the spec of a value made by ``to_json``, or of some of its fields. Raises for unknown fields: settings
+        of a newer version must not be ignored."""
+        spec_fields: dict[str, Any] = {f: tuple(v) if isinstance(v, list) else v for f, v in value.items()}
+        return cls(**spec_fields)
 
 
 SETTABLE = frozenset({"limit", "type", "pinned", "barred"})
-"""The fields of a QueueSpec that operators set at run time. Order and sharing are in the keys of what stands there."""
+"""The fields of a QueueSpec that operators set at run time. Order and sharing are not: they are in the keys of the
+ready rows."""
 
 
 def _check_count(where: str, option: str, value: object, least: int = 1) -> None:
@@ -364,7 +359,7 @@ def _check_nodes(where: str, option: str, nodes: object) -> None:
 
 
 def _check_keep(where: str, keep: object) -> None:
-    """Whether it says for settled states how long: the sentence names what is wrong."""
+    """Raise UsageError unless it maps settled states to durations."""
     if not isinstance(keep, Mapping):
         raise UsageError(f'{where}: keep maps states to times, as in {{"completed": "30d"}}, not {keep!r}')
     for state, seconds in keep.items():
@@ -394,7 +389,7 @@ def _check_submit_limits(where: str, limits: object) -> None:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is a finite number (that a float can hold)."""
+    """Return whether it is a finite number (that a float can hold)."""
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:
@@ -402,7 +397,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is text that UTF-8, and so the store, has a form for."""
+    """Return whether it is text that UTF-8, and so the store, can encode."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -410,6 +405,6 @@ def _is_text(value: object) -> bool:
 
 
 def _is_balanced(template: str) -> bool:
-    """Whether every brace belongs to a field that has a name."""
-    found = lock_names.fields(template)
-    return all(found) and template.count("{") == template.count("}") == len(found)
+    """Return whether every brace belongs to a field that has a name."""
+    fields = lock_names.fields(template)
+    return all(fields) and template.count("{") == template.count("}") == len(fields)

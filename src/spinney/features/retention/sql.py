@@ -55,7 +55,7 @@ class SqlRetention:
 
     def all(self) -> Sequence[RetentionRule]:
         with self._session.look() as tx:
-            return _rules(tx, self._session.registry).told()
+            return _rules(tx, self._session.registry).all_rules()
 
     # --- the walk -------------------------------------------------------------------------
 

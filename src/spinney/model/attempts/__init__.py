@@ -1,3 +1,1 @@
-"""What is known of one attempt of a stage: how a stage says its outcome, what a failure's cause is, which stage is
-next.
-"""
+"""Rules for attempts of stages: how a stage signals its outcome, the cause of a failure, which stage is next."""

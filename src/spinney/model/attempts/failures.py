@@ -1,9 +1,8 @@
-"""Why jobs fail, as one cause for many jobs: a fingerprint of type, stage, exception and message.
+"""The cause of failures of many jobs: a fingerprint of type, stage, exception and message.
 
-Of the message only what stays the same from job to job counts: its first line without numbers (ids, sizes,
-times, addresses) and without paths. Two failures whose messages differ in words are two causes, although
-somebody may see one in them: a group that is too small is seen, one that hides a second cause is not.
-"""
+Only the part of the message that is the same for all jobs counts: its first line without numbers (ids, sizes,
+times, addresses) and without paths. Two failures whose messages differ in words are two causes, although a person may
+see one in them: a group that is too small is noticed, one that hides a second cause is not."""
 
 import hashlib
 import re
@@ -17,13 +16,14 @@ from spinney.model.outcomes import Outcome
 DIGITS = 16
 """Hexadecimal digits of a fingerprint."""
 PLAIN_MAX = 300
-"""Characters of a plain message that are kept; what comes behind them makes no difference."""
+"""How many characters of a plain message count."""
 _LOOKED_AT = 2_000
-"""Characters of a message that are looked at."""
+"""How many characters of a message are read."""
 _ROUNDS = 8
-"""What is left of odd texts may look like a number or a path again; two rounds are usual."""
+"""The most rounds of replacement: the rest of odd texts may look like a number or a path again; two rounds are
+usual."""
 POISON = "poison"
-"""In place of an exception: its worker or node died under the job again and again."""
+"""The value of ``exception`` for a job whose worker or node died again and again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Cause:
     stage: str
     exception: str
     message: str
-    """Plain."""
+    """The plain message (``plain``)."""
 
     def __str__(self) -> str:
         return f"{self.exception}: {self.message}" if self.message else self.exception
@@ -44,7 +44,7 @@ class Cause:
 def cause(
     type_: str, stage: str, record: Record, *, poison: bool = False, reason: str | None = None
 ) -> Cause:
-    """Why the attempt of this record failed. ``reason``: what is said of it when it brought no message."""
+    """Return why the attempt of this record failed. ``reason``: used when the record has no message."""
     exception = POISON if poison else _exception(record)
     message = plain(record.message or reason or "")
     mark = _digest(type_, stage, exception, message)
@@ -52,7 +52,7 @@ def cause(
 
 
 def fingerprint(type_: str, stage: str, exception: str, message: str) -> str:
-    """The first digits of SHA-256 over the four; of the message what ``plain`` leaves of it."""
+    """Return the first digits of SHA-256 over the four values; of the message, only what ``plain`` returns counts."""
     return _digest(type_, stage, exception, plain(message))
 
 
@@ -62,11 +62,10 @@ def _digest(*parts: str) -> str:
 
 
 def plain(message: str) -> str:
-    """The first line of ``message`` without what differs from job to job.
+    """Return the first line of ``message`` without what differs from job to job.
 
-    Numbers with their units, ids, dates, times and addresses become ``#``, paths ``…``; of URLs the host
-    stays, but no user and password. Lists of such things are as one. ``plain(plain(m)) == plain(m)``.
-    """
+    Numbers with their units, ids, dates, times and addresses become ``#``, paths ``…``; of URLs the host stays, but no
+    user and password. A list of such items counts as one. ``plain(plain(m)) == plain(m)``."""
     text = _first_line(message[:_LOOKED_AT])
     for _ in range(_ROUNDS):
         before, text = text, _plainer(text)
@@ -85,8 +84,8 @@ def _plainer(text: str) -> str:
 
 
 def _exception(record: Record) -> str:
-    """What raised; for an attempt that was ended from outside, the word of its outcome. A code that the
-    handler gave is its own word for the cause, so it counts."""
+    """Return the name of the exception; for an attempt that did not end by itself, its outcome. A status code that the
+    handler gave is part of the cause."""
     if record.outcome is not Outcome.ERROR:
         return str(record.outcome)
     raised = orjson.loads(record.error).get("type") if record.error else None
@@ -95,25 +94,25 @@ def _exception(record: Record) -> str:
 
 
 def _first_line(message: str) -> str:
-    """Later lines hold particulars (parameters of a statement, the value at fault). Where the first only
-    announces the next, that one belongs to it."""
-    found = ""
+    """Return the first line: later ones have particulars (parameters of a statement, the wrong value). Where the first
+    line ends with a colon, the next one belongs to it."""
+    text = ""
     for line in message.splitlines():
-        told = line if line.isprintable() else "".join(c if c.isprintable() else " " for c in line)
-        found = f"{found} {' '.join(told.split())}".strip()
-        if found and not found.endswith(":"):
+        printable = line if line.isprintable() else "".join(c if c.isprintable() else " " for c in line)
+        text = f"{text} {' '.join(printable.split())}".strip()
+        if text and not text.endswith(":"):
             break
-    return found
+    return text
 
 
 # --- places: URLs and paths -------------------------------------------------------------------
 
 _QUOTES = "'\"`"
 _MEDIA = r"(?:application|audio|font|image|message|model|multipart|text|video)/[\w.+-]+"
-"""A media type is no path (its first words are registered: RFC 6838)."""
+"""A media type is no path (its first words are registered, RFC 6838)."""
 _FILE = rf"""(?P<{{}}>[{_QUOTES}])(?:(?!(?P={{}})).)*(?P={{}})"""
 _CHAR = rf"(?:[^\s{_QUOTES}<>|,;:()\[\]{{}}]|:(?=[\d/\\]))"
-"""Of a path that stands without quotes. A colon only where more of it follows: ``/var/x.py:17``."""
+"""A character of a path without quotes. A colon only where more of the path follows: ``/var/x.py:17``."""
 _PART = r"[\w@%+~-][\w@%+~.-]*"
 
 _PLACES = re.compile(
@@ -140,23 +139,23 @@ _PLACES = re.compile(
 )
 
 
-def _place(found: re.Match[str]) -> str:
-    if found["url"] is not None:
-        host, tail = found["host"], found["tail"]
+def _place(match: re.Match[str]) -> str:
+    if match["url"] is not None:
+        host, tail = match["host"], match["tail"]
         rest = _end_of_sentence(tail or host)
         host = host if tail else host[: len(host) - len(rest)]
-        # A password in a URL must not get into a hold's reason, and from there into the audit for good.
-        return f"{found['url']}{host.rpartition('@')[2]}/…{rest}"
-    if found["oserror"] is not None:
-        return found["oserror"] + ("'…' -> '…'" if found["second"] else "'…'")
-    if found["media"] is not None:
-        return found["media"]
-    bare = found["bare"] or found["relative"]
+        # A password in a URL must not get into a hold's reason, and from there into the audit for ever.
+        return f"{match['url']}{host.rpartition('@')[2]}/…{rest}"
+    if match["oserror"] is not None:
+        return match["oserror"] + ("'…' -> '…'" if match["second"] else "'…'")
+    if match["media"] is not None:
+        return match["media"]
+    bare = match["bare"] or match["relative"]
     return "'…'" if bare is None else f"…{_end_of_sentence(bare)}"
 
 
 def _end_of_sentence(text: str) -> str:
-    """The punctuation at the end, which belongs to the sentence around."""
+    """Return the punctuation at the end, which belongs to the sentence around."""
     return text[len(text.rstrip(".,;:!?)]}")) :]
 
 
@@ -167,7 +166,7 @@ _UNIT = (
     r"(?:[nuµμm]?s|secs?|seconds?|min|mins|minutes?|m|h|hrs?|hours?|d|days?|weeks?"
     r"|milliseconds?|microseconds?|B|bytes?|[kKMGTP]i?B)"
 )
-"""Of times and sizes, which are printed in another unit where they grow."""
+"""Units of times and sizes, which are printed in another unit when they grow."""
 _MEASURE = rf"{_PLAIN_NUMBER}\s?{_UNIT}"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
@@ -202,11 +201,11 @@ _ITEMS = re.compile(rf"(([{_QUOTES}]?)[#…]\2)(?:(?:,\s?|\s)\1)+")
 _HEX = re.compile(r"[0-9A-Fa-f]{4,}|[0-9]+(?:st|nd|rd|th)")
 _GROUPS = re.compile(r"[0-9]+")
 _ID_CHARS, _ID_GROUPS = 16, 3
-"""A word so long with numbers in so many places is an id in some other alphabet (ULID, base 62)."""
+"""A word of this length with numbers in so many places is an id in another alphabet (ULID, base 62)."""
 
 
-def _number(found: re.Match[str]) -> str:
-    token = found["token"]
+def _number(match: re.Match[str]) -> str:
+    token = match["token"]
     if token is None or _HEX.fullmatch(token):
         return "#"
     if len(token) >= _ID_CHARS and len(_GROUPS.findall(token)) >= _ID_GROUPS:

@@ -1,10 +1,9 @@
-"""Which stage is next: one rule for going on, resuming, retrying and regrowing.
+"""Which stage is next: one rule for continuing, resuming, retrying and regrowing.
 
 A job goes to the first stage of its type that has not *passed*. An attempt passes a stage when its
-outcome is in ``PASSED`` and it is not superseded. Retrying supersedes nothing; rerunning from a
-stage supersedes that stage and all behind it; regrowing supersedes those marked ``again``. So the
-same question always has the same answer, whoever asks it after whatever crash.
-"""
+outcome is in ``PASSED`` and it is not superseded. Retrying supersedes nothing; rerunning from a stage supersedes that
+stage and all later ones; regrowing supersedes those marked ``again``. So every node computes the same next stage, also
+after a crash."""
 
 from collections.abc import Collection
 
@@ -12,16 +11,16 @@ from spinney.model.types import TypeSpec
 
 
 def next_stage(spec: TypeSpec, passed: Collection[str]) -> str | None:
-    """The first stage of ``spec`` that is not in ``passed``; None when all have passed."""
+    """Return the first stage of ``spec`` that is not in ``passed``; None when all have passed."""
     return next((s.name for s in spec.stages if s.name not in passed), None)
 
 
 def stages_from(spec: TypeSpec, stage: str) -> list[str]:
-    """That stage and all behind it: what a rerun from it supersedes. Empty when there is none so named."""
-    found = [s.name for s in spec.stages]
-    return found[found.index(stage) :] if stage in found else []
+    """Return this stage and all later ones, which a rerun from it supersedes. Empty when there is no such stage."""
+    names = [s.name for s in spec.stages]
+    return names[names.index(stage) :] if stage in names else []
 
 
 def again_stages(spec: TypeSpec) -> list[str]:
-    """The stages that run once more when the tree below regrew."""
+    """Return the stages that run once more when the tree below has regrown."""
     return [s.name for s in spec.stages if s.again]

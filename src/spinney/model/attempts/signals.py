@@ -1,8 +1,7 @@
-"""How a stage says what became of it: raise one of these, or just return.
+"""The signals by which a stage sets its outcome: it raises one of these, or just returns.
 
-A stage that returns passed (``ok``), and what it returned is its value. All of these derive from
-``Signal``, which is no ``Exception``: a stage's own ``except Exception`` must not swallow them.
-"""
+A stage that returns has passed (``ok``), and the returned value is its result. All signals derive from ``Signal``,
+which is no ``Exception``: a stage's own ``except Exception`` must not catch them."""
 
 from typing import Any, ClassVar, final
 
@@ -16,7 +15,7 @@ CODE_MAX = 2**31 - 1
 
 
 class Signal(BaseException):
-    """The base of all; not raised itself."""
+    """The base class of all signals; it is not raised itself."""
 
     outcome: ClassVar[Outcome]
 
@@ -43,9 +42,9 @@ class Fail(Signal):
 
 @final
 class Defer(Signal):
-    """Not now: again in so many ``seconds``, or after a timedelta, or a text such as ``"5m"`` (a tenth of a second at
-    least, a hundred years at most). Uses no attempt. ``lane=True`` puts every job of this stage to sleep
-    for that time, and then lets one probe before the others go on."""
+    """Run the stage again after so many ``seconds``, a timedelta, or a text such as ``"5m"`` (a tenth of a second at
+    least, a hundred years at most). It uses no attempt. ``lane=True`` puts every job of this stage to sleep for that
+    time; then one job probes before the others continue."""
 
     outcome = Outcome.DEFER
 
@@ -62,14 +61,14 @@ class Defer(Signal):
 
 @final
 class Hold(Signal):
-    """Park this job for an operator, who releases it. Uses no attempt."""
+    """Hold this job until an operator releases it. It uses no attempt."""
 
     outcome = Outcome.HOLD
 
 
 @final
 class NotApplicable(Signal):
-    """This stage has nothing to do here: it counts as passed and stores no value."""
+    """This stage has nothing to do for this job: it counts as passed and stores no value."""
 
     outcome = Outcome.NOT_APPLICABLE
 

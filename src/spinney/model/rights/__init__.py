@@ -1,1 +1,1 @@
-"""Who may do what: people and tokens, verbs and the states in which they are allowed, who may submit a job type."""
+"""Rights: users and tokens, verbs and the states in which they are allowed, who may submit a job type."""

@@ -1,4 +1,4 @@
-"""Which verbs may be used on a job now: by its state, and by what who asks may."""
+"""Which verbs may be used on a job now, by its state and the caller's rights."""
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.jobs import Job
@@ -6,20 +6,19 @@ from spinney.model.rights.operators import DEFAULT_STATES, Verb
 from spinney.model.states import TRANSITIONS, State
 
 OWN_JOB_VERBS = frozenset({Verb.CANCEL, Verb.RETRY, Verb.HOLD, Verb.RELEASE})
-"""What submitters may do to jobs that they submitted."""
+"""The verbs that submitters may use on their own jobs."""
 
 
 def allowed(job: Job, rights: Rights = ALL_RIGHTS, by: str | None = None) -> list[str]:
-    """The verbs that ``by`` may use on this job now, in the order of ``Verb``.
+    """Return the verbs that ``by`` may use on this job now, in the order of ``Verb``.
 
-    By its state as the table of transitions has it. What stands around it may still refuse: a cancel of a job with
-    open subjobs takes the whole tree, and under an open batch nothing is deleted.
-    """
+    Only the job's own state is considered. A verb may still be refused because of other jobs: a cancel of a job with
+    open subjobs takes the whole tree, and under an open batch nothing is deleted."""
     return [str(verb) for verb in Verb if _lawful(verb, job) and may(verb, job, rights, by)]
 
 
 def may(verb: Verb, job: Job, rights: Rights, by: str | None) -> bool:
-    """Whether somebody may use a verb on a job, whatever its state."""
+    """Return whether a caller may use a verb on a job, whatever its state."""
     if not rights.within.holds(job.collection, job.queue):
         return False
     if rights.permits(Role.OPERATOR):

@@ -1,4 +1,4 @@
-"""What an operator's verbs take and give."""
+"""Orders of operators, and the values that operators read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from spinney.model.values.limits import Limit
 
 
 class Verb(StrEnum):
-    """What can be done to many jobs at once."""
+    """An operation on many jobs at once."""
 
     RETRY = "retry"
     RERUN = "rerun"
@@ -38,9 +38,9 @@ DEFAULT_STATES: Mapping[Verb, tuple[State, ...]] = MappingProxyType(
         Verb.PRIORITY: _OPEN,
     }
 )
-"""The states that a verb by filter means when the filter names none. What was orphaned may have done half of
-something that must not be done twice, and what is held was held by somebody: such jobs are only opened again,
-or deleted, where they are named."""
+"""The states that a verb by filter selects when the filter names none. An orphaned job may have half done something
+that must not be done twice, and a held job was held for a reason: such jobs are only opened again, or deleted, when
+their state is named."""
 ALLOWED_STATES: Mapping[Verb, frozenset[State]] = MappingProxyType(
     {
         **{
@@ -52,27 +52,27 @@ ALLOWED_STATES: Mapping[Verb, frozenset[State]] = MappingProxyType(
         Verb.DELETE: SETTLED - {_S.DELETED} | {_S.HELD},
     }
 )
-"""The states that a filter may name for it."""
+"""The states that a filter may name for a verb."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A verb with its particulars; what a verb does not know must be left alone."""
+    """A verb with its arguments; arguments of other verbs must not be set."""
 
     verb: Verb
     reason: str | None = None
     stage: str | None = None
-    """retry, rerun: from this stage on."""
+    """retry, rerun: the first stage to run again."""
     and_after: bool = False
-    """rerun, retry: also everything of the tree that finished after its first failure."""
+    """rerun, retry: also all jobs of the tree that finished after its first failure."""
     tree: bool = False
-    """cancel: with all below."""
+    """cancel: with all jobs below."""
     queue: str | None = None
-    """move: where to; retry and rerun: into this queue."""
+    """move, retry, rerun: the queue into which the job goes."""
     priority: int | None = None
-    """priority: which."""
+    """priority: the new priority."""
     until_us: int | None = None
-    """hold: ends by itself at this time."""
+    """hold: when the hold ends by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,38 +82,38 @@ class BulkStep:
     touched: Sequence[int]
     reopened: Sequence[int] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
-    """Jobs that it could not be done to, and why; the others are done."""
+    """Jobs for which the verb was refused, and why; the others are done."""
     skipped: Sequence[int] = ()
-    """Jobs that fit no more: the verb was done to them already, or something else has happened to them."""
+    """Jobs that do not match any more: the verb was already applied to them, or their state has changed."""
     instead: Sequence[int] = ()
-    """retry: jobs that failed because of their children, which are to be retried in their place
+    """retry: jobs that failed because of their children; the children are to be retried instead
     (``failed_children``)."""
     unfinished: Sequence[int] = ()
-    """Not reached or not done with within the bounds of one transaction: ask again for these."""
+    """Jobs that were not reached or not finished within one transaction: to be passed to the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldPreview:
-    """What laying a wide hold, or releasing some, would come to."""
+    """What a new hold, or the release of some, would do."""
 
     jobs: int
-    """Jobs that would stand held; of a release: that would go on."""
+    """How many jobs would become held; for a release: would continue."""
     later: int
-    """Others that a hold covers: those that run, or wait for something else first. They would be held when they would
-    start next."""
+    """How many other jobs the hold covers: those that run, or wait for something else. They would become held before
+    their next start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who does something, why, and in which call: for the audit."""
+    """Who does something, why, and in which call, for the audit."""
 
     by: str
     call: str
-    """The same for all steps of one call (``control`` makes one for each)."""
+    """An id that all steps of one call share (``control`` makes one for each call)."""
     reason: str | None = None
     account: str | None = None
-    """Whose rights it was done with; None: those of whoever opens the store directly. What is made to go on by itself
-    (webhooks, schedules) asks for the rights of this account ever after."""
+    """The account whose rights apply; None: the caller has opened the store directly. Webhooks and schedules act later
+    with the rights of the account that created them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,75 +129,75 @@ class Explanation:
     ``accepted``."""
     sentence: str
     start_us: int | None = None
-    """When it is expected to start, if that can be known."""
+    """When it is expected to start, if that is known."""
     command: str | None = None
-    """The command that would change it."""
+    """The command that would change this."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A group of jobs that stand failed with the same cause."""
+    """A group of jobs that have failed with the same cause."""
 
     fingerprint: str
     type: str
     stage: str
     exception: str
-    """Qualified name of the exception, with the code that the handler gave; else the outcome's word, or ``poison``."""
+    """The qualified name of the exception, with the handler's status code; else the outcome, or ``poison``."""
     message: str
-    """Of the first, without its numbers and paths."""
+    """The message of the first failure, without its numbers and paths."""
     first_us: int
     last_us: int
     jobs: int
-    """How many stand failed with it now."""
+    """How many are failed with it now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroups:
-    """All jobs that stand failed or orphaned, as of one snapshot."""
+    """All jobs that are failed or orphaned, as of one snapshot."""
 
     jobs: int
     """How many failed by an attempt of their own."""
     causes: int
     consequences: int
-    """How many others: they failed because of their subjobs or of jobs they need (or before causes were kept)."""
+    """How many others failed because of their subjobs or of jobs that they need (or before causes were stored)."""
     groups: Sequence[Failure]
-    """The largest first; perhaps not all."""
+    """The groups, largest first, up to the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockInfo:
-    """A lock that is held or waited for."""
+    """A lock that a job has or waits for."""
 
     name: str
     owner_id: int | None
-    """The job that has it (one line for each where the capacity is more than 1); None: nobody."""
+    """The job that has it (one row for each job where the capacity is more than 1); None: no job."""
     until: str
-    """``attempt``, ``job`` or ``reserved`` (kept for a job that was woken for it); empty: nobody has it."""
+    """``attempt``, ``job`` or ``reserved`` (for a job that was woken for it); empty: no job has it."""
     node: str | None
     since_us: int | None
     waiting: int
     """How many jobs wait for it."""
     amount: int = 1
-    """How much of it this owner has; 0 also where nobody has it."""
+    """The amount that this owner has; 0 also where no job has it."""
     used: int = 1
-    """How much all have of it."""
+    """The amount that all owners have together."""
     capacity: int = 1
-    """In force for who says nothing of it himself."""
+    """The capacity in force for stages that name none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityInfo:
-    """How much there is of a lock, or of each of a family."""
+    """The capacity of a lock, or of each lock of a family."""
 
     name: str
-    """The lock, or the beginning of several with a ``*`` behind it."""
+    """The name of the lock, or the prefix of a family followed by ``*``."""
     capacity: int
-    """In force: what an operator set, else what is declared."""
+    """The capacity in force: an operator's, else the declared one."""
     declared: int | None
-    """By an application; None: nothing."""
+    """The capacity that an application declares; None: none does."""
     by: str | None
-    """The operator who set it; None: it is as declared."""
+    """The operator who set it; None: it is the declared one."""
     at_us: int | None
 
 
@@ -213,57 +213,57 @@ class RetentionRule:
     by: str
     """The operator who set it; empty: the type declares it."""
     in_force: bool = True
-    """False: an operator has set something else for it."""
+    """False: an operator's rule overrides it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueChange:
-    """What an operator wants otherwise with a queue. What is not named stays; in this order:"""
+    """Changes of a queue's settings by an operator. Other settings stay. They are applied in this order."""
 
     declared: tuple[str, ...] = ()
-    """These fields (``limit``, ``type``, ``pinned``, ``barred``) go back to what is declared."""
+    """Fields (``limit``, ``type``, ``pinned``, ``barred``) that go back to the declared values."""
     set: Mapping[str, Any] = field(default_factory=dict)
-    """These fields become so: a limit of None is no limit, which is not the same as the declared one."""
+    """Fields and their new values; a limit of None is no limit, which is not the same as the declared one."""
     unpin: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
-    """Nodes that alone may serve it, beside those that are pinned already."""
+    """Nodes to be added to those that are pinned already."""
     unbar: tuple[str, ...] = ()
     bar: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInfo:
-    """How a queue is set and who serves it, as of one snapshot."""
+    """A queue's settings and the nodes that serve it, as of one snapshot."""
 
     queue: str
     in_force: QueueSpec
     declared: QueueSpec | None
     """None: no application declares it."""
     settings: Mapping[str, Any]
-    """What operators set, by field: it is in force instead of what is declared."""
+    """The fields that operators have set; they take precedence over the declared ones."""
     by: str | None
-    """Who set something last, if anything is set."""
+    """Who changed the settings last, if any are set."""
     at_us: int | None
     pending: int
     running: int
     """Occupied slots."""
     active: int
-    """How many nodes take something new, whether they may serve it or not."""
+    """How many nodes take new jobs, whether they may serve the queue or not."""
     nodes: tuple[str, ...]
-    """Those of them that may serve it."""
+    """The names of those of them that may serve it."""
     types: tuple[str, ...]
-    """Its default type, and those of its jobs that are pending or have a slot."""
+    """Its default type, and the types of its jobs that are pending or occupy a slot."""
     unknown: tuple[str, ...]
-    """Those of these types that no such node knows: they are left alone."""
+    """Those of these types that no such node knows; their jobs are not claimed."""
     unserved: tuple[str, ...]
-    """Those that such nodes know, but none that may serve the queue."""
+    """Those of these types that such nodes know, but none that may serve the queue."""
     limit: int | None = None
-    """Slots that it may occupy now: what the limit in force comes to where that is a part."""
+    """How many slots it may occupy now; where the limit is a part, the number that it means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """Something that must not be."""
+    """A violated invariant."""
 
     rule: str
     """A word for programs: ``lease-without-job``, …"""
@@ -271,21 +271,21 @@ class Violation:
     """``job 17``, ``folder 00/00/00/000000000017``, ``lock x``."""
     sentence: str
     repair: str | None = None
-    """What ``--repair`` would do; None: nothing can be done safely, and the sentence says what a person should do."""
+    """What ``--repair`` would do; None: no repair is safe, and the sentence says what a person should do."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What it was found by, and looked at again before it is repaired."""
+    """The values by which it was detected, which are checked again before a repair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One invariant that the doctor knows."""
+    """One invariant that the doctor checks."""
 
     rule: str
     about: str
-    """What must hold, in a sentence."""
+    """The invariant as a sentence."""
     repairs: bool
     deep: bool = False
-    """It takes long, and is only looked at when asked for."""
+    """It takes long, and is only checked on request."""
 
 
 Percentiles = tuple[float, float, float]
@@ -294,7 +294,7 @@ Percentiles = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageStats:
-    """How a stage does, over all queues. Times are in seconds."""
+    """Figures of a stage over all queues. Times are in seconds."""
 
     type: str
     stage: str
@@ -302,14 +302,14 @@ class StageStats:
     running: int
     """Occupied slots."""
     ended: int | None
-    """Attempts that ended within the window; None (as below): somebody is limited to collections, and it cannot be
-    told apart by these."""
+    """How many attempts ended within the window; None (as below): the caller is limited to some collections, and the
+    figure is not kept by collection."""
     failures: int | None
-    """Those of them that ended with an error, a time limit, or the death of their worker or node."""
+    """How many of them ended with an error, at a time limit, or by the death of their worker or node."""
     rate: float | None
     """Attempts a second that ended within the window."""
     sampled: int
-    """Attempts of which the times below were taken: those of jobs next to what is at work, not of all jobs."""
+    """How many attempts the times below are measured on: those of recent jobs, not of all."""
     wait_s: Percentiles | None
     """From a job's submission (or its time, or the end of the stage before) to its start; None: not known."""
     run_s: Percentiles | None
@@ -318,11 +318,11 @@ class StageStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
-    """How a queue stands."""
+    """Figures of a queue."""
 
     queue: str
     limit: int | None
-    """Slots that it may occupy now."""
+    """How many slots it may occupy now."""
     pending: int
     running: int
     """Occupied slots."""
@@ -331,25 +331,25 @@ class QueueStats:
     held: int
     failed: int
     rate: float | None
-    """Attempts a second that ended within the window; None: cannot be told apart by collection."""
+    """Attempts a second that ended within the window; None: the figure is not kept by collection."""
     said: Limit | None = None
     """The limit as it is set: a number, or a part such as ``50%``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareStats:
-    """Slots in use by one share of a queue."""
+    """Slots that one share of a queue occupies."""
 
     queue: str
     share: str | None
-    """Its name, or the number of the job that it is called after; None: the queue does not share."""
+    """Its name, or the id of the job that it is named after; None: the queue does not use shares."""
     running: int
     """Occupied slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStats:
-    """How a node is used."""
+    """Figures of a node."""
 
     node: str
     state: str
@@ -357,7 +357,7 @@ class NodeStats:
     running: int
     """Occupied slots."""
     leases: int
-    """Jobs that it has been given, those ahead of their time among them."""
+    """How many jobs it has claimed, including those ahead."""
     seen_us: int
 
 
@@ -367,13 +367,13 @@ class Stats:
 
     at_us: int
     window_s: float
-    """What was looked back at for rates: at least what was asked for, by whole slices of ten seconds."""
+    """The window of the rates: at least the requested one, in whole slices of ten seconds."""
     rate: float | None
-    """Attempts a second that ended within the window, over all queues; None: cannot be told apart by collection."""
+    """Attempts a second that ended within the window, over all queues; None: the figure is not kept by collection."""
     states: Mapping[str, int]
-    """How many jobs stand in each state, exactly."""
+    """How many jobs are in each state, exactly."""
     queues: Sequence[QueueStats]
     stages: Sequence[StageStats]
     shares: Sequence[ShareStats]
-    """Most slots first."""
+    """The shares, those with the most slots first."""
     nodes: Sequence[NodeStats]

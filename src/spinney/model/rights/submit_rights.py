@@ -1,8 +1,7 @@
-"""Whether somebody's rights allow jobs of a type, and parameters that name what the rights are limited to.
+"""Whether a caller's rights allow jobs of a type, and parameters that name what the rights are limited to.
 
-What a type says (``TypeSpec.submit`` and ``submit_limits``) is judged here for everybody who asks: for a person at the
-moment of a submission, and for the maker of a schedule at each of its times.
-"""
+These functions check a type's ``submit`` and ``submit_limits``: for a caller at a submission, and for the creator of a
+schedule at each of its times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,29 +13,29 @@ from spinney.model.types import INTERNAL, TypeSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeyondLimit:
-    """A parameter names something that the rights do not reach."""
+    """A parameter that names something beyond the rights."""
 
     parameter: str
-    """Its path: ``collection``, or ``order.profile`` of one within another."""
+    """Its path: ``collection``, or ``order.profile`` for a nested one."""
     limit: str
     """``collection``, ``queue``, ``share`` or ``submitter``."""
     allowed: Sequence[str]
 
 
 def may_submit(spec: TypeSpec, rights: Rights) -> bool:
-    """Whether somebody with these rights may submit some job of this type through a server."""
+    """Return whether these rights allow some job of this type to be submitted through a server."""
     return spec.submit != INTERNAL and rights.permits(Role(spec.submit))
 
 
 def beyond_limit(spec: TypeSpec, params: Any, rights: Rights, name: str) -> BeyondLimit | None:
-    """The first parameter that names something beyond the limits of ``name``, who has these rights; None: there is
-    none. ``params``: the decoded JSON."""
+    """Return the first parameter that names something beyond the limits of ``name``, who has these rights; None: there
+    is none. ``params``: the decoded JSON."""
     for limit, path in spec.submit_limits.items():
         allowed = _allowed(limit, rights, name)
         if allowed is None:
             continue
         value = _value_at(params, path)
-        # A list has to lie within as a whole. What is left out does not: the code might take anything for it.
+        # All items of a list have to be within the limit. A missing value is not: the code might use anything for it.
         values = value if isinstance(value, list) and value else [value]
         if not all(isinstance(each, str) and _is_within(limit, each, allowed, rights) for each in values):
             return BeyondLimit(parameter=path, limit=limit, allowed=allowed)
@@ -44,7 +43,7 @@ def beyond_limit(spec: TypeSpec, params: Any, rights: Rights, name: str) -> Beyo
 
 
 def _allowed(limit: str, rights: Rights, name: str) -> Sequence[str] | None:
-    """None: anything."""
+    """Return the allowed values; None: any."""
     if limit == "submitter":
         return None if rights.permits(Role.OPERATOR) else (name,)
     return {"collection": rights.within.collections, "queue": rights.within.queues, "share": rights.shares}[

@@ -1,8 +1,7 @@
-"""How much of a lock there is, and whose word counts: an operator's, the taker's, an application's, or 1.
+"""Capacities of locks: set by an operator, by the stage that takes the lock, by an application, or 1, in this order.
 
-A word is about one lock (``download:example.org``) or about a family (``download:*``: all names that begin so). Of
-several words of one party the longest name counts, so that an exception can be made from a rule.
-"""
+A rule is about one lock (``download:example.org``) or about a family (``download:*``: all names with that prefix). Of
+several rules from one source the longest name counts, so that there can be exceptions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,17 +11,17 @@ from spinney.model.errors import UsageError
 from spinney.model.values import names
 
 AMOUNT_MAX = 2**63 - 1
-"""What a column of 64 bits holds."""
+"""The largest integer of a column of 64 bits."""
 DEFAULT = 1
-"""The capacity of a lock about which nobody has said anything."""
+"""The capacity of a lock without any rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockCapacity:
-    """What an application declares of a lock, or of a family of locks."""
+    """The capacity that an application declares of a lock, or of a family of locks."""
 
     name: str
-    """The lock's name, or the beginning of several with a ``*`` behind it."""
+    """The lock's name, or the prefix of a family followed by ``*``."""
     capacity: int
 
     def __post_init__(self) -> None:
@@ -30,17 +29,17 @@ class LockCapacity:
         require_capacity(self.capacity)
 
     def to_json(self) -> dict[str, Any]:
-        """A value that ``from_json`` turns back into an equal one."""
+        """Return a value that ``from_json`` turns back into an equal one."""
         return {"name": self.name, "capacity": self.capacity}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "LockCapacity":
-        """What a value made by ``to_json`` says."""
+        """Return the capacity of a value made by ``to_json``."""
         return cls(name=value["name"], capacity=value["capacity"])
 
 
 def require_capacity(capacity: object) -> int:
-    """The capacity, if it is one. Raises UsageError."""
+    """Return the capacity if it is valid, else raise UsageError."""
     if type(capacity) is not int or not 1 <= capacity <= AMOUNT_MAX:
         raise UsageError(
             f"a lock's capacity is a whole number from 1 to {AMOUNT_MAX}, not {capacity!r:.80}; to let nothing "
@@ -50,7 +49,7 @@ def require_capacity(capacity: object) -> int:
 
 
 def require_amount(amount: object) -> int:
-    """The amount of a lock that somebody would take, if it is one. Raises UsageError."""
+    """Return the amount of a lock that a stage takes if it is valid, else raise UsageError."""
     if type(amount) is not int or not 0 <= amount <= AMOUNT_MAX:
         raise UsageError(f"of a lock is taken a whole number from 0 to {AMOUNT_MAX}, not {amount!r:.80}")
     return amount
@@ -58,18 +57,18 @@ def require_amount(amount: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRules:
-    """What one party says of locks."""
+    """The capacities from one source."""
 
     exact: Mapping[str, int] = field(default_factory=dict)
     families: tuple[tuple[str, int], ...] = ()
-    """(beginning, capacity), the longest first."""
+    """(prefix, capacity), the longest prefix first."""
 
     @classmethod
-    def of(cls, said: Iterable[tuple[str, int]]) -> "CapacityRules":
-        """From pairs of a name, or a family's, and its capacity."""
+    def of(cls, pairs: Iterable[tuple[str, int]]) -> "CapacityRules":
+        """Make rules of pairs of a name (or a family) and its capacity."""
         exact: dict[str, int] = {}
         families: list[tuple[str, int]] = []
-        for name, capacity in said:
+        for name, capacity in pairs:
             if name.endswith("*"):
                 families.append((name[:-1], capacity))
             else:
@@ -77,28 +76,28 @@ class CapacityRules:
         return cls(exact, tuple(sorted(families, key=lambda word: -len(word[0]))))
 
     def about(self, name: str) -> int | None:
-        """What is said of this lock; None: nothing."""
-        found = self.exact.get(name)
-        if found is not None:
-            return found
-        return next((capacity for beginning, capacity in self.families if name.startswith(beginning)), None)
+        """Return the capacity that these rules give this lock; None: they do not cover it."""
+        if name in self.exact:
+            return self.exact[name]
+        return next((capacity for prefix, capacity in self.families if name.startswith(prefix)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """What everybody says."""
+    """The capacities from all sources."""
 
     set: CapacityRules = CapacityRules()
-    """By operators."""
+    """Set by operators."""
     declared: CapacityRules = CapacityRules()
-    """By applications."""
+    """Declared by applications."""
 
     def in_force(self, name: str, given: int | None = None) -> int:
-        """The capacity of a lock. ``given``: what the one that takes it says, which an operator's word outweighs."""
-        found = self.set.about(name)
-        if found is None:
-            found = self.declared.about(name) if given is None else given
-        return DEFAULT if found is None else found
+        """Return the capacity of a lock. ``given``: the capacity that the stage that takes it names; an operator's
+        takes precedence."""
+        capacity = self.set.about(name)
+        if capacity is None:
+            capacity = self.declared.about(name) if given is None else given
+        return DEFAULT if capacity is None else capacity
 
 
 NONE = Capacities()

@@ -1,4 +1,4 @@
-"""Holds: an operator's stop, with a reason, on everything that it covers."""
+"""Holds: an operator stops everything that a hold covers, with a reason."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from spinney.model.errors import UsageError
 from spinney.model.values import names
 
 SWEEP_REST_FACTOR = 8
-"""After each step of a sweep, whoever sweeps rests so many times as long as the step took: most of the writers'
+"""After each step of a sweep, the sweeper pauses for so many times the duration of the step, so that most of the write
 time is left to others."""
 
 
@@ -16,7 +16,7 @@ LATEST_US = 253_402_300_800_000_000
 
 
 class Scope(StrEnum):
-    """What a hold lies on."""
+    """What a hold covers."""
 
     EVERYTHING = "everything"
     QUEUE = "queue"
@@ -30,19 +30,19 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """One hold. Under it nothing new starts; what runs finishes its stage; what is submitted is held."""
+    """One hold. No covered job starts; running ones finish their stage; submitted ones are held."""
 
     id: int
     scope: Scope
     name: str
-    """Of the queue, type, collection or submitter; a job's number for ``tree`` and ``job``; else empty."""
+    """The name of the queue, type, collection or submitter; a job's id for ``tree`` and ``job``; else empty."""
     reason: str
     by: str
     since_us: int
     until_us: int | None = None
-    """It ends by itself at this time; None: when it is released."""
+    """When it ends by itself; None: when it is released."""
     automatic: bool = False
-    """Laid by a circuit breaker, not by a person."""
+    """A circuit breaker placed it, not a person."""
 
     def __str__(self) -> str:
         what = "everything" if self.scope is Scope.EVERYTHING else f"{self.scope} {self.name}"
@@ -50,7 +50,7 @@ class Hold:
 
 
 def require_meant(reason: str | None, until_us: int | None, now_us: int) -> None:
-    """Raise UsageError for a hold that cannot be meant: without a reason, or over before it begins."""
+    """Raise UsageError for an invalid hold: without a reason, or that ends before it begins."""
     names.label("reason", reason or "")
     if until_us is not None and until_us <= now_us:
         raise UsageError("the hold would end before it begins; give a time still to come")

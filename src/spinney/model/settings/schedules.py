@@ -1,4 +1,4 @@
-"""Schedules: jobs that are to be made again and again."""
+"""Schedules: jobs that are created again and again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,23 +13,23 @@ EVERY_LEAST_S = 1.0
 EVERY_MOST_S = 10 * 366 * 86_400.0
 """Ten years."""
 OPTIONS = ("queue", "priority", "share", "collection", "submitter")
-"""What may be said of a schedule's jobs. Times, keys and needs are of one job, not of all of them."""
+"""The options of a schedule's jobs. Times, keys and needs are for one job, not for all of them."""
 DATA_NAME = "schedule"
-"""The entry of ``job.data`` that tells a job of which schedule and which time it is."""
+"""The entry of ``job.data`` with the job's schedule and nominal time."""
 
 
 class Overlap(StrEnum):
-    """When the last job that the schedule made is still open."""
+    """What happens when the schedule's last job is still open."""
 
     SKIP = "skip"
-    """No job is made for this time."""
+    """No job is created for this time."""
     QUEUE = "queue"
-    """The time waits, and gets its job when those before it have settled."""
+    """The time waits, and gets its job when the jobs before it have settled."""
     ALLOW = "allow"
 
 
 class CatchUp(StrEnum):
-    """Times that passed while nothing was there to make their jobs, or while the schedule was paused."""
+    """Which times still get their jobs that passed while no node ran, or while the schedule was paused."""
 
     NONE = "none"
     LAST = "last"
@@ -38,17 +38,17 @@ class CatchUp(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What is made, and when. Exactly one of ``cron`` and ``every_s`` is given."""
+    """Which jobs are created, and when. Exactly one of ``cron`` and ``every_s`` is set."""
 
     name: str
     type: str
     cron: str | None = None
     """Five fields, as crontab(5), or a word such as ``@daily``."""
     every_s: float | None = None
-    """Seconds from one time to the next; counted from ``anchor_us``, so that nothing drifts. May be given as any length
-    of time."""
+    """Seconds from one time to the next; counted from ``anchor_us``, so that nothing drifts. It may be given as any
+    duration."""
     zone: str = "UTC"
-    """IANA name of the time zone that ``cron`` is read in."""
+    """The IANA name of the time zone of ``cron``."""
     params: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the submission: queue, priority, share, collection, submitter."""
@@ -56,16 +56,16 @@ class Schedule:
     catch_up: CatchUp = CatchUp.LAST
     paused: bool = False
     anchor_us: int | None = None
-    """When it began to count its intervals."""
+    """When its intervals began."""
     next_us: int | None = None
-    """The first nominal time that nothing has been decided for yet; None: none will come."""
+    """The first nominal time that is not decided yet; None: there is none."""
     last_job_id: int | None = None
-    """The last job that it made."""
+    """The last job that it created."""
     queued: int = 0
-    """How many times wait for the ones before them."""
+    """How many times wait for the jobs before them."""
     by: str = ""
     declared: bool = False
-    """It is as an application declares it; False: a person made it so."""
+    """An application declares it; False: a person has created or changed it."""
 
     def __post_init__(self) -> None:
         names.name("schedule", self.name)
@@ -93,11 +93,11 @@ class Schedule:
 
     @property
     def timing(self) -> tuple[str | None, float | None, str]:
-        """What its times depend on."""
+        """Return the fields that its times depend on."""
         return self.cron, self.every_s, self.zone
 
     def to_json(self) -> dict[str, Any]:
-        """What somebody decided: a value that ``from_json`` makes a schedule of that stands at its beginning."""
+        """Return its definition without its progress: a value for ``from_json``."""
         return {
             "type": self.type,
             "cron": self.cron,
@@ -110,15 +110,15 @@ class Schedule:
         }
 
     @classmethod
-    def from_json(cls, name: str, value: Mapping[str, Any], **standing: Any) -> "Schedule":
-        """The schedule of a value made by ``to_json``; ``standing``: where it stands. Fields of newer
-        versions are ignored."""
-        known = {k: v for k, v in value.items() if k in cls.__dataclass_fields__ and k != "name"}
-        return cls(name=name, **known | standing)
+    def from_json(cls, name: str, value: Mapping[str, Any], **progress: Any) -> "Schedule":
+        """Return the schedule of a value made by ``to_json``; ``progress``: the other fields. Fields of newer versions
+        are ignored."""
+        definition = {k: v for k, v in value.items() if k in cls.__dataclass_fields__ and k != "name"}
+        return cls(name=name, **definition | progress)
 
 
 DECLARER = "code"
-"""Who makes what applications declare."""
+"""The creator of the schedules that applications declare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class ScheduleRun:
     schedule: str
     nominal_us: int
     job_id: int | None
-    """None: no job was made."""
+    """None: no job was created."""
     outcome: str
     """``submitted``, ``queued`` (waits for the one before), ``skipped`` (the one before was open), ``missed``
     (not caught up) or ``refused``."""

@@ -1,4 +1,4 @@
-"""Webhooks: who is told of which jobs, and what became of the telling. Pure."""
+"""Webhooks, their deliveries, and the results of those. Pure data and checks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,37 +15,39 @@ URL_MAX = 2000
 EVERY = "*"
 """All events."""
 BATCH = "batch"
-"""A job at the top that has children, however it ended."""
+"""The event of a root job with children that has settled in any state."""
 PING = "ping"
-"""What a test sends; nobody asks for it."""
+"""The event of a test; webhooks cannot subscribe to it."""
 STATES = (State.COMPLETED, State.FAILED, State.CANCELLED, State.ORPHANED)
-"""In which of them a job settles, and is told of by their names."""
+"""The settled states that are events, under their names."""
 EVENTS = (*map(str, STATES), BATCH)
-"""What may be asked for, beside ``*``."""
+"""The events that a webhook may subscribe to, beside ``*``."""
 SETTABLE = ("url", "events", "type", "collection", "queue", "roots_only")
-"""What may be set otherwise later."""
+"""The fields that may be changed later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """Who is told what. Raises UsageError, BadName, BadParameters for what cannot be meant."""
+    """A webhook: a URL and the events that it is called for. Raises UsageError, BadName, BadParameters for invalid
+    fields."""
 
     name: str
     url: str
     events: tuple[str, ...] = (EVERY,)
     type: str | None = None
-    """Only of jobs of this type; None: of all. So with ``collection`` and ``queue``."""
+    """Only events of jobs of this type; None: of all. The same holds for ``collection`` and ``queue``."""
     collection: str | None = None
     queue: str | None = None
     roots_only: bool = True
-    """Of batches and single jobs, not of subjobs."""
+    """Only events of batches and single jobs, not of subjobs."""
     within: AccessScope = AccessScope()  # noqa: RUF009 - frozen
-    """What its maker might see when he made it: it never tells of anything else, nor of what he may not see now."""
+    """What its creator was allowed to see at its creation: it never reports other jobs, nor any that the creator may
+    not see now."""
     paused: str | None = None
-    """Why it is told nothing for now."""
+    """Why it is paused; None: it is not."""
     by: str = ""
     at_us: int = 0
-    """When it was made."""
+    """When it was created."""
 
     def __post_init__(self) -> None:
         names.name("webhook", self.name)
@@ -63,7 +65,7 @@ class Webhook:
             raise UsageError(str(error)) from None
 
     def to_json(self) -> dict[str, Any]:
-        """What it is set to, and what its maker may see; not its secret, which is no part of it."""
+        """Return its settings and its creator's limits, without its secret."""
         return {
             "url": self.url,
             "events": list(self.events),
@@ -75,37 +77,41 @@ class Webhook:
         }
 
     @classmethod
-    def from_json(cls, name: str, found: Mapping[str, Any], **more: Any) -> "Webhook":
-        """The same, read back. Raises what ``Webhook`` raises, and KeyError, TypeError for what is none."""
-        within = {key: None if names_ is None else tuple(names_) for key, names_ in found["within"].items()}
-        fields = {key: found[key] for key in SETTABLE}
+    def from_json(cls, name: str, value: Mapping[str, Any], **fields_beside: Any) -> "Webhook":
+        """Return the webhook of a value made by ``to_json``. Raises what ``Webhook`` raises, and KeyError, TypeError
+        for other values."""
+        within = {key: None if names_ is None else tuple(names_) for key, names_ in value["within"].items()}
+        fields = {key: value[key] for key in SETTABLE}
         return cls(
-            **{**fields, "events": tuple(found["events"])}, name=name, within=AccessScope(**within), **more
+            **{**fields, "events": tuple(value["events"])},
+            name=name,
+            within=AccessScope(**within),
+            **fields_beside,
         )
 
 
 class DeliveryOutcome(StrEnum):
-    """How a delivery stands."""
+    """The status of a delivery."""
 
     DUE = "due"
-    """It is sent, or tried again, as soon as its time has come."""
+    """It is sent, or tried again, when its time has come."""
     DELIVERED = "delivered"
     FAILED = "failed"
-    """It is not tried again, unless somebody asks for it."""
+    """It is not tried again unless a person requests it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One event for one webhook, and what came of it."""
+    """One event for one webhook, and the status of its delivery."""
 
     delivery: str
-    """Its id, the same however often it is sent."""
+    """Its id, which is the same for every try."""
     seq: int
-    """Grows with each event of the store; a receiver orders by it."""
+    """It grows with each event of the store, so that a receiver can order events."""
     webhook: str
     event: str
     batch: bool
-    """The job had children, and nothing above it."""
+    """The job is a root and had children."""
     job_id: int | None
     """None: a ping."""
     at_us: int
@@ -113,7 +119,7 @@ class Delivery:
     outcome: DeliveryOutcome
     tries: int
     next_us: int | None
-    """When it is tried next; while it is being sent: when somebody else would, if this sender died."""
+    """When it is tried next; while it is being sent: when another sender would try, if this one died."""
     tried_us: int | None
     status: int | None
     """The HTTP status of the last answer; None: there was none."""
@@ -123,38 +129,38 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueDelivery:
-    """A delivery that is this sender's until its ``next_us``."""
+    """A delivery that belongs to this sender until its ``next_us``."""
 
     delivery: Delivery
     url: str = field(repr=False)
     secret: str = field(repr=False)
     by: str
     within: AccessScope
-    """What the webhook's maker might see when he made it, and may see now: nothing else is told."""
+    """What the webhook's creator was allowed to see at its creation and may see now: only such jobs are reported."""
     narrowed: bool
-    """Whether the maker may see less now than when he made the webhook."""
+    """Whether the creator may see less now than at the creation of the webhook."""
     since_us: int
-    """When the first try of this term was made."""
+    """When the first try of the current series was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryResult:
-    """What a try brought."""
+    """The result of one try."""
 
     outcome: DeliveryOutcome
     next_us: int | None = None
-    """When it is tried again, while it is due."""
+    """When it is tried again, if it is still due."""
     status: int | None = None
     answer: str | None = None
     sent: bool = True
-    """False: nothing went out, which says nothing of the receiver."""
+    """False: nothing was sent, so that the result says nothing about the receiver."""
     gone: bool = False
-    """The receiver wants no more of these: the webhook is paused."""
+    """The receiver answered that it wants no more calls: the webhook is paused."""
 
 
 def require_url(url: str) -> None:
-    """Raise ValueError unless ``url`` may be one of a webhook; BadParameters when it holds a password: what says so
-    must not show it, as refusals of a value do."""
+    """Raise ValueError unless ``url`` is valid for a webhook; BadParameters when it has a password, because a
+    ValueError's message would show it."""
     try:
         parts = urlsplit(url)
     except (ValueError, AttributeError, TypeError):
@@ -171,7 +177,7 @@ def require_url(url: str) -> None:
 
 
 def shown(url: str) -> str:
-    """The URL without its query, in which there may be a token."""
+    """Return the URL without its query, which may have a token."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"[:200]
 

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: ``30d``, ``1d12h``, ``90s``; a number of seconds; a ``timedelta``."""
+"""Durations as people write them: ``30d``, ``1d12h``, ``90s``; a number of seconds; a ``timedelta``."""
 
 import math
 import re
@@ -7,7 +7,7 @@ from datetime import timedelta
 from spinney.model.errors import UsageError
 
 Duration = float | str | timedelta
-"""What may be said wherever a length of time is asked for. Text needs its units: a bare 30 may be meant as days."""
+"""The form of every duration in the API. Text needs units: a bare 30 may be meant as days."""
 
 _UNITS = {"w": 7 * 86_400, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NAMES = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
@@ -15,15 +15,14 @@ _PART = r"(\d{1,12}(?:\.\d{1,6})?)([wdhms])"
 _WHOLE = re.compile(rf"(?:{_PART})+")
 _EACH = re.compile(_PART)
 PATTERN = r"^([0-9]{1,12}(\.[0-9]{1,6})?[wdhms])+$"
-"""What texts are taken, for a JSON schema."""
+"""The pattern of valid texts, for a JSON schema."""
 
 
 def seconds(length: Duration, where: str = "") -> float:
     """Return how many seconds ``length`` means; ``where`` names the option in the message. A number is returned as it
     is: kept as JSON an int is no float, and what is in a store must not look changed.
 
-    Raises UsageError for what is no length of time. What bounds it has, and whether it may be negative, is for the
-    caller to say.
+    Raises UsageError for an invalid duration. The caller checks the bounds, and whether it may be negative.
     """
     number = _seconds(length)
     if number is None or not math.isfinite(number):
@@ -35,9 +34,9 @@ def seconds(length: Duration, where: str = "") -> float:
 
 
 def of_word(word: str | float, where: str = "") -> float:
-    """The same of a word of a command line or a query that is a length of seconds: there "90" is a number, too.
+    """Return the seconds of a word of a command line or a query, where "90" is valid, too.
 
-    Not for words that choose jobs by their age or say how long they are kept: those need a unit.
+    It is not for words that select jobs by their age or set how long they are kept: those need a unit.
     """
     try:
         return seconds(float(word), where)
@@ -46,14 +45,13 @@ def of_word(word: str | float, where: str = "") -> float:
 
 
 def optional(length: Duration | None, where: str = "") -> float | None:
-    """The same for what may be None."""
+    """Return the seconds of a duration that may be None."""
     return None if length is None else seconds(length, where)
 
 
 def in_seconds(instance: object, *fields: str, where: str = "") -> list[float]:
-    """Make seconds of these fields of a (frozen) dataclass, as its ``__post_init__`` does, and return them; what is
-    None stays so. Raises UsageError that names the field; ``where`` stands before its name.
-    """
+    """Convert these fields of a (frozen) dataclass to seconds, in its ``__post_init__``, and return them; None stays
+    None. Raises UsageError that names the field, preceded by ``where``."""
     times = []
     for field in fields:
         length = getattr(instance, field)
@@ -66,7 +64,7 @@ def in_seconds(instance: object, *fields: str, where: str = "") -> list[float]:
 
 
 def _seconds(length: object) -> float | None:
-    """None: it is no length of time."""
+    """Return the seconds; None: it is no duration."""
     if isinstance(length, str):
         plain = length.strip().lower()
         if not _WHOLE.fullmatch(plain):
@@ -84,7 +82,7 @@ def _seconds(length: object) -> float | None:
 
 
 def shown(seconds: float) -> str:
-    """In the largest unit of which it is a whole number: ``30 days``, ``36 hours``, ``1.5 seconds``."""
+    """Return a text in the largest unit of which it is a whole number: ``30 days``, ``36 hours``, ``1.5 seconds``."""
     for unit, name in _NAMES.items():
         number = seconds / _UNITS[unit]
         if (number >= 1 and number == int(number)) or unit == "s":

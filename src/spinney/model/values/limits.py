@@ -1,4 +1,4 @@
-"""How many slots a queue may occupy: a number, or a part of the slots there are."""
+"""Limits of queues: a number of slots, or a part of all slots."""
 
 import re
 
@@ -6,13 +6,13 @@ from spinney.model.errors import UsageError
 
 Limit = int | str
 """Slots over the whole cluster (0: nothing starts), or a part as in ``"50%"``: of the slots of those nodes that may
-serve the queue and take something new, rounded up, so at least one."""
+serve the queue and take new jobs, rounded up, so at least one."""
 LIMIT_MAX = 2**31 - 1
 PART = r"^(100|[1-9][0-9]?)%$"
 
 
 def check(where: str, limit: object) -> None:
-    """Raises UsageError for what is no limit."""
+    """Raise UsageError for an invalid limit."""
     if isinstance(limit, str) and re.fullmatch(PART, limit, re.ASCII):
         return
     if type(limit) is not int or not 0 <= limit <= LIMIT_MAX:
@@ -22,13 +22,13 @@ def check(where: str, limit: object) -> None:
         )
 
 
-def slots(limit: Limit, there: int) -> int:
-    """What it comes to where there are so many slots."""
-    return limit if isinstance(limit, int) else max(1, -(-there * int(limit[:-1]) // 100))
+def slots(limit: Limit, total: int) -> int:
+    """Return the number of slots that the limit means when the nodes have ``total`` slots."""
+    return limit if isinstance(limit, int) else max(1, -(-total * int(limit[:-1]) // 100))
 
 
 def as_text(limit: Limit | None, comes_to: int | None) -> str:
-    """As people read it: ``none``, ``4``, or ``50% (2)``."""
+    """Return the limit as text for people: ``none``, ``4``, or ``50% (2)``."""
     if limit is None:
         return "none"
     if isinstance(limit, int):

@@ -11,25 +11,24 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
 def fields(template: str) -> list[str]:
-    """The parameters that a template names."""
+    """Return the parameters that a template names."""
     return _FIELD.findall(template)
 
 
 def render(template: str, params: Mapping[str, Any]) -> str:
-    """The lock's name for a job with these parameters.
+    """Return the lock's name for a job with these parameters.
 
-    Raises BadParameters when a field is missing, null, no scalar or empty: two jobs must never share
-    a lock, or miss one, because of a hole in their parameters.
-    """
+    Raises BadParameters when a field is missing, null, no scalar or empty: two jobs must never share a lock, or miss
+    one, because of a missing parameter."""
 
     def value(match: re.Match[str]) -> str:
         field = match.group(1)
-        found = params.get(field)
-        if found is None or isinstance(found, dict | list) or found == "":
+        param = params.get(field)
+        if param is None or isinstance(param, dict | list) or param == "":
             raise BadParameters(
-                f"parameter {field!r} is {'missing or null' if found is None else 'no plain value'}, but the "
+                f"parameter {field!r} is {'missing or null' if param is None else 'no plain value'}, but the "
                 f"lock {template!r} is named by it; submit the job with a value for {field!r}"
             )
-        return str(found)
+        return str(param)
 
     return names.lock_name(_FIELD.sub(value, template))

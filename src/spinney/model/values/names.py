@@ -1,7 +1,7 @@
-"""What may be called how.
+"""Valid names.
 
 Names of queues, types, stages, collections and the like become parts of file names, lock names,
-pages and shell words, so that they admit no path parts, no white space and no control characters.
+pages and shell words, so they must not have path separators, white space or control characters.
 """
 
 import re
@@ -10,13 +10,13 @@ from spinney.model.errors import BadName
 
 NAME_MAX = 100
 EXTERNAL_PREFIX = "external:"
-"""How the names of external workers begin where nodes are listed; no node may be called so."""
+"""The prefix of the names of external workers among the nodes; no node may have such a name."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}")
 _LOCK = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@ +=,-]{0,199}")
 
 
 def name(kind: str, text: str) -> str:
-    """Return ``text`` when it is a lawful name of a ``kind`` (queue, type, stage, …); else raise BadName."""
+    """Return ``text`` when it is a valid name of a ``kind`` (queue, type, stage, …); else raise BadName."""
     if not isinstance(text, str) or not _NAME.fullmatch(text) or ".." in text:
         raise BadName(
             f"{text!r} cannot name a {kind}: use 1 to {NAME_MAX} letters, digits or _ . : @ - "
@@ -26,7 +26,7 @@ def name(kind: str, text: str) -> str:
 
 
 def lock_name(text: str) -> str:
-    """Return ``text`` when it is a lawful name of a lock; else raise BadName."""
+    """Return ``text`` when it is a valid name of a lock; else raise BadName."""
     if not isinstance(text, str) or not _LOCK.fullmatch(text) or ".." in text:
         raise BadName(
             f"{text!r} cannot name a lock: use up to 200 letters, digits or _ . : @ + = , - and "
@@ -36,7 +36,8 @@ def lock_name(text: str) -> str:
 
 
 def lock_or_family(text: str) -> str:
-    """Return ``text`` when it names a lock, or all whose names begin so (``download:*``); else raise BadName."""
+    """Return ``text`` when it names a lock, or a family of locks by their prefix (``download:*``); else raise
+    BadName."""
     beginning = text.removesuffix("*") if isinstance(text, str) else text
     try:
         lock_name(beginning)

@@ -1,10 +1,10 @@
-"""Where a connection may lead: not into the network of those who run this service; and where one comes from. Pure.
+"""Addresses that outgoing connections may reach (not those of private networks), and blocks of client addresses. Pure
+functions.
 
-A URL that somebody else gives is asked from inside our network. Were it to lead to loopback, to a neighbour or to a
-cloud's metadata service, he would reach through us what he must not (server-side request forgery). So an address must
-be one of the public Internet, by IANA's special-purpose registries (RFC 6890) as `ipaddress` keeps them, unless the
-configuration names the host.
-"""
+A URL that a user gives is requested from inside the server's network. If it led to loopback, to a neighbour or to a
+cloud's metadata service, the user would reach through the server what must not be reachable (server-side request
+forgery). So an address must be one of the public Internet, by IANA's special-purpose registries (RFC 6890) as
+`ipaddress` keeps them, unless the configuration names the host."""
 
 import ipaddress
 
@@ -13,13 +13,13 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def is_exempt(host: str, port: int, hosts: frozenset[str]) -> bool:
-    """Whether the configuration lets this host be reached at this port, whatever its address."""
+    """Return whether the configuration allows this host at this port, whatever its address."""
     name = bracketed(host.lower())
     return name in hosts or f"{name}:{port}" in hosts
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is one of the public Internet; what is no address is not."""
+    """Return whether a text is an address of the public Internet."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -35,8 +35,8 @@ def is_public(address: str) -> bool:
 
 
 def block(address: str) -> str:
-    """What counts as one place: an IPv4 address, or of IPv6 the network of 64 bits, which anybody has to himself. What
-    is no address is a place of its own."""
+    """Return the block that counts as one client: an IPv4 address, or for IPv6 the network of 64 bits, which a single
+    client may have. A text that is no address is returned as it is."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -47,12 +47,12 @@ def block(address: str) -> str:
 
 
 def bracketed(host: str) -> str:
-    """An IPv6 address as it stands in a URL; any other host as it is."""
+    """Return an IPv6 address in brackets, as in a URL; any other host as it is."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def _embedded(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for, which is where the packets end up."""
+    """Return the IPv4 address that is embedded in an IPv6 address, to which the packets are delivered."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
     if address in _NAT64:

@@ -1,4 +1,4 @@
-"""Where things lie: pure rules about paths, one for everybody who asks."""
+"""The paths of job folders, store files and run-time directories, as pure functions."""
 
 import os
 from hashlib import sha256
@@ -8,11 +8,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from spinney.model.errors import UsageError
 
 HOME_MARK = ".spinney-home"
-"""The file in a folder root that tells it from the others of a store whose folders are local."""
+"""The file in a folder root that identifies it, in a store whose folders are local."""
 
 
 def job_folder(job_id: int) -> str:
-    """The folder of a job, relative to the folder root: ``00/00/12/000000001270`` for job 1270.
+    """Return the folder of a job, relative to the folder root: ``00/00/12/000000001270`` for job 1270.
 
     A directory of the last level holds at most a hundred jobs, one above it a hundred of those, so
     that ten million jobs never share one.
@@ -21,11 +21,10 @@ def job_folder(job_id: int) -> str:
 
 
 def database_file(store: str) -> Path | None:
-    """The file of a store that is one file (``sqlite:///file``); None for other stores.
+    """Return the file of a store that is one file (``sqlite:///file``); None for other stores.
 
-    All behind ``sqlite:///`` is the path: a URL of a store has no query, so ``?`` and ``#`` are letters
-    of a file's name like others. Raises UsageError for a database in memory, which nobody else sees.
-    """
+    Everything after ``sqlite:///`` is the path: the URL has no query, so ``?`` and ``#`` are ordinary characters of a
+    file's name. Raises UsageError for a database in memory, which no other process can open."""
     scheme, _, path = store.partition(":///")
     if scheme != "sqlite" or not path:
         return None
@@ -37,19 +36,17 @@ def database_file(store: str) -> Path | None:
 
 
 def beside(file: Path, suffix: str) -> Path:
-    """What belongs to a store's file and lies beside it, absolute: where a link to the file leads. So it is one for
-    all who open the file, by whichever name, as SQLite has it with its own. The file need not be there yet.
-    """
+    """Return the absolute path of a file beside a store's file. Links are resolved, so that it is the same for all that
+    open the store, by whichever name, as for SQLite's own files. The store's file need not exist yet."""
     return Path(os.path.realpath(file) + suffix)
 
 
 def run_dir(store: str) -> Path | None:
-    """The run-time directory that goes with a store: locks, pages and sockets of this host's nodes.
+    """Return the run-time directory of a store: locks, shared pages and sockets of this host's nodes.
 
-    Beside the database file, so that everybody who opens the file finds it. For a store on a server, in the
-    directory for such things (XDG_RUNTIME_DIR, else /tmp), by the store's URL: a process that writes the URL
-    otherwise wake-ups nobody, and what it submits is found by polling. None for other stores.
-    """
+    It is beside the database file, so that every process that opens the file finds it. For a store on a server, it is
+    in XDG_RUNTIME_DIR (else /tmp), named by the store's URL: a process that writes the URL in another way wakes no
+    nodes, and its jobs are found by polling. None for other stores."""
     file = database_file(store)
     if file is not None:
         return beside(file, ".run")
@@ -60,14 +57,14 @@ def run_dir(store: str) -> Path | None:
 
 
 def is_postgres(store: str) -> bool:
-    """Whether the URL is that of a store on PostgreSQL."""
+    """Return whether the URL is that of a store on PostgreSQL."""
     return store.startswith(("postgresql://", "postgres://"))
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be shown and logged."""
+    """Return a URL as it may be shown and logged."""
     if url.startswith("sqlite:"):
-        return url  # all of it is the path of a file
+        return url  # the rest is the path of a file
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     query = urlencode([(n, v) for n, v in parse_qsl(parts.query, keep_blank_values=True) if n != "password"])

@@ -1,6 +1,6 @@
-"""What stands in the place of JSON that cannot be read, so that a damaged row of the database spoils only itself.
+"""Placeholders for JSON that cannot be read, so that a damaged row of the database affects only itself.
 
-Whoever shows values to people shows the placeholder; whoever acts by a value asks for ``Unreadable`` first.
+Code that shows values shows the placeholder; code that acts on a value checks for ``Unreadable`` first.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ import orjson
 
 
 class Unreadable(dict[str, str]):
-    """Stands where an unreadable value should: an object with one entry, ``unreadable``, that says so in a sentence."""
+    """The placeholder for an unreadable value: an object with one entry, ``unreadable``, that says so in a sentence."""
 
     def __init__(self, what: str) -> None:
         """``what``: the value in words, as in "the parameters of job 5"."""
@@ -22,7 +22,7 @@ class Unreadable(dict[str, str]):
 
 
 def json_value(text: Any, what: str) -> Any:
-    """The value of a JSON text of the database; ``Unreadable`` where it is none."""
+    """Return the value of a JSON text of the database; ``Unreadable`` when it cannot be read."""
     try:
         return orjson.loads(text)
     except (TypeError, ValueError):
@@ -30,17 +30,17 @@ def json_value(text: Any, what: str) -> Any:
 
 
 def json_object(text: Any, what: str) -> dict[str, Any]:
-    """The same for an object, as parameters are."""
-    found = json_value(text, what)
-    return found if isinstance(found, dict) else Unreadable(what)
+    """Return the object of a JSON text, such as parameters; ``Unreadable`` when it cannot be read."""
+    value = json_value(text, what)
+    return value if isinstance(value, dict) else Unreadable(what)
 
 
 def json_list(text: Any) -> list[Any]:
-    """The same for a list; an empty one where it is none."""
-    found = json_value(text, "")
-    return found if isinstance(found, list) else []
+    """Return the list of a JSON text; an empty one when it cannot be read."""
+    value = json_value(text, "")
+    return value if isinstance(value, list) else []
 
 
 def of_job(job_id: int) -> str:
-    """What the parameters of a job are called."""
+    """Return the description of a job's parameters, for ``Unreadable``."""
     return f"the parameters of job {job_id}"
