@@ -1,2 +1,2 @@
-"""How a function or a program becomes a job type, and the handle that its stages get. Workers load it: nothing here
-knows a store."""
+"""How a function or a program becomes a job type, and the handle that its stages get. Workers import it, so it imports
+no store."""

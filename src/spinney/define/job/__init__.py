@@ -1,8 +1,7 @@
-"""What a stage holds in its hand.
+"""The handle that a stage gets.
 
-``handle`` the Job · ``data`` its entries and folder · ``log`` its logger · ``options`` how a job is
-submitted or spawned beside its parameters · ``port`` the requests to the engine behind it.
-"""
+``handle`` the Job · ``data`` its data and folder · ``log`` its logger · ``options`` the options of a submission or
+spawn · ``port`` the requests of the handle to the engine."""
 
 from spinney.define.job.handle import Assignment, Cancelled, Child, Job, LockTaken, Port, Submittable
 

@@ -1,4 +1,4 @@
-"""What lasts of a job over its stages and attempts: named values, and a folder."""
+"""The named values and the folder of a job, which last over its stages and attempts."""
 
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
@@ -11,16 +11,17 @@ from spinney.model.values.paths import HOME_MARK, job_folder
 
 
 def folder_of(root: Path, job_id: int) -> Path:
-    """A job's folder below the folder root, made when it is not there."""
+    """Return a job's folder below the folder root; make it when it is missing."""
     path = root / job_folder(job_id)
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 class Data(MutableMapping[str, Any]):
-    """Named JSON values of a job, up to 64 kB each: read fresh, durable when the assignment returns.
+    """Named JSON values of a job, up to 64 kB each. Every read gets the current value; an assignment is durable when it
+    returns.
 
-    They stay whatever becomes of the attempt.
+    They remain when the attempt fails.
     """
 
     __slots__ = ("_port", "_target")
@@ -47,11 +48,11 @@ class Data(MutableMapping[str, Any]):
         return len(self._all())
 
     def snapshot(self) -> dict[str, Any]:
-        """All values as they are now, by one question; ``dict(data)`` asks once for each."""
+        """Return all current values by one request; ``dict(data)`` makes one for each."""
         return self._all()
 
     def append(self, name: str, value: Any) -> int:
-        """Append to the list of that name, which is made when missing; returns its length.
+        """Append to the list of that name, which is created when missing; return its length.
 
         Many jobs may append to their parent's at once: none loses another's.
         """
@@ -60,31 +61,31 @@ class Data(MutableMapping[str, Any]):
         return length
 
     def _all(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._port.ask("get_data", target=self._target)
-        return found
+        values: dict[str, Any] = self._port.ask("get_data", target=self._target)
+        return values
 
     def __repr__(self) -> str:
         return f"Data({self._all()!r})"
 
 
 class Relative:
-    """A job of the same tree, seen from below: what a subjob may use of its parent and root."""
+    """The parent or the root of a job: what a subjob may use of it."""
 
     __slots__ = ("_observer_id", "_port", "_root", "id")
 
     def __init__(self, job_id: int, port: Port, folder_root: Path, *, observer_id: int) -> None:
-        """``observer_id``: the job that sees it so; a root sees itself."""
+        """``observer_id``: the job that uses it; a root uses itself."""
         self.id, self._port, self._root, self._observer_id = job_id, port, folder_root, observer_id
 
     @property
     def data(self) -> Data:
-        """Its named values; many subjobs may write to those of one parent at once."""
+        """Return its named values; many subjobs may write to those of one parent at once."""
         return Data(self._port, self.id)
 
     @property
     def folder(self) -> Path:
-        """Its folder. Where folders are local, only when that is on this host: raises Refused when there is none here,
-        rather than make one that the job itself will never see."""
+        """Return its folder. Where folders are local, it has to exist on this host: otherwise this raises Refused,
+        rather than make a folder that the job itself will never see."""
         local = self.id != self._observer_id and (self._root / HOME_MARK).exists()
         if local and not (self._root / job_folder(self.id)).is_dir():
             raise Refused(
@@ -95,7 +96,7 @@ class Relative:
 
 
 def data_name(name: str) -> str:
-    """Return ``name`` when it may name an entry; else raise BadParameters."""
+    """Return ``name`` when it is a valid name of an entry; else raise BadParameters."""
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
         raise BadParameters(f"{name!r} cannot name an entry of job.data: use 1 to 200 printable characters")
     return name

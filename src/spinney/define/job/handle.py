@@ -1,6 +1,6 @@
 """The handle that a stage gets: ``params``, ``data``, ``folder``, ``spawn``, ``submit``, ``lock`` …
 
-What it may ask of the engine, and in which words, is in ``spinney.define.job.port``.
+Its requests to the engine are described in ``spinney.define.job.port``.
 """
 
 import logging
@@ -28,13 +28,13 @@ from spinney.model.values import names
 __all__ = ["Assignment", "Cancelled", "Child", "Job", "LockTaken", "Port", "Submittable"]
 
 _CHUNK = 1000
-"""Jobs asked for in one message: their rows are hidden until the stage passes, so that a long
-list may well go in several."""
+"""How many jobs one request has: their rows are hidden until the stage passes, so that a long list may be sent in
+several requests."""
 _CHILDREN_PAGE = 1000
 
 
 class Child(NamedTuple):
-    """A direct subjob, as of when it was asked for."""
+    """A direct subjob, as of the request."""
 
     id: int
     type: str
@@ -47,14 +47,14 @@ class Child(NamedTuple):
 
 
 class Submittable(Protocol):
-    """What may be spawned or submitted: a job type, bare or with options."""
+    """A job type that may be spawned or submitted, bare or with options."""
 
     @property
     def name(self) -> str: ...
     @property
     def submit_options(self) -> Options: ...
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Parameters, checked, as JSON texts."""
+        """Check the parameters; return them as JSON texts."""
 
 
 _NO_KINDS: Mapping[str, Submittable] = MappingProxyType({})
@@ -62,7 +62,7 @@ _NO_KINDS: Mapping[str, Submittable] = MappingProxyType({})
 
 @final
 class LockTaken(Signal):
-    """Somebody else has the lock: the stage ends here, and starts again once it is free."""
+    """Another job has the lock: the stage ends here, and starts again when the lock is free."""
 
     outcome = Outcome.LOCKED
 
@@ -70,91 +70,91 @@ class LockTaken(Signal):
         super().__init__(f"waits for {'' if amount == 1 else f'{amount} of '}the lock {lock!r}")
         self.lock = lock
         self.wanted = None if (amount, capacity) == (1, None) else (amount, capacity)
-        """How much, and of what capacity, where that is not said by the lock itself."""
+        """The amount and the capacity; None: an amount of 1, and no capacity."""
 
 
 @final
 class Cancelled(Signal):
-    """Somebody wished this job cancelled, and the stage looked."""
+    """Cancellation of this job was requested, and its stage has ended because of it."""
 
     outcome = Outcome.CANCELLED
 
 
 @final
 class Job:
-    """One attempt's view of its job. Made by the engine, never by a user."""
+    """The handle by which an attempt uses its job. The engine creates it, never a user."""
 
     __slots__ = ("_assignment", "_folder", "_kinds", "_params", "_port", "_results", "folder_requested")
 
     def __init__(
         self, assignment: Assignment, port: Port, kinds: Mapping[str, Submittable] = _NO_KINDS
     ) -> None:
-        """``kinds``: the application's job types by name, for those given by name."""
+        """``kinds``: the application's job types by name."""
         self._assignment, self._port, self._kinds = assignment, port, kinds
         self._params: Mapping[str, Any] | None = None
         self._results: Mapping[str, Any] | None = None
         self._folder: Path | None = None
         self.folder_requested = False
-        """Whether this attempt has asked for its folder: if so, what is in it is synced."""
+        """Whether this attempt has used its folder; if so, its files are synced."""
 
-    # --- what it is -----------------------------------------------------------------------
+    # --- properties -----------------------------------------------------------------------
 
     @property
     def id(self) -> int:
-        """The job's number."""
+        """Return the job's id."""
         return self._assignment.job_id
 
     @property
     def type(self) -> str:
-        """The name of its job type."""
+        """Return the name of its job type."""
         return self._assignment.type
 
     @property
     def stage(self) -> str:
-        """The name of the stage that runs."""
+        """Return the name of the stage that runs."""
         return self._assignment.stage
 
     @property
     def attempt(self) -> int:
-        """1 for the first attempt of this stage."""
+        """Return the number of the attempt; 1 for the first one of this stage."""
         return self._assignment.attempt
 
     @property
     def fence(self) -> int:
-        """A number that only grows from attempt to attempt: hand it to what must refuse a late one."""
+        """Return a number that only grows from attempt to attempt; pass it to systems that must refuse late writes."""
         return self._assignment.fence
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The parameters as they were stored: JSON values."""
+        """Return the parameters as they were stored, as JSON values."""
         if self._params is None:
             self._params = MappingProxyType(orjson.loads(self._assignment.params))
         return self._params
 
     @property
     def parent(self) -> Relative | None:
-        """The job that spawned this one; None for a job at the top."""
+        """Return the job that spawned this one; None for a root."""
         parent_id = self._assignment.parent_id
         return None if parent_id is None else self._relative(parent_id)
 
     @property
     def root(self) -> Relative:
-        """The job at the top of the tree: this one when it has no parent."""
+        """Return the root of the tree; it is this job when it has no parent."""
         return self._relative(self._assignment.root_id)
 
     def _relative(self, job_id: int) -> Relative:
         return Relative(job_id, self._port, self._assignment.folder_root, observer_id=self.id)
 
-    # --- what it keeps --------------------------------------------------------------------
+    # --- data and folder --------------------------------------------------------------------
 
     @property
     def data(self) -> Data:
-        """Small named values that last over stages and attempts."""
+        """Return the job's small named values, which last over stages and attempts."""
         return Data(self._port, self.id)
 
     @property
     def folder(self) -> Path:
-        """The job's own folder, made when first asked for; it lasts over stages and attempts."""
+        """Return the job's own folder, which is made when it is first used; it lasts over stages and attempts."""
         self.folder_requested = True
         if self._folder is None:
             self._folder = folder_of(self._assignment.folder_root, self.id)
@@ -162,7 +162,7 @@ class Job:
 
     @property
     def results(self) -> Mapping[str, Any]:
-        """What earlier stages returned, by stage; those that returned None have no entry."""
+        """Return the results of earlier stages, by stage; those that returned None have no entry."""
         if self._results is None:
             self._results = MappingProxyType(self._port.ask("results"))
         return self._results
@@ -170,62 +170,60 @@ class Job:
     # --- subjobs --------------------------------------------------------------------------
 
     def spawn(self, kind: Submittable | str, /, **params: Any) -> int:
-        """One subjob; returns its id.
+        """Spawn one subjob; return its id.
 
-        It comes to be in the transaction that records this stage as passed, and not at all when the stage fails.
-        With a key (``job.spawn(kind.options(key="a"), …)``) it is there at once, and the same key is the same subjob
-        ever after.
-        """
+        It is created in the transaction that records this stage as passed, and not at all when the stage fails. With a
+        key (``job.spawn(kind.options(key="a"), …)``) it is created at once, and the same key always means the same
+        subjob."""
         return self.spawn_many(kind, [params])[0]
 
     def spawn_many(
         self, kind: Submittable | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
     ) -> list[int]:
-        """A subjob for each dict of parameters; returns their ids in order. ``keys``: one for each."""
+        """Spawn a subjob for each dict of parameters; return their ids in order. ``keys``: one for each."""
         ids: list[int] = []
         for part in self._parts(kind, rows, keys):
             ids += self._port.ask("spawn", submissions=[part])
         return ids
 
     def children(self) -> Iterator[Child]:
-        """The direct subjobs by id, asked for in pages; those deleted or superseded left out."""
+        """Yield the direct subjobs by id, without those that are deleted or superseded. They are read in pages."""
         after = 0
         while page := self._port.ask("children", after=after, limit=_CHILDREN_PAGE):
             for id_, type_, state, *rest in page:
                 yield Child(id_, type_, State(state), *rest)
             after = page[-1][0]
 
-    # --- jobs of their own ----------------------------------------------------------------
+    # --- independent jobs ----------------------------------------------------------------
 
     def submit(self, kind: Submittable | str, /, **params: Any) -> int:
-        """A job of its own; returns its id. It is no subjob: this job does not wait for it, nor fail or regrow with
-        it, and to cancel or delete this tree does not reach it.
+        """Submit an independent job; return its id. It is no subjob: this job does not wait for it, nor fail or regrow
+        with it, and cancelling or deleting this tree does not affect it.
 
-        It comes to be in the transaction that records this stage as passed, and not at all when the stage fails. With
-        a key (``job.submit(kind.options(key="mail-7", forever=True), …)``) it is there at once, whatever becomes of
-        this attempt, and the same key is the same job as long as that has the key: until it settles, or with
+        It is created in the transaction that records this stage as passed, and not at all when the stage fails. With a
+        key (``job.submit(kind.options(key="mail-7", forever=True), …)``) it is created at once, whatever becomes of
+        this attempt, and the same key means the same job as long as that job has the key: until it settles, or with
         ``forever=True`` until it is deleted. So a key that has to hold over several attempts needs ``forever=True``.
 
-        Unless it names its own it takes submitter and collection of this job; queue, priority and share are those of
-        a job that somebody submits from outside. Raises DuplicateKey when a job of another type has the key.
-        """
+        By default it has the submitter and the collection of this job; queue, priority and share are those of a job
+        that is submitted from outside. Raises DuplicateKey when a job of another type has the key."""
         return self.submit_many(kind, [params])[0]
 
     def submit_many(
         self, kind: Submittable | str, rows: Iterable[Mapping[str, Any]], *, keys: Iterable[str] | None = None
     ) -> list[int]:
-        """A job of its own for each dict of parameters; returns their ids in order. ``keys``: one for each.
+        """Submit an independent job for each dict of parameters; return their ids in order. ``keys``: one for each.
 
-        They count as one share, as those of one submission do."""
+        They are in one share, as the jobs of one submission are."""
         ids: list[int] = []
         for part in self._parts(kind, rows, keys):
             ids += self._port.ask("submit", submissions=[part], beside=ids[0] if ids else None)
         return ids
 
-    # --- while it runs --------------------------------------------------------------------
+    # --- requests while it runs --------------------------------------------------------------------
 
     def progress(self, fraction: float, message: str | None = None) -> None:
-        """Show how far this attempt is: a fraction from 0.0 to 1.0, and a message."""
+        """Report the progress of this attempt: a fraction from 0.0 to 1.0, and a message."""
         if not 0 <= fraction <= 1:
             raise UsageError(f"progress takes a fraction from 0.0 to 1.0, not {fraction!r}")
         self._port.ask("progress", fraction=float(fraction), message=message)
@@ -233,22 +231,22 @@ class Job:
     def lock(
         self, name: str, until: str = "attempt", *, amount: int = 1, capacity: int | None = None
     ) -> None:
-        """Take a lock without waiting; kept until this attempt ends, or (``until="job"``) the job settles.
+        """Take a lock without waiting; it is kept until this attempt ends, or (``until="job"``) the job settles.
 
-        When another has it, the stage ends here and starts again once it is free, no attempt used:
+        When another job has it, the stage ends here and starts again when the lock is free, without using an attempt:
         take locks before doing what must not be done twice.
 
             job.lock("disk:work", until="job", amount=bytes_needed, capacity=bytes_free)
 
-        ``amount``: how much of the lock's capacity; 0 keeps a place that bars nobody. Taken again, what the job has
-        becomes that: less at any time, more when there is room. ``capacity``: for this taking, where it is measured
-        and not declared (``app.lock``); one that an operator has set wins. Whoever waits for a lock gets it before
-        those that come later, however little they want.
+        ``amount``: how much of the lock's capacity is taken; 0 is a place that blocks no other job. When the lock is
+        taken again, the job's amount becomes the new one: a smaller one at any time, a larger one when there is room.
+        ``capacity``: the capacity for this request, where it is measured and not declared (``app.lock``); an operator's
+        takes precedence. A job that waits for a lock gets it before jobs that come later, however little they need.
 
-        Jobs that keep locks and wait for each other's are found: the youngest fails, or starts again, as its type says
-        (``on_deadlock``).
+        Deadlocks of jobs that keep locks and wait for each other's are detected: the youngest job fails, or restarts,
+        by its type's ``on_deadlock``.
 
-        Raises UsageError when more is wanted than there is and nobody else has any.
+        Raises UsageError when the amount exceeds the capacity and no other job has any of it.
         """
         if until not in ("attempt", "job"):
             raise UsageError(f"a lock is kept until='attempt' or until='job', not {until!r}")
@@ -262,25 +260,25 @@ class Job:
             raise LockTaken(name, amount, capacity)
 
     def prioritise(self, priority: int) -> None:
-        """Another priority for this job, 0 (first) to 99 (last): it counts from the next claim on (later stages, other
-        attempts), and for subjobs spawned from now on. It stays whatever becomes of this attempt; what an operator
-        sets later wins."""
+        """Set another priority for this job, 0 (first) to 99 (last): it applies from the next claim on (later stages,
+        other attempts), and to subjobs spawned from now on. It remains whatever becomes of this attempt; an operator
+        may change it later."""
         check_priority(priority)
         self._port.ask("prioritise", priority=priority)
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has cancelled this job; cheap enough for every turn of a loop."""
+        """Return whether cancellation of this job was requested; it is cheap enough for every turn of a loop."""
         return self._port.cancelled()
 
     def check_cancelled(self) -> None:
-        """End this stage here if somebody has cancelled the job."""
+        """End this stage here if cancellation of the job was requested."""
         if self._port.cancelled():
             raise Cancelled("ended by its own stage, as was wished")
 
     @property
     def log(self) -> logging.Logger:
-        """A logger that writes to stderr, which becomes this attempt's log."""
+        """Return a logger that writes to stderr, which becomes this attempt's log."""
         return stage_logger(self.type, self.stage)
 
     def __repr__(self) -> str:
@@ -289,10 +287,10 @@ class Job:
     def _parts(
         self, kind: Submittable | str, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
     ) -> Iterator[dict[str, Any]]:
-        """An order for many jobs, in messages. Made as a whole first, so that keys are counted and checked before the
-        first is sent."""
-        found = self._kind(kind)
-        return _chunks(to_json(found.submit_options.submission(found.name, found.texts(rows), keys)))
+        """Split a submission of many jobs into requests. It is built as a whole first, so that keys are counted and
+        checked before the first request is sent."""
+        job_type = self._kind(kind)
+        return _chunks(to_json(job_type.submit_options.submission(job_type.name, job_type.texts(rows), keys)))
 
     def _kind(self, kind: Submittable | str) -> Submittable:
         if not isinstance(kind, str):
@@ -301,7 +299,7 @@ class Job:
 
 
 class _ForeignKind:
-    """A job type of another application, known by the schema that its nodes registered."""
+    """A job type of another application, checked by the schema that its nodes registered."""
 
     def __init__(self, name: str, port: Port) -> None:
         self.name, self.submit_options, self._port = name, Options(), port

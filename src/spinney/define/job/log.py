@@ -8,7 +8,7 @@ _LOG_ROOT = "spinney.define.jobtype.stage"
 
 
 def stage_logger(type_: str, stage: str) -> logging.Logger:
-    """The logger of this stage. Its level is INFO; set another on ``spinney.define.jobtype.stage``."""
+    """Return the logger of this stage. Its level is INFO; set another one on ``spinney.define.jobtype.stage``."""
     top = logging.getLogger(_LOG_ROOT)
     if not top.handlers:
         handler = _Stderr()
@@ -20,7 +20,7 @@ def stage_logger(type_: str, stage: str) -> logging.Logger:
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to what ``sys.stderr`` is at that moment: output is told apart by attempt there."""
+    """Writes to the current ``sys.stderr``, where output is assigned to attempts."""
 
     @property
     def stream(self) -> TextIO:
@@ -28,4 +28,4 @@ class _Stderr(logging.StreamHandler[TextIO]):
 
     @stream.setter
     def stream(self, stream: TextIO) -> None:
-        """The base class sets it; there is nothing to keep."""
+        """Ignore the stream that the base class sets."""

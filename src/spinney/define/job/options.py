@@ -1,4 +1,4 @@
-"""How a job is to be submitted, apart from its parameters. Whatever is None is inherited."""
+"""The options of a submission, beside the parameters. An option that is None is inherited."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,33 +15,34 @@ from spinney.model.values.hints import did_you_mean, listed
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9000, 1, 1, tzinfo=UTC)
-"""Some way before the calendar's end, so that every zone can show it."""
+"""Somewhat before the end of the calendar, so that every zone can show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Checked when made, so that a wrong one is refused where it is written."""
+    """Options of a submission. They are checked at their creation, so that a wrong one is refused where it is
+    written."""
 
     queue: str | None = None
-    """The queue in which the job stands, for all its stages."""
+    """The queue of the job, for all its stages."""
     priority: int | None = None
-    """The job's priority, 0 (first) to 99 (last); the parent's, or the type's, unless given."""
+    """The job's priority, 0 (first) to 99 (last); by default the parent's, or the type's."""
     share: str | None = None
-    """Whom the job counts against when slots are shared out."""
+    """The share that the job counts against when slots are distributed."""
     collection: str | None = None
-    """What the job belongs to: rights, lists and holds go by it."""
+    """The collection that the job belongs to, for rights, lists and holds."""
     submitter: str | None = None
-    """In whose name the job is made."""
+    """The user in whose name the job is created."""
     key: str | None = None
-    """Of all jobs with the same key only one is unsettled; below one parent it is the same child."""
+    """At most one unsettled job has a key; below one parent, the same key means the same child."""
     forever: bool = False
-    """The key stays taken until the job is deleted, not only until it settles."""
+    """The key remains taken until the job is deleted, not only until it settles."""
     at: datetime | None = None
     """The job does not start before this time, which must have a time zone."""
     needs: Sequence[int] = ()
-    """The numbers of jobs that must complete first."""
+    """The ids of jobs that must complete first."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What ``job.data`` holds from the start."""
+    """The initial ``job.data``."""
 
     def __post_init__(self) -> None:
         for option in ("queue", "collection"):
@@ -59,23 +60,23 @@ class Options:
         _data_texts(self.data)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Options":
-        """From words that somebody wrote; an unknown one is refused by name."""
-        return cls().changed(given)
+    def of(cls, options: Mapping[str, Any]) -> "Options":
+        """Make options from a mapping. Raises UsageError, which names an unknown option."""
+        return cls().changed(options)
 
-    def changed(self, given: Mapping[str, Any]) -> "Options":
-        """These, with the given ones laid over them; an unknown one is refused by name."""
-        known = [f.name for f in fields(self)]
-        unknown = next((name for name in given if name not in known), None)
+    def changed(self, options: Mapping[str, Any]) -> "Options":
+        """Return these options with some replaced. Raises UsageError, which names an unknown option."""
+        names = [f.name for f in fields(self)]
+        unknown = next((name for name in options if name not in names), None)
         if unknown is not None:
-            hint = did_you_mean(unknown, known)
-            raise UsageError(f"there is no option {unknown!r} for a job{hint}; use one of: {listed(known)}")
-        return replace(self, **given)
+            hint = did_you_mean(unknown, names)
+            raise UsageError(f"there is no option {unknown!r} for a job{hint}; use one of: {listed(names)}")
+        return replace(self, **options)
 
     def submission(self, type_: str, texts: Sequence[str], keys: Iterable[str] | None = None) -> Submission:
-        """The order for jobs with these parameter texts; ``keys`` has a key for each of them.
+        """Return the submission of jobs with these parameter texts; ``keys`` has a key for each of them.
 
-        Raises BadParameters when some are too long for a store.
+        Raises BadParameters when parameters are too long for a store.
         """
         _check_lengths(type_, texts)
         return Submission(
@@ -102,30 +103,30 @@ class Options:
             return [self.key]
         if self.key is not None:
             raise UsageError("give either the option key or keys=[...] with one for each job, not both")
-        found = [names.label("key", key) for key in keys]
-        if len(found) != jobs:
-            raise UsageError(f"there are {len(found)} keys for {jobs} jobs; give one for each job")
-        return found
+        labels = [names.label("key", key) for key in keys]
+        if len(labels) != jobs:
+            raise UsageError(f"there are {len(labels)} keys for {jobs} jobs; give one for each job")
+        return labels
 
 
 def to_json(submission: Submission) -> dict[str, Any]:
-    """The submission as JSON values without what is unset: how it travels out of a worker."""
+    """Return the submission as JSON values, without unset fields, as a worker sends it."""
     row = {f.name: getattr(submission, f.name) for f in fields(submission)}
     return {name: value for name, value in row.items() if name == "params" or not _is_unset(value)}
 
 
 def _is_unset(value: Any) -> bool:
-    """None, False or empty; a priority of 0 is set."""
+    """Return whether it is None, False or empty; a priority of 0 is set."""
     return value is None or value is False or value in ((), {})
 
 
 def from_json(row: Mapping[str, Any]) -> Submission:
-    """The submission of a row made by ``to_json``."""
+    """Return the submission of a row made by ``to_json``."""
     return Submission(**{**row, "needs": tuple(row.get("needs", ()))})
 
 
 def check_priority(priority: int) -> None:
-    """Raises UsageError unless it is a whole number from 0 to 99."""
+    """Raise UsageError unless it is a whole number from 0 to 99."""
     if type(priority) is not int or priority not in PRIORITIES:
         raise UsageError(f"the priority must be a whole number from 0 (first) to 99 (last), not {priority!r}")
 
@@ -157,7 +158,7 @@ def _check_lengths(type_: str, texts: Sequence[str]) -> None:
         # A character has at most four bytes: only what may be too long is counted in bytes.
         if len(text) * 4 > PARAMS_MAX_BYTES and len(text.encode()) > PARAMS_MAX_BYTES:
             which = f" (job {number} of the list)" if len(texts) > 1 else ""
-            raise BadParameters(  # without a word of them: there may be a secret among them
+            raise BadParameters(  # the message quotes none of them, because there may be a secret among them
                 f"the parameters of a {type_!r} job{which} are "
                 f"{len(text.encode())} bytes long as JSON, the most is {PARAMS_MAX_BYTES}; put larger things into a "
                 f"file and submit its path"
@@ -165,7 +166,7 @@ def _check_lengths(type_: str, texts: Sequence[str]) -> None:
 
 
 def _data_texts(data: Mapping[str, Any]) -> dict[str, str]:
-    """The entries as JSON texts, under the rules that ``job.data`` keeps later on."""
+    """Return the entries as JSON texts, checked by the rules of ``job.data``."""
     if not isinstance(data, Mapping):
         raise UsageError(f'data must map names to values, for example data={{"tries": 3}}, not {data!r:.80}')
     texts = {data_name(name): to_text(value, f"data[{name!r}]") for name, value in data.items()}

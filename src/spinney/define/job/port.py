@@ -1,9 +1,9 @@
-"""The way out of an attempt: what a job handle asks, and how it is answered.
+"""The requests of a job handle to the engine, and their answers.
 
-A handle holds no database connection. What it cannot answer itself it *asks* through its ``Port``,
-which belongs to one attempt: in a worker the supervisor answers, which adds the fence and calls the
-store; in a test ``spinney.testing`` does. ``ask`` blocks until the answer is there, so that what was
-written is durable when the assignment returns; an error of the answering side is raised here.
+A handle has no database connection. What it cannot answer itself it *asks* through its ``Port``, which belongs to one
+attempt: in a worker the supervisor answers, which adds the fence and calls the store; in a test ``spinney.testing``
+answers. ``ask`` blocks until the answer has arrived, so that written data are durable when it returns; an error on the
+answering side is raised here.
 
 The verbs, with their arguments by name and their answers, all of them JSON values (``…: text`` is
 JSON as text, as the store keeps it):
@@ -34,17 +34,17 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Port(Protocol):
-    """The way out of an attempt. See the module's docstring for the verbs."""
+    """The requests of one attempt. See the module's docstring for the verbs."""
 
     def ask(self, verb: str, **args: Any) -> Any:
-        """Ask, wait, and return the answer; raises what the answering side raised."""
+        """Send a request, wait, and return the answer. Raises the exception of the answering side."""
 
     def cancelled(self) -> bool:
-        """Whether somebody wishes this attempt to end."""
+        """Return whether cancellation of this attempt was requested."""
 
 
 class Assignment(NamedTuple):
-    """What a worker is told to run. A plain tuple: thousands a second."""
+    """An attempt that a worker is to run. It is a plain tuple because there are thousands a second."""
 
     job_id: int
     fence: int

@@ -1,5 +1,5 @@
-"""How functions and programs become job types: ``job_types`` the types, ``stage`` their stages, ``functions``
-what may be called as one."""
+"""How functions and programs become job types: ``job_types`` has the types, ``stage`` their stages, ``functions``
+checks which functions may be stages."""
 
 from spinney.define.jobtype.job_types import ConfiguredJob, JobType, Pipeline
 

@@ -1,8 +1,7 @@
-"""What may be called as a stage: checked where it is declared, since a worker would find out only when a job fails.
+"""Checks of functions that are to be stages, at their declaration; otherwise they would only fail in a job.
 
 A worker imports the application and takes the function from there, so lambdas (with a name), nested functions and
-methods of an object that the module makes are all well.
-"""
+methods of an object that the module creates all work."""
 
 import functools
 import inspect
@@ -13,7 +12,7 @@ from spinney.model.errors import BadName, UsageError
 
 
 def require_function(where: str, function: object) -> None:
-    """Raise UsageError for what is no function, or one that a job cannot call to any effect."""
+    """Raise UsageError for an object that is no function, or for a function that a job cannot run."""
     name = getattr(function, "__qualname__", None) or repr(function)
     if isinstance(function, staticmethod | classmethod):
         kind = type(function).__name__
@@ -35,7 +34,7 @@ def require_function(where: str, function: object) -> None:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function, to be that of its job type or stage. Raises BadName when it has none."""
+    """Return the name of a function for its job type or stage. Raises BadName when it has none."""
     name: str = function.__name__
     if name == "<lambda>":
         raise BadName(
@@ -45,14 +44,14 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def _is_function(function: object) -> bool:
-    """Functions, methods and what decorators make of them; no classes, no objects that can be called."""
+    """Return whether it is a function, a method or a decorated one; classes and callable objects are not."""
     if isinstance(function, type | functools.partial):
         return False
     return inspect.isroutine(function) or (hasattr(function, "__wrapped__") and hasattr(function, "__name__"))
 
 
 def _lacks_its_object(function: Callable[..., Any]) -> bool:
-    """Whether it stands in the body of a class, and its first parameter is the object or the class."""
+    """Return whether it is defined in the body of a class, and its first parameter is the object or the class."""
     place = getattr(function, "__qualname__", "").rpartition(".")[0]
     if not inspect.isfunction(function) or not place or place.endswith("<locals>"):
         return False

@@ -1,8 +1,7 @@
-"""How functions and programs become a job type with stages.
+"""Job types made of functions and programs.
 
-A ``JobType`` is what the decorators of an application give back: a handle to submit and to spawn
-by, and for nodes the ``spec`` to register and the ``runner`` of each stage.
-"""
+The decorators of an application return a ``JobType``: a handle to submit and to spawn by; for nodes it has the ``spec``
+to register and the ``runner`` of each stage."""
 
 import functools
 import inspect
@@ -41,67 +40,69 @@ _WITHOUT_FUNCTION = {Isolation.PROGRAM: "a program", Isolation.EXTERNAL: "what a
 
 
 class CommonTypeOptions(TypedDict, total=False):
-    """What may be said of any job type as a whole."""
+    """Options of any job type."""
 
     version: str
-    """A word for people, kept with the type; nothing is decided by it."""
+    """A text for people that is stored with the type; it has no effect."""
     priority: int
     """The priority of its jobs, 0 (first) to 99 (last); a subjob takes its parent's."""
     children: str
-    """When a job goes on to its next stage: ``completed``, when all subjobs completed; ``settled``, whatever became of
-    them."""
+    """When a job continues with its next stage: ``completed``, when all subjobs have completed; ``settled``, when all
+    have settled, whatever their state."""
     serial: bool
-    """Below a job of this type at the top of its tree one job runs at a time, in the order of the tree."""
+    """Below a root job of this type one job runs at a time, in the order of the tree."""
     on_lost: str
-    """What becomes of a running job whose node died: ``requeue``, it runs again; ``orphan``, a person decides."""
+    """What becomes of a running job when its node dies: ``requeue``, it runs again; ``orphan``, a person decides."""
     on_deadlock: str
-    """What becomes of the youngest of several jobs that wait for each other's locks: ``fail`` or ``restart``."""
+    """What becomes of the youngest job in a deadlock of jobs that wait for each other's locks: ``fail`` or
+    ``restart``."""
     poison_after: int
-    """After so many deaths of a worker or node under one job it fails as poison."""
+    """After so many deaths of its worker or node a job fails as poison."""
     breaker: int | None
-    """After so many jobs that failed in a row at one stage with one cause the type is held; None: never."""
+    """After so many jobs in a row that failed in one stage with one cause, the type is held; None: never."""
     keep: Mapping[str, Duration | None]
-    """How long settled jobs at the top are kept with all below them, by state: ``{"completed": "30d"}``. None, and a
-    state that is not named: for ever. Folders go with the rows."""
+    """How long settled root jobs are kept with all jobs below them, by state: ``{"completed": "30d"}``. None, and a
+    state that is not named: for ever. Their folders are deleted with them."""
     submit: str
     """The lowest role that may submit it through a server: ``submitter``, ``operator`` or ``admin``; or ``internal``:
-    only stages, schedules and the application's own code make such jobs."""
+    only stages, schedules and the application's own code create such jobs."""
     submit_limits: Mapping[str, str]
-    """Parameters that must lie within the limits of whoever submits through a server: ``{"collection": "dataset"}``."""
+    """Parameters that must be within the limits of a caller who submits through a server: ``{"collection":
+    "dataset"}``."""
     description: str
-    """One line for people; the first line of the function's docstring unless given."""
+    """One line for people; by default the first line of the function's docstring."""
 
 
 class TypeOptions(CommonTypeOptions, total=False):
-    """What may be said of a pipeline."""
+    """Options of a pipeline."""
 
     queue: str
     """The queue for stages that name none, when the submission and the parent name none either."""
 
 
 class JobOptions(StageOptions, CommonTypeOptions, total=False):
-    """What may be said of a job type with one function."""
+    """Options of a job type with one function."""
 
 
 class ProgramJobOptions(ProgramOptions, CommonTypeOptions, total=False):
-    """What may be said of a job type with one program."""
+    """Options of a job type with one program."""
 
 
 class ExternalJobOptions(ExternalOptions, CommonTypeOptions, total=False):
-    """What may be said of a job type with one stage that an external worker runs which is no node."""
+    """Options of a job type with one stage that external workers run."""
 
 
 class JobSubmitter(Protocol):
-    """Where handles submit: the application they belong to."""
+    """The application to which job types belong, through which they submit."""
 
     def submit_rows(
         self, kind: "JobType | ConfiguredJob", rows: Rows, keys: Iterable[str] | None
     ) -> list[int]:
-        """Validate and submit; the ids in order."""
+        """Validate and submit jobs; return their ids in order."""
 
 
 class ConfiguredJob:
-    """A job type with options: submits and spawns like the type itself."""
+    """A job type with options; it can be submitted and spawned like the type itself."""
 
     def __init__(self, kind: "JobType", options: Options, app: JobSubmitter) -> None:
         self.kind, self.submit_options, self.app = kind, options, app
@@ -114,15 +115,15 @@ class ConfiguredJob:
         return self.kind.texts(rows)
 
     def options(self, **options: Any) -> "ConfiguredJob":
-        """The same with more options."""
+        """Return the job type with more options."""
         return ConfiguredJob(self.kind, self.submit_options.changed(options), self.app)
 
     def submit(self, /, **params: Any) -> int:
-        """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
+        """Submit one root job; return its id. Raises BadParameters, and then nothing is stored."""
         return self.app.submit_rows(self, [params], None)[0]
 
     def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
-        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each."""
         return self.app.submit_rows(self, rows, keys)
 
 
@@ -131,7 +132,7 @@ class JobType:
 
     def __init__(self, name: str, app: JobSubmitter, options: TypeOptions) -> None:
         require_known(f"job type {name!r}", options, TypeOptions)
-        # Stages come later; what is said of the whole is refused here, where it is written.
+        # Stages are added later; wrong options of the type are refused here, where they are written.
         plain = _plain(f"job type {name!r}", options)
         TypeSpec(name=name, stages=_ANY_STAGES, **plain)
         self.name = name
@@ -144,27 +145,27 @@ class JobType:
     # --- submitting -----------------------------------------------------------------------
 
     def options(self, **options: Any) -> ConfiguredJob:
-        """This type with options: queue, priority, share, collection, submitter, key, forever, at,
+        """Return this type with options: queue, priority, share, collection, submitter, key, forever, at,
         needs, data."""
         return ConfiguredJob(self, Options.of(options), self.app)
 
     def submit(self, /, **params: Any) -> int:
-        """One job at the top; returns its id. Raises BadParameters, and then nothing is stored."""
+        """Submit one root job; return its id. Raises BadParameters, and then nothing is stored."""
         return self.app.submit_rows(self, [params], None)[0]
 
     def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
-        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each."""
         return self.app.submit_rows(self, rows, keys)
 
     def texts(self, rows: Rows) -> list[str]:
-        """Parameters of many jobs, checked, as JSON texts."""
+        """Check the parameters of many jobs; return them as JSON texts."""
         return self.parameters.texts(rows)
 
     # --- for nodes ------------------------------------------------------------------------
 
     @functools.cached_property
     def spec(self) -> TypeSpec:
-        """What nodes register."""
+        """Return the spec that nodes register."""
         return TypeSpec(
             name=self.name,
             stages=tuple(stage.spec for stage in self._stages.values()),
@@ -174,7 +175,7 @@ class JobType:
 
     @functools.cached_property
     def parameters(self) -> Parameters:
-        """What its jobs are called with: the parameters of all its stages."""
+        """Return the parameters of its jobs: those of all its stages."""
         stages = self._stages.values()
         return Parameters(
             self.name,
@@ -185,27 +186,26 @@ class JobType:
         )
 
     def runner(self, stage: str) -> Runner:
-        """What runs that stage; a coroutine function when the stage's function is async."""
-        found = self._stages.get(stage)
-        if found is None or found.function is None:
+        """Return the function that runs the stage; a coroutine function when the stage's function is async."""
+        defined = self._stages.get(stage)
+        if defined is None or defined.function is None:
             what = (
                 "no stage"
-                if found is None
-                else f"{_WITHOUT_FUNCTION[found.spec.isolation]}, no function, as stage"
+                if defined is None
+                else f"{_WITHOUT_FUNCTION[defined.spec.isolation]}, no function, as stage"
             )
-            there = ", ".join(self._stages)
-            raise UsageError(f"job type {self.name!r} has {what} {stage!r}; its stages are: {there}")
-        read = reader(f"stage {stage!r} of {self.name!r}", found.signature, self._fields)
-        return _runner(found.function, read, found.signature.job_name)
+            names = ", ".join(self._stages)
+            raise UsageError(f"job type {self.name!r} has {what} {stage!r}; its stages are: {names}")
+        read = reader(f"stage {stage!r} of {self.name!r}", defined.signature, self._fields)
+        return _runner(defined.function, read, defined.signature.job_name)
 
     def takes_handle(self, stage: str) -> bool:
-        """Whether what runs that stage makes any use of the handle that it is called with."""
-        found = self._stages.get(stage)
-        return found is not None and (found.function is None or found.signature.job_name is not None)
+        """Return whether the stage uses the handle of its job."""
+        defined = self._stages.get(stage)
+        return defined is not None and (defined.function is None or defined.signature.job_name is not None)
 
     def function(self, stage: str | None = None) -> Callable[..., Any] | None:
-        """The bare function of a stage (the first unless named); None for a program, and for an external worker's
-        stage."""
+        """Return the plain function of a stage (by default the first); None for a program or an external stage."""
         return self._stages[stage or next(iter(self._stages))].function
 
     @property
@@ -237,7 +237,7 @@ class JobType:
 
 
 class FunctionJob(JobType):
-    """A job type that is one function; calling it calls the function, in this process and now."""
+    """A job type of one function; calling it calls the function in this process."""
 
     def __init__(self, function: Callable[..., Any], app: JobSubmitter, options: JobOptions) -> None:
         function = _bare(function)
@@ -250,12 +250,12 @@ class FunctionJob(JobType):
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself: nothing is stored, and it needs whatever it declares."""
+        """Call the function itself: nothing is stored, and all its parameters have to be passed."""
         return self.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
 
 
 class ProgramJob(JobType):
-    """A job type that is one program."""
+    """A job type of one program."""
 
     def __init__(self, name: str, argv: Sequence[str], app: JobSubmitter, options: ProgramJobOptions) -> None:
         require_known(f"job type {name!r}", options, ProgramJobOptions)
@@ -265,7 +265,7 @@ class ProgramJob(JobType):
 
 
 class ExternalJob(JobType):
-    """A job type that is one stage which an external worker runs that is no node."""
+    """A job type of one stage that external workers run."""
 
     def __init__(self, name: str, app: JobSubmitter, options: ExternalJobOptions) -> None:
         require_known(f"job type {name!r}", options, ExternalJobOptions)
@@ -282,18 +282,17 @@ class Pipeline(JobType):
     @overload
     def stage(self, /, **options: Unpack[StageOptions]) -> Callable[[F], F]: ...
     def stage(self, function: F | None = None, /, **options: Unpack[StageOptions]) -> F | Callable[[F], F]:
-        """The next stage: a decorator, bare or with options. The function stays what it is."""
+        """Add the next stage: a decorator, bare or with options. The function itself is not changed."""
         if function is None:
             return functools.partial(self._stage, options=options)
         return self._stage(function, options)
 
     def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramOptions]) -> None:
-        """The next stage is a program of any language, given as a list of arguments."""
+        """Add a program of any language as the next stage, given as a list of arguments."""
         self._add(program_stage(self.name, name, argv, options))
 
     def external(self, name: str, **options: Unpack[ExternalOptions]) -> None:
-        """The next stage is run elsewhere: an external worker that is no node claims it over the API
-        (docs/external.md)."""
+        """Add a next stage that external workers claim over the API and run elsewhere (docs/external.md)."""
         self._add(external_stage(self.name, name, options))
 
     def _stage(self, function: F, options: StageOptions) -> F:
@@ -302,13 +301,13 @@ class Pipeline(JobType):
 
 
 def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a job type that is one; it may be async, and its job type is not."""
+    """Return the function of a FunctionJob; the function may be async, which the job type itself is not."""
     bare = function.function() if isinstance(function, FunctionJob) else None
     return function if bare is None else bare
 
 
 def _plain(where: str, options: TypeOptions) -> dict[str, Any]:
-    """The options as a ``TypeSpec`` takes them: times in seconds."""
+    """Return the options as a ``TypeSpec`` takes them, with durations in seconds."""
     plain: dict[str, Any] = dict(options)
     keep = plain.get("keep")
     if isinstance(keep, Mapping):
@@ -320,8 +319,8 @@ def _plain(where: str, options: TypeOptions) -> dict[str, Any]:
 
 
 def _divided(options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Options of the type and options of its one stage. The queue is the stage's, so that a subjob
-    goes there too, whatever queue its parent is in."""
+    """Split options into those of the type and those of its one stage. The queue is the stage's, so that a subjob goes
+    there too, whatever queue its parent is in."""
     whole = CommonTypeOptions.__optional_keys__
     return (
         {k: v for k, v in options.items() if k in whole},

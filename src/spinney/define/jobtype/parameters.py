@@ -1,7 +1,6 @@
-"""The parameters of a job type: checked and made JSON at submission, turned back for each stage.
+"""The parameters of a job type: checked and converted to JSON at submission, converted back for each stage.
 
-Many jobs are checked as a list and in one go, so that a submission of a hundred thousand costs a
-microsecond or two a job.
+Many jobs are checked together as a list, so that a submission of a hundred thousand costs a microsecond or two a job.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -43,13 +42,13 @@ Reader = Callable[[str], dict[str, Any]]
 """Turns a job's parameters as JSON text into keyword arguments."""
 
 _NO_JSON = (TypeError, UnicodeDecodeError, PydanticSerializationError)
-"""What is raised where JSON has no form for a value."""
+"""The exceptions for a value that JSON cannot represent."""
 _CHUNK = 1000
-"""Rows checked in one go: a bad one among them is found by its number, and memory stays bounded."""
+"""How many rows are checked together: an invalid one is reported by its number, and memory stays bounded."""
 
 
 class Parameters:
-    """What the jobs of one type are called with."""
+    """The parameters of the jobs of one type."""
 
     def __init__(
         self,
@@ -60,14 +59,14 @@ class Parameters:
         program: bool = False,
         lock_templates: Iterable[str] = (),
     ) -> None:
-        """``anything``: jobs may have parameters beside ``fields``. ``program``: a program is called with them."""
+        """``anything``: jobs may have parameters beside ``fields``. ``program``: a program gets them."""
         self._type_name = type_name
         self._by_environment = anything and program
         self._locks = tuple(dict.fromkeys(lock_templates))
         self._anything = anything
         named = {field for template in self._locks for field in lock_names.fields(template)}
         self._fields = {
-            # A job without the parameter that its lock is named by could take no lock.
+            # A job without the parameter in the name of its lock could not take the lock.
             name: DeclaredParameter(annotation=f.annotation, required=f.required or name in named)
             for name, f in fields.items()
         }
@@ -78,7 +77,7 @@ class Parameters:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema that nodes register; empty when anything goes."""
+        """Return the JSON schema that nodes register; empty when any parameters are allowed."""
         if self._anything and not self._fields:
             return {}
         schema = self._row.json_schema()
@@ -88,11 +87,12 @@ class Parameters:
         return schema
 
     def text(self, params: Mapping[str, Any]) -> str:
-        """One job's parameters as JSON text. Raises BadParameters."""
+        """Return one job's parameters as JSON text. Raises BadParameters."""
         return self._texts([params], None)[0]
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Many jobs' parameters as JSON texts. Raises BadParameters, with the row's number if there are several."""
+        """Return many jobs' parameters as JSON texts. Raises BadParameters, with the row's number if there are
+        several."""
         texts: list[str] = []
         rows = iter(rows)
         while chunk := list(islice(rows, _CHUNK)):
@@ -115,7 +115,7 @@ class Parameters:
         try:
             valid = self._rows.validate_python(rows)
         except ValidationError as error:
-            # Of what was validated a ValidationError quotes the values.
+            # A ValidationError quotes the values.
             raise self._refusal(error, rows, first) from (None if self._secret else error)
         try:
             if not self._plain:
@@ -134,7 +134,7 @@ class Parameters:
     def _dumped(self, by: TypeAdapter[Any], valid: Any) -> Any:
         if not self._secret:
             return by.dump_python(valid, mode="json")
-        # As JSON pydantic would write its stars, and the stage needs the value.
+        # In its JSON mode pydantic would write stars, and the stage needs the value.
         return to_jsonable_python(_revealed(by.dump_python(valid, mode="python")))
 
     @cached_property
@@ -142,18 +142,18 @@ class Parameters:
         return not self._plain and has_secrets(self.schema)
 
     def _refusal(self, error: ValidationError, rows: list[Any], first: int | None) -> BadParameters:
-        found = error.errors(include_url=False, include_context=False)
-        row = int(found[0]["loc"][0])
-        problems = (_problem(e, rows[row]) for e in found if e["loc"][0] == row)
+        errors = error.errors(include_url=False, include_context=False)
+        row = int(errors[0]["loc"][0])
+        problems = (_problem(e, rows[row]) for e in errors if e["loc"][0] == row)
         return validation_error(self._type_name, self.schema, problems, _where(first, row))
 
     def _no_json(self, rows: list[Any], first: int | None) -> BadParameters | None:
-        """The refusal of the first parameter that was valid, but that JSON has no form for."""
+        """Return the refusal of the first parameter that is valid, but that JSON cannot represent."""
         for i, row in enumerate(rows):
             for name, value in self._row.validate_python(row).items():
                 try:
-                    one = {name: value}
-                    orjson.dumps(one if self._plain else self._dumped(self._row, one))
+                    param = {name: value}
+                    orjson.dumps(param if self._plain else self._dumped(self._row, param))
                 except _NO_JSON as error:
                     problem = Problem(ProblemKind.WRONG, name, value, str(error))
                     return validation_error(self._type_name, self.schema, [problem], _where(first, i))
@@ -161,9 +161,9 @@ class Parameters:
 
 
 def reader(where: str, signature: Signature, type_fields: Mapping[str, DeclaredParameter]) -> Reader:
-    """What turns a job's JSON text into the keyword arguments of one stage.
+    """Return the function that turns a job's JSON text into the keyword arguments of one stage.
 
-    Parsing alone where Python and JSON mean the same; conversion by the annotations elsewhere.
+    It only parses where values are the same in Python and in JSON, and converts by the annotations elsewhere.
     """
     names = frozenset(signature.fields)
     if not all(is_plain(f.annotation) for f in signature.fields.values()):
@@ -178,7 +178,8 @@ def reader(where: str, signature: Signature, type_fields: Mapping[str, DeclaredP
 
 
 class _Same:
-    """An annotation as a key that equals itself alone: unions are equal in whatever order they are tried."""
+    """An annotation as a key that only equals itself, because unions are equal in any order, but are tried in their
+    own."""
 
     __slots__ = ("annotation",)
 
@@ -193,9 +194,11 @@ class _Same:
 
 
 def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> TypeAdapter[Any]:
-    """Validation of a dict with these fields. Raises UsageError for an annotation without JSON form."""
+    """Return the validator of a dict with these fields. Raises UsageError for an annotation without JSON form."""
     try:
-        made, named = _adapter(tuple((n, _Same(f.annotation), f.required) for n, f in fields.items()), extra)
+        validator, named = _adapter(
+            tuple((n, _Same(f.annotation), f.required) for n, f in fields.items()), extra
+        )
     except UsageError as error:
         raise UsageError(f"{where}: {_without_form(fields)}: {error}") from error
     except PydanticUserError as error:
@@ -208,31 +211,31 @@ def adapter(where: str, fields: Mapping[str, DeclaredParameter], extra: str) -> 
             f"{where}: a parameter has the alias {min(aliases)!r}, and parameters are stored and passed by their own "
             f"names; rename the parameter, and leave out the alias"
         )
-    return made
+    return validator
 
 
 @lru_cache
 def _adapter(fields: tuple[tuple[str, _Same, bool], ...], extra: str) -> tuple[TypeAdapter[Any], Set[str]]:
-    """Return the validation of a dict with these fields, and the names that its schema has for them.
+    """Return the validator of a dict with these fields, and the names that its schema has for them.
 
-    Kept, for many stages of an application take the same, and a schema takes longer to make than most modules to load.
-    """
+    It is cached because many stages of an application have the same parameters, and a schema takes longer to build than
+    most modules to import."""
     shape = te.TypedDict(  # type: ignore[misc]
         "Parameters",
         {n: same.annotation if required else te.NotRequired[same.annotation] for n, same, required in fields},
     )
     shape.__pydantic_config__ = ConfigDict(extra=extra, allow_inf_nan=False)  # type: ignore[attr-defined,typeddict-item]
-    made: TypeAdapter[Any] = TypeAdapter(shape)
-    return made, made.json_schema().get("properties", {}).keys()
+    validator: TypeAdapter[Any] = TypeAdapter(shape)
+    return validator, validator.json_schema().get("properties", {}).keys()
 
 
 def _converting(where: str, signature: Signature) -> Reader:
-    made = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
-    convert, schema_of = made.validate_json, cache(made.json_schema)
+    validator = adapter(where, signature.fields, "allow" if signature.extra else "ignore")
+    convert, schema_of = validator.validate_json, cache(validator.json_schema)
 
     def converted(text: str) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = convert(text)
+            converted_params: dict[str, Any] = convert(text)
         except ValidationError as error:
             schema = schema_of()
             secret = has_secrets(schema)
@@ -241,21 +244,21 @@ def _converting(where: str, signature: Signature) -> Reader:
             )
             cause = None if secret else error  # which quotes the values
             raise Fail(f"the parameters do not fit {where}: {faults}", retryable=False) from cause
-        return found
+        return converted_params
 
     return converted
 
 
 def _fault(schema: Mapping[str, Any], error: Any) -> str:
-    """What is wrong at one place; of a secret not what a validator says of it, which may quote it."""
+    """Return what is wrong with one value; for a secret, without the validator's message, which may quote it."""
     loc = error["loc"]
     hidden = is_secret(schema, str(loc[0]) if loc else "")
     return f"{'.'.join(map(str, loc))}: {'a secret that is wrong' if hidden else error['msg']}"
 
 
 def _path_as(instead: Any, annotation: Any) -> Any:
-    """The annotation with ``Path`` replaced: what is submitted need only be text, and making paths of
-    it only to write them down as text again would cost more than all the rest."""
+    """Return the annotation with ``Path`` replaced: a submission only needs text, and a conversion to paths and back
+    would cost more than all the rest."""
     if annotation is Path:
         return instead
     origin, args = get_origin(annotation), get_args(annotation)
@@ -295,10 +298,10 @@ def _require_no_secret(type_name: str, named: Iterable[str], fields: Mapping[str
 
 
 def _revealed(value: Any) -> Any:
-    """What pydantic dumped, with the values of secrets in place of what hides them."""
+    """Return a dumped value with secrets as plain values."""
     if isinstance(value, SecretStr | SecretBytes):
-        found = value.get_secret_value()
-        return found.decode() if isinstance(found, bytes) else found
+        plain = value.get_secret_value()
+        return plain.decode() if isinstance(plain, bytes) else plain
     if isinstance(value, dict):
         return {name: _revealed(part) for name, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -329,8 +332,7 @@ def _problem(error: Any, row: Any) -> Problem:
     if len(path) == 1 and error["type"] == "missing":
         return Problem(ProblemKind.MISSING, name)
     if not isinstance(row[path[0]], list | dict):
-        # What stands behind the name in the path is then no place inside the value, but one of the
-        # alternatives that were tried.
-        said = error["type"].endswith(("_type", "_parsing", "_error")) or len(path) > 1
-        return Problem(ProblemKind.WRONG, name, row[path[0]], "" if said else error["msg"])
+        # The rest of the path is then no place inside the value, but one of the alternatives that were tried.
+        obvious = error["type"].endswith(("_type", "_parsing", "_error")) or len(path) > 1
+        return Problem(ProblemKind.WRONG, name, row[path[0]], "" if obvious else error["msg"])
     return Problem(ProblemKind.WRONG, ".".join(str(part) for part in path), error["input"], error["msg"])

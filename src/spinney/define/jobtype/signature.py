@@ -1,4 +1,4 @@
-"""What parameters a stage takes, read from the annotations of its function."""
+"""The parameters of a stage, read from the annotations of its function."""
 
 import inspect
 import types
@@ -28,13 +28,14 @@ class Signature:
 
     fields: Mapping[str, DeclaredParameter]
     job_name: str | None = None
-    """Under this name the function gets the handle; None: it does not want it."""
+    """The name under which the function gets the handle; None: it does not use it."""
     extra: bool = False
     """It takes any further parameter (``**rest``)."""
 
 
 def of_function(where: str, function: Callable[..., Any]) -> Signature:
-    """Read a function; ``where`` names it in messages. Raises UsageError for what no job can pass."""
+    """Return the signature of a function; ``where`` names it in messages. Raises UsageError for parameters that no job
+    can pass."""
     hints = _hints(where, function)
     fields: dict[str, DeclaredParameter] = {}
     job_name, extra = None, False
@@ -68,7 +69,8 @@ def of_function(where: str, function: Callable[..., Any]) -> Signature:
 
 
 def _may_be_handle(annotation: Any) -> bool:
-    """Whether a parameter called ``job`` may be the handle: untyped, Job or None, a protocol of its author's."""
+    """Return whether a parameter named ``job`` may be the handle: untyped, Job or None, or the author's own
+    protocol."""
     if annotation is Any:
         return True
     if isinstance(annotation, type) and not getattr(annotation, "_is_protocol", False):
@@ -77,7 +79,7 @@ def _may_be_handle(annotation: Any) -> bool:
 
 
 def _require_no_shared_default(where: str, name: str, default: object) -> None:
-    """A worker runs many jobs: what one of them puts into such a default, the next ones would find there."""
+    """Refuse a mutable default: a worker runs many jobs, and a change by one of them would be seen by the next."""
     if isinstance(default, list | dict | set | bytearray):
         raise UsageError(
             f"{where}: the default of {name!r} is {default!r:.80}, one {type(default).__name__} that all jobs of a "
@@ -86,7 +88,7 @@ def _require_no_shared_default(where: str, name: str, default: object) -> None:
 
 
 def of_mapping(where: str, params: Mapping[str, Any]) -> Signature:
-    """The parameters of a program: name to type. One that may be None may also be left out."""
+    """Return the signature of a program, given as name to type. A parameter that may be None may also be left out."""
     if not isinstance(params, Mapping):
         raise UsageError(f'{where}: params must map names to types, for example params={{"path": Path}}')
     for name in params:
@@ -98,16 +100,15 @@ def of_mapping(where: str, params: Mapping[str, Any]) -> Signature:
 
 
 def merge_signatures(type_name: str, stages: Mapping[str, Signature]) -> dict[str, DeclaredParameter]:
-    """The parameters of a job: those of all its stages.
+    """Return the parameters of a job: those of all its stages.
 
-    Required by one is required of the job. Raises UsageError when two stages mean different things
-    by one name.
-    """
-    found: dict[str, DeclaredParameter] = {}
+    A parameter that one stage requires is required. Raises UsageError when two stages give one parameter different
+    types."""
+    merged: dict[str, DeclaredParameter] = {}
     owner: dict[str, str] = {}
     for stage, signature in stages.items():
         for name, new in signature.fields.items():
-            old = found.get(name)
+            old = merged.get(name)
             if old is None or old.annotation is Any:
                 owner[name] = stage
             elif new.annotation not in (Any, old.annotation):
@@ -118,12 +119,12 @@ def merge_signatures(type_name: str, stages: Mapping[str, Signature]) -> dict[st
                 )
             annotation = new.annotation if old is None or old.annotation is Any else old.annotation
             required = new.required or (old is not None and old.required)
-            found[name] = DeclaredParameter(annotation=annotation, required=required)
-    return found
+            merged[name] = DeclaredParameter(annotation=annotation, required=required)
+    return merged
 
 
 def is_plain(annotation: Any) -> bool:
-    """Whether every lawful value is the same in Python and in JSON, so that nothing need be converted."""
+    """Return whether every valid value is the same in Python and in JSON, so that no conversion is needed."""
     if annotation in _PLAIN:
         return True
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
@@ -140,7 +141,7 @@ _PLAIN: tuple[Any, ...] = (str, int, float, bool, None, type(None), Any, list, d
 
 
 def annotation_text(annotation: Any) -> str:
-    """An annotation as its author wrote it, more or less."""
+    """Return an annotation as text, about as its author wrote it."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation).removeprefix("typing.")
 
 

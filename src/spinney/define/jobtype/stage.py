@@ -1,4 +1,4 @@
-"""What may be said of a stage, and how a function or a program becomes one."""
+"""Options of stages, and how a function or a program becomes a stage."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,77 +18,77 @@ from spinney.model.values.hints import did_you_mean, listed
 
 
 class CommonStageOptions(TypedDict, total=False):
-    """What may be said of any stage."""
+    """Options of any stage."""
 
     queue: str
-    """The queue in which a job stands for this stage, unless its submission names one."""
+    """The queue of a job for this stage, unless its submission names one."""
     max_attempts: int
-    """How often the stage is tried in all; 1 means that nothing is retried."""
+    """How often the stage is tried in all; 1: it is not retried."""
     backoff: Backoff
     """The pause before each further attempt: ``Backoff(base_s="10s", factor=2, cap_s="10m", jitter=0.5)``."""
     timeout: Duration
-    """How long an attempt may last; one that lasts longer is ended with every process that it started."""
+    """How long an attempt may last; a longer one is killed with every process that it started."""
     grace: Duration
-    """The time between TERM and KILL when an attempt is ended by force."""
+    """The time between TERM and KILL when an attempt is killed."""
     locks: Sequence[str | LockSpec]
     """Locks that the stage must have before it starts: names with ``{parameter}`` fields, ``["receiver:{serno}"]``."""
     again: bool
-    """The stage runs once more when failed subjobs were mended and the tree below the job regrew."""
+    """The stage runs once more when failed subjobs were retried and the tree below the job has regrown."""
 
 
 class StageOptions(CommonStageOptions, total=False):
-    """What may be said of a stage that is a function."""
+    """Options of a stage that is a function."""
 
     name: str
-    """The stage's name; the function's name unless given."""
+    """The stage's name; by default the function's name."""
     isolation: str
     """Where the function runs: ``process``, ``cold``, ``thread``, or ``async``, the default of an ``async def``."""
 
 
 class ExternalOptions(CommonStageOptions, total=False):
-    """What may be said of a stage that an external worker runs which is no node."""
+    """Options of a stage that external workers run."""
 
     params: Mapping[str, Any]
-    """The parameters that the external worker is given, name to type; unless given, any are taken."""
+    """The parameters that the external worker gets, name to type; by default any."""
 
 
 class ProgramOptions(CommonStageOptions, total=False):
-    """What may be said of a stage that is a program."""
+    """Options of a stage that is a program."""
 
     params: Mapping[str, Any]
-    """The parameters that the program is given, name to type; unless given, any are taken."""
+    """The parameters that the program gets, name to type; by default any."""
     exit_codes: Mapping[int, str]
-    """What exit codes mean, number to outcome; laid over 0 ``ok``, 75 ``defer``, all others ``error``."""
+    """Exit code to outcome; by default 0 is ``ok``, 75 is ``defer``, all others are ``error``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A stage with what runs it."""
+    """A stage with its function."""
 
     spec: StageSpec
     signature: Signature
     function: Callable[..., Any] | None
-    """None: a program, or an external worker's."""
+    """None: it is a program or an external stage."""
     declared: bool = True
-    """False: a program (or an external worker's stage) that says nothing of its parameters."""
+    """False: a program or an external stage that does not declare its parameters."""
 
 
 def function_stage(type_name: str, function: Callable[..., Any], options: StageOptions) -> Stage:
-    """A stage that runs ``function``."""
+    """Make a stage that runs ``function``."""
     require_function(f"a stage of {type_name!r}", function)
     name = options["name"] if "name" in options else name_of(function)
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, StageOptions)
-    found = signature.of_function(where, function)
-    adapter(where, {n: f for n, f in found.fields.items() if not is_plain(f.annotation)}, "ignore")
+    parameters = signature.of_function(where, function)
+    adapter(where, {n: f for n, f in parameters.fields.items() if not is_plain(f.annotation)}, "ignore")
     spec = StageSpec(
         name=name, isolation=_isolation(where, name, function, options), **_policy(where, options)
     )
-    return Stage(spec=spec, signature=found, function=function)
+    return Stage(spec=spec, signature=parameters, function=function)
 
 
 def program_stage(type_name: str, name: str, argv: Sequence[str], options: ProgramOptions) -> Stage:
-    """A stage that runs a program."""
+    """Make a stage that runs a program."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ProgramOptions)
     if (
@@ -101,8 +101,8 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
             f"{where}: a program is a list of arguments, never a shell string: "
             f'["convert", "--size", "200"], not {argv!r}'
         )
-    found = signature.of_mapping(where, options.get("params", {}))
-    adapter(where, found.fields, "ignore")
+    parameters = signature.of_mapping(where, options.get("params", {}))
+    adapter(where, parameters.fields, "ignore")
     spec = StageSpec(
         name=name,
         isolation=Isolation.PROGRAM,
@@ -110,17 +110,17 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
         exit_codes=_exit_codes(where, options.get("exit_codes", {})),
         **_policy(where, options),
     )
-    return Stage(spec=spec, signature=found, function=None, declared="params" in options)
+    return Stage(spec=spec, signature=parameters, function=None, declared="params" in options)
 
 
 def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage:
-    """A stage that nothing of the application runs: an external worker claims it over the API."""
+    """Make a stage that external workers claim over the API and run."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ExternalOptions)
-    found = signature.of_mapping(where, options.get("params", {}))
-    adapter(where, found.fields, "ignore")
+    parameters = signature.of_mapping(where, options.get("params", {}))
+    adapter(where, parameters.fields, "ignore")
     spec = StageSpec(name=name, isolation=Isolation.EXTERNAL, **_policy(where, options))
-    return Stage(spec=spec, signature=found, function=None, declared="params" in options)
+    return Stage(spec=spec, signature=parameters, function=None, declared="params" in options)
 
 
 def _policy(where: str, options: CommonStageOptions) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
     try:
         specs = tuple(lock if isinstance(lock, LockSpec) else LockSpec(template=lock) for lock in locks)
         for spec in specs:
-            # Whatever its parameters are: with one letter for each it must be a name.
+            # With any parameters it must be a valid name; one letter for each is tried.
             lock_names.render(spec.template, dict.fromkeys(lock_names.fields(spec.template), "x"))
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
@@ -155,19 +155,19 @@ def _locks(where: str, locks: Sequence[str | LockSpec]) -> tuple[LockSpec, ...]:
 
 def _isolation(where: str, name: str, function: Callable[..., Any], options: StageOptions) -> Isolation:
     is_async = inspect.iscoroutinefunction(function)
-    wanted = options.get("isolation", Isolation.ASYNC if is_async else Isolation.PROCESS)
+    isolation = options.get("isolation", Isolation.ASYNC if is_async else Isolation.PROCESS)
     offered = [i for i in Isolation if i not in (Isolation.PROGRAM, Isolation.EXTERNAL)]
-    if wanted == Isolation.EXTERNAL:
+    if isolation == Isolation.EXTERNAL:
         raise UsageError(
             f"{where}: a stage that runs elsewhere has no function; write external({name!r}, …) in its place"
         )
-    if wanted not in offered:
-        raise UsageError(f"{where}: isolation is one of {listed(offered)}, not {wanted!r}")
-    if wanted == Isolation.ASYNC and not is_async:
+    if isolation not in offered:
+        raise UsageError(f"{where}: isolation is one of {listed(offered)}, not {isolation!r}")
+    if isolation == Isolation.ASYNC and not is_async:
         raise UsageError(f"{where} has isolation 'async' but is no async function; write 'async def'")
-    if wanted == Isolation.THREAD and is_async:
+    if isolation == Isolation.THREAD and is_async:
         raise UsageError(f"{where} is async and needs no thread; use isolation 'async' or 'process'")
-    return Isolation(wanted)
+    return Isolation(isolation)
 
 
 def _exit_codes(where: str, codes: Mapping[int, str]) -> dict[int, str]:
@@ -184,9 +184,10 @@ def _exit_codes(where: str, codes: Mapping[int, str]) -> dict[int, str]:
     return {code: str(word) for code, word in codes.items()}
 
 
-def require_known(where: str, given: Mapping[str, Any], known: Any) -> None:
-    allowed = known.__required_keys__ | known.__optional_keys__
-    for option in given:
+def require_known(where: str, options: Mapping[str, Any], typed_dict: Any) -> None:
+    """Raise UsageError for an option that the TypedDict ``known`` does not have."""
+    allowed = typed_dict.__required_keys__ | typed_dict.__optional_keys__
+    for option in options:
         if option not in allowed:
             hint = did_you_mean(option, allowed)
             raise UsageError(f"{where}: there is no option {option!r}{hint}; use one of: {listed(allowed)}")

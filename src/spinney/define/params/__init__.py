@@ -1,8 +1,6 @@
-"""Parameters of a job type: read from annotations, checked at submission, told by name when wrong.
+"""Parameters of a job type: read from annotations, checked at submission, with messages that name wrong ones.
 
-``signature`` what a function takes · ``parameters`` all that a type takes, with its JSON schema ·
-``schema`` the same check without the code · ``validation_errors`` the sentences, alike for both · ``secrets`` how a
-secret is declared · ``masking`` what is shown of it · ``environment`` the variables of programs · ``duration_field``
-lengths of time in models · ``hints`` "did you mean" · ``values`` any kept value as JSON text. ``hints`` and
-``values`` know nothing of the others, and are all that the handle of a job needs.
-"""
+``schema`` checks parameters by a JSON schema, without the application's code · ``validation_errors`` words the messages
+· ``secrets`` declares a secret · ``masking`` hides it · ``environment`` names the variables of programs ·
+``duration_field`` is for durations in models · ``values`` converts any stored value to JSON text. ``values`` imports
+none of the others, and is all that the handle of a job needs."""

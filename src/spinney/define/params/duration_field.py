@@ -1,4 +1,4 @@
-"""A length of time as a field of a pydantic model: of a body of the API, of a table of ``spinney.toml``."""
+"""A duration as a field of a pydantic model: of a body of the API, of a table of ``spinney.toml``."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from spinney.model.values import durations
 
 
 class DurationField:
-    """Seconds, given as a number or as text. It stands behind the bounds of its field:
+    """Seconds, given as a number or as text. It follows the bounds of its field:
     ``Annotated[float, Field(gt=0), DurationField()]``.
 
-    ``word``: it comes as a word of a query, so that digits alone are a number.
+    ``word``: the value is a word of a query, where digits alone are a number.
     """
 
     def __init__(self, *, word: bool = False) -> None:

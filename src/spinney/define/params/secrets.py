@@ -1,4 +1,4 @@
-"""How a type says that a parameter is a secret, and how short it may be."""
+"""The annotation that declares a parameter as a secret, and its least length."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,9 @@ class Secret:
         def unlock(door: str, pin: Annotated[str, Secret(min_length=4)]) -> None: ...
 
     ``min_length``: a submission with fewer characters is refused. In messages, output, data and results a secret is
-    found by its text, and only one of 6 characters or more, because a shorter one stands in any text by chance. So 6
-    is the default, and with a lower number the value may be seen there. The annotated type may be ``str``,
-    ``pydantic.SecretStr`` or ``SecretBytes``, or one of them or None; any other raises UsageError.
-    """
+    detected by its text, and only one of 6 characters or more, because a shorter one occurs in any text by chance. So 6
+    is the default, and with a lower number the value may be visible there. The annotated type may be ``str``,
+    ``pydantic.SecretStr`` or ``SecretBytes``, or one of them or None; any other raises UsageError."""
 
     min_length: int = MIN_SECRET_LENGTH
 
@@ -35,7 +34,7 @@ class Secret:
             )
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
-        from pydantic_core import core_schema  # a worker without secrets need not load it
+        from pydantic_core import core_schema  # a worker without secrets need not import it
 
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
@@ -43,10 +42,13 @@ class Secret:
         self, core: "CoreSchema", handler: "GetJsonSchemaHandler"
     ) -> dict[str, Any]:
         schema = handler(core)
-        for one in schema.get("anyOf", [schema]):
-            if one.get("type") == "string":
-                one |= {"minLength": max(self.min_length, one.get("minLength", 0)), "format": "password"}
-            elif one.get("type") != "null":
+        for alternative in schema.get("anyOf", [schema]):
+            if alternative.get("type") == "string":
+                alternative |= {
+                    "minLength": max(self.min_length, alternative.get("minLength", 0)),
+                    "format": "password",
+                }
+            elif alternative.get("type") != "null":
                 raise UsageError(_NO_TEXT)
         return schema | {"writeOnly": True}
 

@@ -1,8 +1,7 @@
-"""The sentences that say which parameter is wrong, why, and what is expected instead.
+"""The messages that say which parameter is wrong, why, and what is expected instead.
 
-The same words come out whether a job is submitted with the code of its type at hand (``params``)
-or only with the schema that the nodes registered (``schema``).
-"""
+The message is the same whether a job is submitted with the code of its type (``jobtype.parameters``) or only with the
+schema that nodes registered (``params.schema``)."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -14,7 +13,7 @@ from spinney.model.values import lock_names
 from spinney.model.values.hints import did_you_mean
 
 _SHOWN = 5
-"""Problems in one message; a list of fifty helps nobody."""
+"""The most problems in one message; a list of fifty would not help."""
 
 
 class ProblemKind(StrEnum):
@@ -28,16 +27,16 @@ class Problem(NamedTuple):
 
     fault: ProblemKind
     name: str
-    """The parameter; with a path behind it when the fault lies inside its value."""
+    """The parameter, followed by a path when the problem is inside its value."""
     value: Any = None
     detail: str = ""
-    """What more there is to say than the expected form."""
+    """Details beyond the expected form."""
 
 
 def validation_error(
     type_name: str, schema: Mapping[str, Any], problems: Iterable[Problem], where: str = ""
 ) -> BadParameters:
-    """The error that names every problem and what is expected instead."""
+    """Return the error that names every problem and what is expected instead."""
     shown = list(dict.fromkeys(sentence(schema, p) for p in problems))[:_SHOWN]
     return BadParameters(
         f"job type {type_name!r}{where}: {'; '.join(shown)}. "
@@ -46,7 +45,7 @@ def validation_error(
 
 
 def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, Any]) -> None:
-    """Raise BadParameters, naming the parameter, when a lock cannot be named by ``params``."""
+    """Raise BadParameters, which names the parameter, when a lock cannot be named by ``params``."""
     for template in templates:
         try:
             lock_names.render(template, params)
@@ -59,7 +58,7 @@ def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, A
 
 
 def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
-    """What is wrong, and what is expected instead; of a secret not its value."""
+    """Return what is wrong, and what is expected instead; the value of a secret is not quoted."""
     name, top = problem.name, problem.name.split(".")[0]
     if problem.fault is ProblemKind.UNKNOWN:
         return f"there is no parameter {name!r}{did_you_mean(name, schema.get('properties', {}))}"
@@ -67,7 +66,7 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
         return f"parameter {name!r} is missing"
     expected = describe(property_of(schema, top), schema)
     if is_secret(schema, top):
-        # Neither its value nor what a validator says of it, which may quote it.
+        # Neither its value nor the validator's message, which may quote it.
         return f"parameter {top!r} is wrong{f' at {name!r}' if name != top else ''}: it must be {expected}"
     if name != top:
         return f"parameter {top!r} is wrong at {name!r}, {_short(problem.value)}: {problem.detail}"
@@ -76,9 +75,10 @@ def sentence(schema: Mapping[str, Any], problem: Problem) -> str:
 
 
 def is_secret(schema: Mapping[str, Any], top: str) -> bool:
-    """Whether a parameter may have a secret in it; one that the schema does not name may, where anything may."""
-    known = schema.get("properties", {})
-    return holds_secret(schema, known.get(top, schema))
+    """Return whether a parameter may have a secret in it; this includes parameters that the schema does not name, if
+    any may."""
+    properties = schema.get("properties", {})
+    return holds_secret(schema, properties.get(top, schema))
 
 
 def _signature(schema: Mapping[str, Any]) -> str:
@@ -122,7 +122,7 @@ _BOUNDS = {
 
 
 def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """What a property of the schema expects, in a few words."""
+    """Return what a property of the schema expects, in a few words."""
     if "$ref" in prop:
         target = str(prop["$ref"]).rsplit("/", 1)[-1]
         return describe(schema.get("$defs", {}).get(target, {}), schema)
@@ -142,8 +142,8 @@ def describe(prop: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 def property_of(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = schema.get("properties", {}).get(name, {})
-    return found
+    prop: Mapping[str, Any] = schema.get("properties", {}).get(name, {})
+    return prop
 
 
 def _short(value: Any) -> str:

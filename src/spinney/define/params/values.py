@@ -1,4 +1,4 @@
-"""What a stage returns or keeps, as JSON text. Never pickle."""
+"""Convert results and data of stages to JSON text. Pickle is never used."""
 
 from collections.abc import Callable
 from pathlib import PurePath
@@ -10,9 +10,9 @@ from spinney.model.errors import BadParameters
 
 
 def to_text(value: Any, what: str) -> str:
-    """``value`` as JSON text; ``what`` names it in the message when it has no JSON form.
+    """Return ``value`` as JSON text; ``what`` names it in the message when it has no JSON form.
 
-    Beyond JSON's own: dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named tuples
+    Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named tuples
     and pydantic models; keys that are numbers, dates or enums become text.
     """
     try:
@@ -22,7 +22,7 @@ def to_text(value: Any, what: str) -> str:
 
 
 def _with_other_keys(value: Any, what: str) -> str:
-    """Once more, for dicts whose keys are numbers, dates or enums: an option that costs, so it comes second."""
+    """Try again for dicts whose keys are numbers, dates or enums: this option is slow, so it comes second."""
     try:
         return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError as error:
