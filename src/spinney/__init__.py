@@ -1,14 +1,12 @@
 """Durable batch processing for people who run long pipelines on machines of their own.
 
-``Spinney`` makes an application, ``Job`` is the handle that a stage gets, and the others say what
-became of a stage: ``raise Defer(60)``. Applications find the rest of the public face in ``spinney.jobs``,
-``spinney.errors``, ``spinney.operations``, ``spinney.command_line``, ``spinney.routes``, ``spinney.reports``,
-``spinney.safe_http``, ``spinney.client``, ``spinney.config`` and ``spinney.testing``.
-"""
+``Spinney`` makes an application, ``Job`` is the handle that a stage gets, and the others are signals by which a stage
+ends: ``raise Defer(60)``. The rest of the public API is in ``spinney.jobs``, ``spinney.errors``,
+``spinney.operations``, ``spinney.command_line``, ``spinney.routes``, ``spinney.reports``, ``spinney.safe_http``,
+``spinney.client``, ``spinney.config`` and ``spinney.testing``."""
 
-TYPE_CHECKING = (
-    False  # that of ``typing``, which takes long to load: a command looks after Ctrl-C only behind this
-)
+# As in ``typing``, which is slow to import: a command handles Ctrl-C only after this module is imported.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -46,8 +44,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> "Any":
-    """Loaded when it is asked for: whoever lists jobs, or waits for a completed word, need not wait for what
-    turns functions into job types."""
+    """Import a public name when it is first used: a command that lists jobs, or completes a word, need not wait for the
+    import of what turns functions into job types."""
     from importlib import import_module
 
     for module, names in _HOMES.items():

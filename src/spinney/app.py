@@ -7,9 +7,8 @@
 
     resize.submit(picture="cat.jpg")
 
-Nodes load the same object by ``load_app("module:app")``. Nothing is opened until something is
-submitted or asked; so that workers, which never do, stay light.
-"""
+Nodes load the same object by ``load_app("module:app")``. The store is opened when something is first submitted or read,
+so that workers, which do neither, start fast."""
 
 import importlib
 import os
@@ -59,21 +58,20 @@ if TYPE_CHECKING:
 
 _NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
-"""How long ``wait`` rests between looks: at first, and at most."""
+"""How long ``wait`` sleeps between polls, in seconds: at first, and at most."""
 
 
 def now_us() -> int:
-    """Microseconds since 1970 UTC."""
+    """Return the time in microseconds since 1970 UTC."""
     return time.time_ns() // 1000
 
 
 class Spinney:
     """A registry of job types and queues, through which jobs are submitted to their store.
 
-    ``store`` and ``folders`` win over ``SPINNEY_STORE`` and ``spinney.toml``; see ``spinney.config``. ``submit``: who
-    may submit jobs of those types that do not say so themselves; an application with commands of its own says
-    ``internal``. Several threads may use it.
-    """
+    ``store`` and ``folders`` take precedence over ``SPINNEY_STORE`` and ``spinney.toml``; see ``spinney.config``.
+    ``submit``: the role that may submit jobs of types that do not set it themselves; an application with commands of
+    its own sets ``internal``. It is thread-safe."""
 
     def __init__(
         self,
@@ -87,12 +85,12 @@ class Spinney:
         self.queues: list[QueueSpec] = []
         self.locks: list[LockCapacity] = []
         self.schedules: dict[str, Schedule] = {}
-        self._given = (store, folders)
+        self._locations = (store, folders)
         self._submit = submit
         self._clock = clock
         self._lock = threading.Lock()
         self._opened: tuple[int, Store, Waker] | None = None
-        self._known: set[str] = set()
+        self._known_types: set[str] = set()
 
     # --- declaring ------------------------------------------------------------------------
 
@@ -107,32 +105,33 @@ class Spinney:
 
         def declare(function: Callable[..., Any]) -> FunctionJob:
             options.setdefault("submit", self._submit)
-            made = FunctionJob(function, self, options)
-            self._add(made)
-            return made
+            job_type = FunctionJob(function, self, options)
+            self._add(job_type)
+            return job_type
 
         return declare if function is None else declare(function)
 
     def pipeline(self, name: str, **options: Unpack[TypeOptions]) -> Pipeline:
-        """A job type of several stages; give them with ``@pipeline.stage`` in their order."""
+        """Declare a job type of several stages; add them with ``@pipeline.stage`` in their order."""
         options.setdefault("submit", self._submit)
-        made = Pipeline(name, self, options)
-        self._add(made)
-        return made
+        pipeline = Pipeline(name, self, options)
+        self._add(pipeline)
+        return pipeline
 
     def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramJobOptions]) -> ProgramJob:
         """Make a program of any language a job type of one stage."""
         options.setdefault("submit", self._submit)
-        made = ProgramJob(name, argv, self, options)
-        self._add(made)
-        return made
+        job_type = ProgramJob(name, argv, self, options)
+        self._add(job_type)
+        return job_type
 
     def external(self, name: str, **options: Unpack[ExternalJobOptions]) -> ExternalJob:
-        """A job type of one stage that an external worker runs which is no node: it claims it over the API."""
+        """Declare a job type of one stage that external workers run; they are no nodes, and claim its jobs over the
+        API."""
         options.setdefault("submit", self._submit)
-        made = ExternalJob(name, self, options)
-        self._add(made)
-        return made
+        job_type = ExternalJob(name, self, options)
+        self._add(job_type)
+        return job_type
 
     def queue(
         self,
@@ -145,13 +144,12 @@ class Spinney:
         pinned: Sequence[str] = (),
         barred: Sequence[str] = (),
     ) -> str:
-        """Declare a queue; returns its name, for ``queue=`` of stages and options.
+        """Declare a queue; return its name, for ``queue=`` of stages and options.
 
-        ``limit``: how many slots it may occupy over all nodes, or which part of them: ``"50%"``, rounded up.
-        ``type``: the job type of what is submitted by the queue's name alone (``submit_to``). ``pinned``: the names
-        of the nodes that alone may serve it; ``barred``: of those that may not. Operators may set these, and the
-        limit, otherwise at run time; then theirs counts.
-        """
+        ``limit``: how many slots its jobs may occupy over all nodes, or which part of them: ``"50%"``, rounded up.
+        ``type``: the job type of submissions that name only the queue (``submit_to``). ``pinned``: the names of the
+        only nodes that may serve it; ``barred``: of nodes that may not. Operators may change these settings at run
+        time; then theirs are in force."""
         if any(q.name == name for q in self.queues):
             raise UsageError(f"the queue {name!r} is declared twice; keep one of the two")
         self.queues.append(
@@ -168,17 +166,16 @@ class Spinney:
         return name
 
     def lock(self, name: str, *, capacity: int) -> str:
-        """Declare how much there is of a lock, or of each lock of a family; returns the name.
+        """Declare the capacity of a lock, or of each lock of a family; return the name.
 
             app.lock("download:*", capacity=4)    # four at a time from each host
 
-        A family is the beginning of names with a ``*`` behind it; where several fit, the longest counts. One about
-        which nothing is said has a capacity of 1. Operators may set it otherwise at run time; then theirs counts.
-        """
-        made = LockCapacity(name=name, capacity=capacity)
+        A family is a prefix of names followed by ``*``; where several match, the longest counts. A lock without a
+        declared capacity has a capacity of 1. Operators may change it at run time; then theirs is in force."""
+        lock_capacity = LockCapacity(name=name, capacity=capacity)
         if any(lock.name == name for lock in self.locks):
             raise UsageError(f"the lock {name!r} is declared twice; keep one of the two")
-        self.locks.append(made)
+        self.locks.append(lock_capacity)
         return name
 
     def schedule(
@@ -194,52 +191,54 @@ class Spinney:
         overlap: str = "skip",
         catch_up: str = "last",
     ) -> str:
-        """Declare that a job of this type is made again and again; returns the schedule's name.
+        """Declare that jobs of this type are submitted on a schedule; return the schedule's name.
 
             app.schedule(report.options(queue="night"), cron="0 6 * * mon", zone="Europe/Berlin")
             app.schedule(probe, every=30, params={"host": "a"}, name="probe-a", overlap="queue")
 
         ``cron`` has five fields as in crontab(5), read in the time zone ``zone``; ``every`` is an interval: seconds,
-        a timedelta, or text such as ``"1h30m"``. ``overlap``: what becomes of a time when the last job is still open
-        (``skip``; ``queue``: it waits; ``allow``). ``catch_up``: which times that passed while no node ran are
-        made up for (``none``, ``last``, ``all``). ``name`` is the type's unless given. Declare it below the
-        stages of its type, whose parameters it names.
+        a timedelta, or text such as ``"1h30m"``. ``overlap``: what happens at a time when the last job is still open
+        (``skip``; ``queue``: the new one waits; ``allow``). ``catch_up``: which times that passed while no node ran
+        still get their jobs (``none``, ``last``, ``all``). ``name``: the type's name by default. Declare a schedule
+        after the stages of its type, whose parameters are checked.
 
-        Nodes put it into the store when they start; what an operator paused or changed there stays so. Raises
+        Nodes put it into the store when they start; what an operator has paused or changed there stays. Raises
         UsageError, BadParameters.
         """
         from spinney.scheduling import recurrence  # only where something is declared
 
-        found = self._kind(kind)
-        (text,) = found.texts([{} if params is None else params])
-        given = {f.name: getattr(found.submit_options, f.name) for f in fields(Options)}
-        made = Schedule.from_json(
-            found.name if name is None else name,
+        job_type = self._kind(kind)
+        (text,) = job_type.texts([{} if params is None else params])
+        options = {f.name: getattr(job_type.submit_options, f.name) for f in fields(Options)}
+        schedule = Schedule.from_json(
+            job_type.name if name is None else name,
             {
-                "type": found.name,
+                "type": job_type.name,
                 "cron": cron,
                 "zone": zone,
                 "params": orjson.loads(text),
                 "every_s": every,
-                "options": {option: v for option, v in given.items() if v != getattr(_NO_OPTIONS, option)},
+                "options": {option: v for option, v in options.items() if v != getattr(_NO_OPTIONS, option)},
                 "overlap": overlap,
                 "catch_up": catch_up,
             },
         )
-        recurrence.require(made)
-        if made.name in self.schedules:
-            raise UsageError(f"two schedules are named {made.name!r}; give one of them another name (name=…)")
-        self.schedules[made.name] = made
-        return made.name
+        recurrence.require(schedule)
+        if schedule.name in self.schedules:
+            raise UsageError(
+                f"two schedules are named {schedule.name!r}; give one of them another name (name=…)"
+            )
+        self.schedules[schedule.name] = schedule
+        return schedule.name
 
     # --- submitting -----------------------------------------------------------------------
 
     def submit(self, kind: JobType | ConfiguredJob | str, /, **params: Any) -> int:
-        """One job; returns its id. Raises BadParameters, and then nothing is stored."""
+        """Submit one job; return its id. Raises BadParameters, and then nothing is stored."""
         return self.submit_rows(self._kind(kind), [params], None)[0]
 
     def submit_to(self, queue: str, /, **params: Any) -> int:
-        """One job by the name of a queue and parameters alone, of the queue's default type; returns its id.
+        """Submit one job of a queue's default type, by the queue's name and parameters; return its id.
 
         The type is the one in force in the store, which operators may change, so it need not be one of this
         application. Raises UsageError when the queue has none, UnknownType, BadParameters.
@@ -249,21 +248,21 @@ class Spinney:
             spec = store.queue_admin.in_force(queue)
             own = next((q for q in self.queues if q.name == queue), None)
             if own is not None and spec.type is None and queue not in store.queues():
-                spec = own  # no node has come yet that would have declared it
+                spec = own  # no node has declared it in the store yet
             kind = self.types.get(spec.default_type())
-            known = store.types() if kind is None else {}
+            types = store.types() if kind is None else {}
         if kind is not None:
             return self.submit_rows(kind.options(queue=queue), [params], None)[0]
-        return self._place_foreign(spec, known, params)
+        return self._place_foreign(spec, types, params)
 
     def _place_foreign(
-        self, queue: QueueSpec, known: Mapping[str, TypeSpec], params: Mapping[str, Any]
+        self, queue: QueueSpec, types: Mapping[str, TypeSpec], params: Mapping[str, Any]
     ) -> int:
-        """A job of a type that is another application's, checked by what that registered."""
+        """Submit a job of another application's type, checked by the schema that that application registered."""
         from spinney.define.params.schema import checker
 
         name = queue.default_type()
-        spec = known.get(name)
+        spec = types.get(name)
         if spec is None:
             raise UnknownType(
                 f"the default type {name!r} of queue {queue.name!r} is known neither to this application nor to the "
@@ -285,13 +284,13 @@ class Spinney:
         *,
         keys: Iterable[str] | None = None,
     ) -> list[int]:
-        """A job for each dict of parameters, all or none; returns their ids. ``keys``: one for each."""
+        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each."""
         return self.submit_rows(self._kind(kind), rows, keys)
 
     def submit_rows(
         self, kind: JobType | ConfiguredJob, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
     ) -> list[int]:
-        """What every way to submit comes down to."""
+        """Submit a job for each row of parameters; every other way to submit calls this."""
         texts = kind.texts(rows)
         submission = kind.submit_options.submission(kind.name, texts, keys)
         if not texts:
@@ -301,28 +300,25 @@ class Spinney:
             self._introduce(store, kind.name)
             return self._accepted(store, waker, submission)
 
-    # --- asking ---------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------
 
     def job_info(self, job_id: int) -> "JobInfo":
-        """Where a job stands. Raises NoSuchJob."""
+        """Return a job with its state. Raises NoSuchJob."""
         with self._lock:
             return self._open()[0].job(job_id)
 
     def results(self, job_id: int) -> Mapping[str, Any]:
-        """What the stages of a job returned, by stage. Raises NoSuchJob."""
+        """Return what the stages of a job returned, by stage. Raises NoSuchJob."""
         with self._lock:
             store, _ = self._open()
-            store.job(
-                job_id
-            )  # of a job that is not there the store has no results, as of one that returned nothing
+            store.job(job_id)  # raises; the store itself returns no results for a missing job
             return store.results(job_id)
 
     def wait(self, job_id: int, timeout: Duration | None = None) -> "JobInfo":
         """Wait until a job has settled (completed, failed, cancelled, orphaned or deleted).
 
         Raises TimeoutError when it has not in ``timeout`` (seconds, a timedelta, or text such as ``"5m"``); the job
-        goes on all the same.
-        """
+        continues all the same."""
         limit_s = durations.optional(timeout, "timeout")
         begun, pause_s = time.monotonic(), _LOOK_S[0]
         while (job := self.job_info(job_id)).state not in SETTLED:
@@ -337,12 +333,12 @@ class Spinney:
 
     @property
     def settings(self) -> Settings:
-        """Where the store and the folders are."""
-        store, folders = self._given
+        """Return where the store and the folders are."""
+        store, folders = self._locations
         return settings(store, folders, environment=os.environ, directory=Path.cwd())
 
     def close(self) -> None:
-        """Let go of the store; the next use opens it again."""
+        """Close the store; the next use opens it again."""
         with self._lock:
             if self._opened is not None and self._opened[0] == os.getpid():
                 for opened in self._opened[1:]:
@@ -351,61 +347,62 @@ class Spinney:
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _add(self, made: JobType) -> None:
-        if made.name in self.types:
-            raise UsageError(f"two job types are named {made.name!r}; give one of them another name")
-        self.types[made.name] = made
+    def _add(self, job_type: JobType) -> None:
+        if job_type.name in self.types:
+            raise UsageError(f"two job types are named {job_type.name!r}; give one of them another name")
+        self.types[job_type.name] = job_type
 
     def _kind(self, kind: JobType | ConfiguredJob | str) -> JobType | ConfiguredJob:
         if not isinstance(kind, str):
             return kind
-        found = self.types.get(kind)
-        if found is None:
+        job_type = self.types.get(kind)
+        if job_type is None:
             raise UnknownType(
                 f"this application has no job type {kind!r}{did_you_mean(kind, self.types)}; "
                 f"it has: {listed(self.types)}"
             )
-        return found
+        return job_type
 
     def _open(self) -> tuple["Store", "Waker"]:
-        """The store and what wakes its nodes, for who has the lock: one thread at a time. A forked child opens its
-        own: no connection may be shared. Raises UsageError within a stage (see ``storeless``)."""
-        if _storeless and (self._given[0] is None or self in _storeless):
+        """Return the store and the waker of its nodes. The caller must have the lock: one thread at a time. A forked
+        child opens its own store, because connections must not be shared. Raises UsageError within a stage (see
+        ``storeless``)."""
+        if _storeless and (self._locations[0] is None or self in _storeless):
             raise UsageError(_WITHIN_A_STAGE)
         if self._opened is None or self._opened[0] != os.getpid():
-            # Imported here: a worker loads the application, and must stay light.
+            # Imported here, because workers load the application and must start fast.
             from spinney.store.sql import open_store
             from spinney.wakeup import Waker
 
             where = self.settings
             store = open_store(where.store)
             self._opened = (os.getpid(), store, Waker(store, where.run_dir))
-            self._known = set()
+            self._known_types = set()
         return self._opened[1:]
 
     def _accepted(self, store: "Store", waker: "Waker", submission: "Submission") -> list[int]:
-        """Submit it. Nodes look at once instead of at their next poll."""
+        """Submit the jobs and wake the nodes, which otherwise see them at their next poll."""
         ids = list(store.submit([submission], soon=waker.soon, now_us=self._clock()).ids)
         waker.now()
         return ids
 
     def _introduce(self, store: "Store", name: str) -> None:
-        """Make types known that no node has registered yet. What nodes did register is theirs to
-        replace: a submitter with old code must not undo a newer node's."""
-        if name in self._known:
+        """Register types that no node has registered yet. Only nodes replace what nodes have registered: a submitter
+        with old code must not undo the types of a newer node."""
+        if name in self._known_types:
             return
-        self._known = set(store.types())
-        types = [t.spec for t in self.types.values() if t.name not in self._known]
+        self._known_types = set(store.types())
+        types = [t.spec for t in self.types.values() if t.name not in self._known_types]
         if types:
             declared = store.queues()
-            said = {each.name for each in store.locks.capacities()}
+            capacities = {each.name for each in store.locks.capacities()}
             queues = [q for q in self.queues if q.name not in declared]
-            store.register(types, queues, [lock for lock in self.locks if lock.name not in said])
-        self._known.update(self.types)
+            store.register(types, queues, [lock for lock in self.locks if lock.name not in capacities])
+        self._known_types.update(self.types)
 
 
 _storeless: list[object] = []
-"""The applications whose stages run in this process; None stands for one that is being loaded."""
+"""The applications whose stages run in this process; None: an application that is being loaded."""
 _WITHIN_A_STAGE = (
     "a worker has no connection to the store of its node, so no store was opened; within a stage write "
     "job.submit(other, …) for a job of its own, job.spawn(other, …) for a subjob, and read what became of others from "
@@ -430,12 +427,12 @@ def storeless(app: object = None) -> Iterator[None]:
 
 
 def load_app(target: str) -> Spinney:
-    """The application that ``module:attribute`` names, importable from the current directory too.
+    """Import the application that ``module:attribute`` names; the current directory is searched, too.
 
-    Raises UsageError with one sentence that says what is missing, or what broke in the module.
+    Raises UsageError with one sentence that says what is missing, or what failed in the module.
     """
-    module_name, found, attribute = target.partition(":")
-    if not found or not _MODULE.fullmatch(module_name) or not attribute.isidentifier():
+    module_name, colon, attribute = target.partition(":")
+    if not colon or not _MODULE.fullmatch(module_name) or not attribute.isidentifier():
         right = re.sub(r"\.py(:|$)", r"\1", target).replace("/", ".").strip(".:")
         right = right if _TARGET.fullmatch(right) else f"{right.partition(':')[0] or 'jobs'}:app"
         raise UsageError(f"{target!r} names no application; write module:attribute, for example {right}")
@@ -443,10 +440,10 @@ def load_app(target: str) -> Spinney:
     app = getattr(module, attribute, None)
     if isinstance(app, Spinney):
         return app
-    mine = [name for name, value in vars(module).items() if isinstance(value, Spinney)]
-    there = f"it has: {listed(mine)}" if mine else "make one there with 'app = Spinney()'"
+    names = [name for name, value in vars(module).items() if isinstance(value, Spinney)]
+    hint = f"it has: {listed(names)}" if names else "make one there with 'app = Spinney()'"
     what = "nothing named" if app is None else "no Spinney as"
-    raise UsageError(f"the module {module_name!r} has {what} {attribute!r}; {there}")
+    raise UsageError(f"the module {module_name!r} has {what} {attribute!r}; {hint}")
 
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -454,9 +451,9 @@ _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def _import(module_name: str) -> Any:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    directory = str(Path.cwd())
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
     importlib.invalidate_caches()
     try:
         return importlib.import_module(module_name)
@@ -464,7 +461,7 @@ def _import(module_name: str) -> Any:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise UsageError(
                 f"there is no module {error.name!r}; start in the folder that holds it "
-                f"({here} was searched), or mend the name"
+                f"({directory} was searched), or mend the name"
             ) from error
         raise _broken(module_name, error) from error
     except SpinneyError as error:

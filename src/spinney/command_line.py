@@ -1,6 +1,5 @@
-"""What the commands of applications share with Spinney's own: options, the connection to a store or a server, tables,
-completion, exit codes, waiting for jobs. Packages bring commands by the entry point group ``spinney.commands``.
-"""
+"""The parts of the command line for commands of applications: options, the connection to a store or a server, tables,
+completion, exit codes, waiting for jobs. Packages add commands by the entry point group ``spinney.commands``."""
 
 from typing import TYPE_CHECKING
 

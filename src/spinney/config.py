@@ -1,8 +1,7 @@
-"""Where the store, the folders and the application are: arguments, environment, ``spinney.toml``.
+"""Settings: where the store, the folders and the application are, from arguments, environment and ``spinney.toml``.
 
-What is given as an argument wins over ``SPINNEY_STORE``, which wins over ``spinney.toml`` of the
-current directory, which wins over ``sqlite:///spinney.db``. Only reads; nothing is made.
-"""
+An argument takes precedence over ``SPINNEY_STORE``, which takes precedence over ``spinney.toml`` of the current
+directory, which takes precedence over ``sqlite:///spinney.db``. This module only reads; it creates nothing."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -25,18 +24,19 @@ _TABLES = ("spinney", "server")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where things are."""
+    """Where the store, the folders and the application are."""
 
     store: str
-    """The URL of the store; ``SPINNEY_STORE``, or ``sqlite:///spinney.db``, unless given."""
+    """The URL of the store; by default ``SPINNEY_STORE``, or ``sqlite:///spinney.db``."""
     folders: Path
-    """The folder root, where jobs have their folders; beside the file of the store unless given."""
+    """The folder root, below which jobs have their folders; by default beside the file of the store."""
     app: str | None = None
     """The application that ``spinney node`` runs when it names none, as ``module:attribute``."""
 
     @property
     def run_dir(self) -> Path | None:
-        """Where nodes of this host listen for wake-ups: beside the database file, when there is one."""
+        """Return the directory where nodes of this host listen for wake-ups: beside the database file; None without
+        one."""
         return run_dir(self.store)
 
 
@@ -47,7 +47,7 @@ def settings(
     environment: Mapping[str, str],
     directory: Path,
 ) -> Settings:
-    """What is in force. Raises UsageError with the file and the key for what cannot be meant."""
+    """Return the settings in force. Raises UsageError, which names the file and the key, for an invalid value."""
     table = _own_table(directory / FILE)
     if store is not None and not store:
         raise UsageError(
@@ -64,17 +64,17 @@ def _require_store(url: str) -> None:
         raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url}")
     if database_file(url) is None and not is_postgres(url):
         scheme, _, rest = without_password(url).partition("://")
-        meant = (
+        suggestion = (
             f"sqlite:///{rest.strip('/') or 'spinney.db'}" if scheme == "sqlite" else "sqlite:///spinney.db"
         )
         raise UsageError(
-            f"{without_password(url)!r} is no URL of a store; write it as {meant} or "
+            f"{without_password(url)!r} is no URL of a store; write it as {suggestion} or "
             f"postgresql://user@host/database"
         )
 
 
 def default_folders(store: str) -> Path:
-    """The folder root that goes with a store: beside its file. Raises UsageError when it has none."""
+    """Return the default folder root of a store: beside its file. Raises UsageError when the store has no file."""
     path = database_file(store)
     if path is None:
         raise UsageError(
@@ -85,7 +85,7 @@ def default_folders(store: str) -> Path:
 
 
 def table(name: str, directory: Path) -> Mapping[str, Any]:
-    """A table of ``spinney.toml`` that another part reads; empty where there is none. Raises UsageError."""
+    """Return a table of ``spinney.toml`` for another part of Spinney; empty where there is none. Raises UsageError."""
     return _table(directory / FILE, name)
 
 
@@ -108,15 +108,15 @@ def _table(path: Path, name: str) -> Mapping[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}; mend it there") from error
     _require_known(path, "table", document, _TABLES)
-    found: Any = document.get(name, {})
-    if not isinstance(found, dict):
+    table: Any = document.get(name, {})
+    if not isinstance(table, dict):
         raise UsageError(f"{path}: {name} must be a table; write [{name}] and the keys below it")
-    return found
+    return table
 
 
-def _require_known(path: Path, what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in given:
-        if key not in known:
+def _require_known(path: Path, what: str, keys: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    for key in keys:
+        if key not in allowed:
             raise UsageError(
-                f"{path}: there is no {what} {key!r}{did_you_mean(key, known)}; use one of: {listed(known)}"
+                f"{path}: there is no {what} {key!r}{did_you_mean(key, allowed)}; use one of: {listed(allowed)}"
             )

@@ -1,6 +1,5 @@
-"""What Spinney raises, for applications to raise and to catch; and the words that help a sentence on: which name was
-meant, and which there are.
-"""
+"""Spinney's exceptions, for applications to raise and to catch, and helpers for messages: ``did_you_mean`` suggests the
+nearest name, ``listed`` lists the allowed ones."""
 
 from typing import TYPE_CHECKING
 

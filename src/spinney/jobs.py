@@ -1,4 +1,4 @@
-"""What applications read of jobs and say of those that they submit.
+"""Jobs for applications: what they read of jobs, and the options of jobs that they submit.
 
 ``Job`` is a job as the store has it; the handle that a stage gets is ``spinney.Job``.
 """

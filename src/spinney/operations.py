@@ -1,6 +1,5 @@
-"""What people do with a store, for the commands and routes of applications: operations in somebody's name, with rights
-and audit (``Control``), queries, and the values that they take and give.
-"""
+"""Operations on a store, for the commands and routes of applications: operations in a caller's name, with rights and
+audit (``Control``), queries, and the values that they take and return."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""Public modules that name what other modules have, and import it when it is first asked for.
+"""Public modules that re-export names of other modules, and import those when a name is first used.
 
-Workers, commands and servers import an application alike; none of them has to load what only another one needs.
+Workers, commands and servers all import an application; none of them has to load what only another one needs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +11,8 @@ from typing import Any
 def on_demand(
     module: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a module whose names are those of others. ``homes``: the names, by the
-    module that has them."""
+    """Return ``__getattr__`` and ``__dir__`` for a module that re-exports names. ``homes``: the names, by the module
+    that defines them."""
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def getattr_(name: str) -> Any:

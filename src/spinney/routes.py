@@ -1,11 +1,11 @@
-"""Routes that installed packages bring to a server: entry points of the group ``spinney.routes``.
+"""Routes that installed packages add to a server: entry points of the group ``spinney.routes``.
 
     [project.entry-points."spinney.routes"]
     library = "library.routes:router"
 
 The value is a router of ``routes("library")``, whose addresses lie below ``/api/v1/apps/library``. Each of its routes
-asks who is there by a parameter ``context: Authenticated``, and does what it does by ``context.run``, in the name and
-with the rights of that person::
+authenticates its caller by a parameter ``context: Authenticated``, and does its work by ``context.run``, in the name
+and with the rights of that caller::
 
     from spinney.routes import Authenticated, routes
 
@@ -15,9 +15,8 @@ with the rights of that person::
     async def shelves(context: Authenticated) -> dict[str, list[str]]:
         return {"items": await context.run(lambda control: sorted(control.queries.names("collection")))}
 
-A router that keeps to less is left out as a whole, and so is one that cannot be imported; the log says why. So no
-package can open what the server keeps closed, or keep the server from starting.
-"""
+A router that breaks these rules is left out as a whole, and so is one that cannot be imported; the log says why. So no
+package can bypass the server's access checks, or keep the server from starting."""
 
 import logging
 from collections.abc import Sequence
@@ -65,7 +64,7 @@ def routes(name: str) -> APIRouter:
 
 
 def add_to(app: FastAPI) -> None:
-    """Add the routes of all packages that bring some."""
+    """Add the routes of all installed packages."""
     for entry in installed():
         try:
             app.router.routes.extend(_routes(entry))
@@ -75,7 +74,8 @@ def add_to(app: FastAPI) -> None:
 
 @cache
 def installed() -> Sequence[EntryPoint]:
-    """What the packages bring. Once a process, for all of them are looked through."""
+    """Return the entry points of the installed packages. They are read once for each process, because that looks
+    through all packages."""
     return sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
 
 

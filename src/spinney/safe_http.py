@@ -1,4 +1,4 @@
-"""HTTP to addresses that others name: a transport that reaches no private network unless it is told to."""
+"""HTTP to addresses that users name: a transport that reaches no private network unless it is allowed to."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What answers of the API are that are no plain nouns of the model: what a server says and a client reads."""
+"""Answers of the API that are not classes of the model: the server writes them and the client reads them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from spinney.model.status_numbers import Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetails(Job):
-    """A job, with what may be done to it."""
+    """A job, with the verbs that you may use on it."""
 
     status: Status
-    """Its state in the numbers of two older systems."""
+    """The job's state as a number of two older systems."""
     fingerprint: str | None
-    """Of the failure that it stands failed with: ``/failures`` has the group."""
+    """The fingerprint of the job's current failure: ``/failures`` has the group."""
     allowed: Sequence[str]
-    """The verbs that its state and your rights allow now."""
+    """The verbs that the job's state and your rights allow now."""
     links: Mapping[str, str]
-    """Where more is told of it."""
+    """Addresses of more about the job."""
 
 
 # --- submitting ---------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ class CreatedJob:
 
     id: int
     held: bool
-    """A hold stopped it at the door; ``/explain`` tells why."""
+    """Whether a hold keeps the job from its first stage; ``/explain`` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class CreatedJobs:
     ids: Sequence[int]
     """In the order of the lines."""
     held: int
-    """How many of them a hold stopped at the door."""
+    """How many of them a hold keeps from their first stage."""
 
 
 # --- verbs --------------------------------------------------------------------------------------
@@ -54,14 +54,14 @@ class VerbResult:
     """What a verb on one job did."""
 
     touched: Sequence[int]
-    """Jobs that it changed, or whose running attempt it asked to end."""
+    """Jobs that the verb changed, or whose running attempt it asked to end."""
     reopened: Sequence[int] = ()
-    """Settled ancestors and jobs that need it, which wait again."""
+    """Settled ancestors, and dependants, which wait again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkPreview:
-    """What it would come to."""
+    """What a bulk operation would do."""
 
     verb: Verb
     jobs: int
@@ -75,19 +75,19 @@ class BulkPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkResult:
-    """What it came to."""
+    """What a bulk operation did."""
 
     verb: Verb
     touched: int
     reopened: int
-    """Settled ancestors and jobs that need them, which wait again."""
+    """How many settled ancestors and dependants wait again."""
     skipped: int
-    """Left as they are: they fit no more when it came to them."""
+    """How many were left as they are because they did not match any more."""
     refused: Mapping[int, str]
-    """Jobs that it could not be done to, and why; of very many the first."""
+    """Jobs for which it was refused, and why; of very many the first."""
     refused_jobs: int
     stopped: str | None
-    """Why a canary ended it."""
+    """Why a canary stopped it."""
 
 
 # --- jobs ---------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class File:
 
     path: str
     kind: str
-    """``file``, or ``other`` for a link or a special file, which nobody can read here."""
+    """``file``, or ``other`` for a link or a special file, which the API does not serve."""
     size: int
     """In bytes."""
 
@@ -126,7 +126,7 @@ class UploadedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """Who asks."""
+    """The caller."""
 
     name: str
     how: str
@@ -141,48 +141,48 @@ class ExternalWorkerDetails:
     """An external worker that has joined."""
 
     external_worker: str
-    """By which it is spoken for in all that follows."""
+    """The worker's id in the addresses of all later requests."""
     name: str
     owner: str
-    """Who let it join, and alone may speak for it."""
+    """The user who let it join, and who alone may act for it."""
     slots: int
     lease_s: float
     heartbeat_every_s: float
-    """How often it had better say that it lives."""
+    """How often the worker should send a heartbeat, in seconds."""
     lanes: Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedJobs:
-    """What an external worker handed back."""
+    """The jobs that an external worker handed back."""
 
     jobs: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLength:
-    """How many there are now."""
+    """The length of the list now."""
 
     length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnedJobs:
-    """The numbers of what was made, in its order."""
+    """The ids of the created jobs, in the order of the request."""
 
     ids: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptOutput:
-    """How much was kept."""
+    """How much output was kept."""
 
     kept_bytes: int
-    """Less than was sent: there is more than is kept of one attempt."""
+    """The bytes kept. It is less than was sent when the limit for one attempt is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockResult:
-    """Whether a lock was to be had."""
+    """Whether the lock was taken."""
 
     taken: bool

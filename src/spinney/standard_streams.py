@@ -8,18 +8,17 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 def escape_unencodable() -> None:
-    """Let stdout write what its encoding lacks (``LC_ALL=POSIX``, ``PYTHONIOENCODING=latin-1``) as escapes, as stderr
-    does, instead of raising UnicodeEncodeError in the middle of a table."""
+    """Let stdout write characters that its encoding lacks (``LC_ALL=POSIX``, ``PYTHONIOENCODING=latin-1``) as escapes,
+    as stderr does, instead of raising UnicodeEncodeError in the middle of a table."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def ensure_open() -> None:
-    """Open /dev/null in the place of each standard stream that is closed.
+    """Open /dev/null for each standard stream that is closed.
 
-    Otherwise the next file that the process opens gets its number: what is printed would go into that file, and a
-    child would take it for its own input or output. Must be called before the process opens anything.
-    """
+    Otherwise the next file that the process opens gets its number: printed text would go into that file, and a child
+    process would use it as its standard input or output. Must be called before the process opens anything."""
     for fd, (name, mode) in enumerate(_STREAMS):
         try:
             os.fstat(fd)

@@ -1,12 +1,11 @@
-"""Try stages without a store and without a node.
+"""Run stages in tests, without a store and without a node.
 
     def test_resize(tmp_path):
         ran = run_stage(resize, picture=tmp_path / "cat.jpg")
         assert ran.outcome == "ok"
 
-``StageHarness`` sets the scene when a stage needs more than its parameters: data, results of earlier
-stages, subjobs, locks that somebody else has.
-"""
+``StageHarness`` provides what a stage needs beside its parameters: data, results of earlier stages, subjobs, locks that
+another job has."""
 
 import asyncio
 import inspect
@@ -33,52 +32,52 @@ _ROOT_ID, _PARENT_ID, _JOB_ID, _FIRST_CHILD_ID = 1, 2, 3, 4
 
 
 class Spawned(NamedTuple):
-    """A subjob, or a job of its own, that the stage asked for."""
+    """A subjob or an independent job that the stage created."""
 
     id: int
     type: str
     params: dict[str, Any]
     key: str | None
     order: Mapping[str, Any]
-    """The other options, as they travel: ``queue``, ``priority``, ``needs`` …"""
+    """The other options, as they are sent: ``queue``, ``priority``, ``needs`` …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """What became of a stage."""
+    """The outcome of a stage."""
 
     outcome: Outcome
     value: Any
-    """What it returned, as JSON keeps it."""
+    """What the stage returned, after a round trip through JSON."""
     message: str
     signal: Signal | None
-    """What it raised to say so (``Defer``, ``Fail`` …), when it did not just return."""
+    """The signal that the stage raised (``Defer``, ``Fail`` …); None: it returned."""
     harness: "StageHarness"
 
     @property
     def data(self) -> dict[str, Any]:
-        """What ``job.data`` holds now."""
+        """Return the job's data now."""
         return self.harness.data
 
     @property
     def spawned(self) -> list[Spawned]:
-        """Its subjobs."""
+        """Return the subjobs that the stage spawned."""
         return self.harness.spawned
 
     @property
     def submitted(self) -> list[Spawned]:
-        """Jobs of their own: no subjobs."""
+        """Return the independent jobs that the stage submitted."""
         return self.harness.submitted
 
     @property
     def folder(self) -> Path:
-        """The job's own folder; it lasts as long as this object, or as the ``folder`` given."""
+        """Return the job's own folder. A temporary one is deleted with this object."""
         return self.harness.job_folder
 
 
 class StageHarness:
-    """The scene of one job, and the answers to its handle. May run several stages, one after another:
-    what one returned is among the results of the next."""
+    """The environment of one job, and the answers to its handle. It may run several stages, one after another: what one
+    returned is among the results of the next."""
 
     def __init__(
         self,
@@ -93,8 +92,8 @@ class StageHarness:
         attempt: int = 1,
         folder: Path | None = None,
     ) -> None:
-        """``parent_data``: the job has a parent with these data (else it is a root). ``taken``: locks
-        that another has. ``folder``: the folder root; a temporary one unless given."""
+        """``parent_data``: the job has a parent with these data (else it is a root). ``taken``: locks that another job
+        has. ``folder``: the folder root; by default a temporary one."""
         self._has_parent = parent_data is not None or root_data is not None
         self._data = {
             _ROOT_ID: dict(root_data or {}),
@@ -108,7 +107,7 @@ class StageHarness:
         self.spawned: list[Spawned] = []
         self.submitted: list[Spawned] = []
         self.priority: int | None = None
-        """What a stage set; None: nothing."""
+        """The priority that a stage has set; None: it has set none."""
         self.progress: list[tuple[float, str | None]] = []
         self._children, self._taken = list(children), set(taken)
         self._cancelled, self._attempt = cancelled, attempt
@@ -118,27 +117,27 @@ class StageHarness:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What ``job.data`` holds now."""
+        """Return the job's data now."""
         return self._data[_JOB_ID]
 
     @property
     def parent_data(self) -> dict[str, Any]:
-        """What ``job.parent.data`` holds now."""
+        """Return the data of the job's parent now."""
         return self._data[_PARENT_ID]
 
     @property
     def root_data(self) -> dict[str, Any]:
-        """What ``job.root.data`` holds now."""
+        """Return the data of the job's root now."""
         return self._data[_ROOT_ID]
 
     @property
     def job_folder(self) -> Path:
-        """The folder of the job that is tried."""
+        """Return the folder of the job that runs."""
         return Job(self._assignment("", "", "{}"), self).folder
 
     def run(self, handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:
-        """Run one stage (the first unless named). An exception that is none of Spinney's signals comes
-        through as it is. Parameters are checked and made JSON as at a submission."""
+        """Run one stage (by default the first). An exception that is none of Spinney's signals is raised unchanged.
+        Parameters are checked and converted to JSON as at a submission."""
         name = stage or handle.spec.stages[0].name
         text = handle.texts([params])[0]
         run = handle.runner(name)
@@ -203,14 +202,14 @@ class StageHarness:
         return dict(self.results)
 
     def _answer_spawn(self, submissions: list[dict[str, Any]]) -> list[int]:
-        return self._born(submissions, self.spawned)
+        return self._create(submissions, self.spawned)
 
     def _answer_submit(self, submissions: list[dict[str, Any]], beside: int | None) -> list[int]:
-        return self._born(submissions, self.submitted)
+        return self._create(submissions, self.submitted)
 
-    def _born(self, submissions: list[dict[str, Any]], among: list[Spawned]) -> list[int]:
-        """Their ids; those whose key nobody has ``among`` them yet are added."""
-        made = []
+    def _create(self, submissions: list[dict[str, Any]], among: list[Spawned]) -> list[int]:
+        """Add the jobs whose key is not ``among`` the earlier ones yet; return the ids of all."""
+        ids = []
         for row in submissions:
             order = {k: v for k, v in row.items() if k not in ("type", "params", "keys")}
             for text, key in itertools.zip_longest(row["params"], row.get("keys", ())):
@@ -218,8 +217,8 @@ class StageHarness:
                 if same is None:
                     same = Spawned(next(self._ids), row["type"], orjson.loads(text), key, order)
                     among.append(same)
-                made.append(same.id)
-        return made
+                ids.append(same.id)
+        return ids
 
     def _answer_prioritise(self, priority: int) -> None:
         self.priority = priority
@@ -246,5 +245,5 @@ class StageHarness:
 
 
 def run_stage(handle: JobType, stage: str | None = None, /, **params: Any) -> StageResult:
-    """Run one stage of a job type (the first unless named) in this process, on an empty bench."""
+    """Run one stage of a job type (by default the first) in this process, in an empty environment."""
     return StageHarness().run(handle, stage, **params)

@@ -1,11 +1,10 @@
-"""Waking nodes when something was committed that they should see: one idea of it for everybody who commits.
+"""Wake nodes after a commit that they should see.
 
-Nodes of this host that share the run-time directory get a datagram (``wakeup_socket``): it needs nobody and is there in
-a quarter of a millisecond, and may go out before the commit where whoever heeds it has to wait for that
-(``Store.submit``). All others hear it through the store, where a store can tell them (``Store.notify``),
-with the sender's place beside, so that who has got the datagram does not look twice. Behind both, nodes poll, which
-alone suffices.
-"""
+Nodes of this host that share the run-time directory get a datagram (``wakeup_socket``). It needs no other process,
+arrives within a quarter of a millisecond, and may be sent before the commit where the receiver has to wait for that
+(``Store.submit``). All other nodes are notified through the store, if the store can (``Store.notify``). That
+notification names the sender's run-time directory, so that nodes that got the datagram do not look twice. In any case
+nodes poll, which alone suffices."""
 
 from pathlib import Path
 from typing import Protocol
@@ -14,32 +13,32 @@ from spinney.wakeup_socket import LocalWaker, run_dir_id, wake_local_nodes
 
 
 class Notifier(Protocol):
-    """What is needed of a store."""
+    """The part of a store that wake-ups need."""
 
     def notify(self, sender: str = "") -> None: ...
 
 
 def wake_all(store: Notifier, run_dir: Path | str | None, *, but: str | None = None) -> None:
-    """Wake every node of the store, except the one whose socket is ``but``. Never fails and promises nothing."""
+    """Wake every node of the store, except the one whose socket is ``but``. It never raises, and guarantees nothing."""
     if run_dir is not None:
-        wake_local_nodes(run_dir, but=but)  # first: the store's answer takes as long again
+        wake_local_nodes(run_dir, but=but)  # first, because the store's notification takes as long again
     _notify(store, run_dir)
 
 
 class Waker:
-    """Wakes all nodes of a store again and again, in two steps around each commit. Belongs to who has the store."""
+    """Wakes all nodes of a store, in two steps around each commit. It belongs to the owner of the store object."""
 
     def __init__(self, store: Notifier, run_dir: Path | str | None) -> None:
         self._store, self._run_dir = store, run_dir
         self._local_waker = None if run_dir is None else LocalWaker(run_dir)
 
     def soon(self) -> None:
-        """Before a commit for which whoever heeds it has to wait: those that are known and near."""
+        """Wake the known nodes of this host, before a commit that they have to wait for."""
         if self._local_waker is not None:
             self._local_waker.wake_known()
 
     def now(self) -> None:
-        """After it: all others."""
+        """Wake all other nodes, after the commit."""
         if self._local_waker is not None:
             self._local_waker.wake_rest()
         _notify(self._store, self._run_dir)

@@ -1,10 +1,8 @@
 """Wake-ups between processes of one host: a datagram says "look at the store".
 
-Every node binds ``wakeup-<node>.<pid>.sock`` in the run-time directory; whoever committed something
-that a node should see sends an empty datagram to each. A wake-up carries nothing and promises
-nothing: a lost one costs a poll interval, one too many costs a look. So senders never wait, never
-fail, and clear away the sockets of the dead.
-"""
+Every node binds ``wakeup-<node>.<pid>.sock`` in the run-time directory; a process that has committed something that
+nodes should see sends an empty datagram to each. A wake-up carries and guarantees nothing: a lost one costs a poll
+interval, a superfluous one costs a query. So senders never wait, never fail, and remove the sockets of dead nodes."""
 
 import asyncio
 import contextlib
@@ -19,28 +17,28 @@ from pathlib import Path
 
 _PREFIX, _SUFFIX = "wakeup-", ".sock"
 _ADDRESS_BYTES = 107
-"""No socket's address is longer; through its directory's descriptor no path is too long."""
+"""The longest address of a socket; through its directory's descriptor, longer paths work, too."""
 
 _TICK_NS = 2_000_000_000
-"""More than two times are apart that a file system can tell from each other: where inodes are small it knows whole
-seconds only."""
+"""More than the resolution of a file system's time stamps: with small inodes it has whole seconds only."""
 
 
 def socket_name(node: str, pid: int) -> str:
-    """The name of a node's socket in the run-time directory."""
+    """Return the name of a node's socket in the run-time directory."""
     return f"{_PREFIX}{node}.{pid}{_SUFFIX}"
 
 
 def run_dir_id(run_dir: Path | str) -> str:
-    """Tells this run-time directory from all others, of other hosts and containers, too; empty while there is none.
+    """Return an id that tells this run-time directory from all others, of other hosts and containers, too; empty while
+    there is none.
 
-    Who shares a sender's place has got his datagram, and need not be woken otherwise as well.
+    A node with the same id as the sender has got the datagram, and need not be woken through the store as well.
     """
     try:
-        found = os.stat(run_dir)  # noqa: PTH116 - paths and texts alike
+        status = os.stat(run_dir)  # noqa: PTH116 - paths and texts alike
     except OSError:
         return ""
-    return f"{_host()}:{found.st_dev}:{found.st_ino}"
+    return f"{_host()}:{status.st_dev}:{status.st_ino}"
 
 
 @cache
@@ -59,53 +57,53 @@ def wake_local_nodes(run_dir: Path | str, *, but: str | None = None) -> None:
 
 
 class LocalWaker:
-    """Wakes the same nodes again and again: those that it has found before at once, without looking for them, so that
-    it may be done where every tenth of a millisecond counts. Not for two threads at once."""
+    """Wakes the nodes of this host again and again: those that it already knows without reading the directory, so that
+    it is fast enough where every tenth of a millisecond counts. It is not thread-safe."""
 
     def __init__(self, run_dir: Path | str) -> None:
         self._run_dir = os.fspath(run_dir)
         self._sender: socket.socket | None = None
-        self._there: list[str] = []
+        self._names: list[str] = []
         self._seen_ns = 0
-        """Of when the directory is in which these were; 0: of some other time."""
-        self._known: list[str] = []
+        """The modification time of the directory when it was read; 0: unknown."""
+        self._known_names: list[str] = []
         self._woken: list[str] = []
 
     def wake_known(self) -> None:
-        """Those that were there the last time."""
-        self._woken = self._known
+        """Wake the nodes that were in the directory the last time."""
+        self._woken = self._known_names
         if self._sender is not None:
-            for name in self._known:
+            for name in self._known_names:
                 _wake(self._sender, f"{self._run_dir}/{name}")
 
     def wake_rest(self) -> None:
-        """All whom ``wake_known`` has not woken since the last time."""
-        received_wakeups, self._woken = self._woken, []
+        """Wake all nodes that ``wake_known`` has not woken since the last time."""
+        woken, self._woken = self._woken, []
         try:
             self._look()
             if self._sender is None:
                 self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                # An application that nobody closes is no mistake, of which Python would warn.
+                # An application need not be closed; without this, Python would warn about the socket.
                 weakref.finalize(self, self._sender.close)
-            if rest := [name for name in self._there if name not in received_wakeups]:
+            if rest := [name for name in self._names if name not in woken]:
                 _wake_in(self._run_dir, rest, self._sender)
         except OSError:
-            self._there, self._seen_ns = [], 0
-        self._known = self._there if _addressable(self._run_dir, self._there) else []
+            self._names, self._seen_ns = [], 0
+        self._known_names = self._names if _addressable(self._run_dir, self._names) else []
 
     def _look(self) -> None:
         changed_ns = os.stat(self._run_dir).st_mtime_ns  # noqa: PTH116 - a text
         if changed_ns == self._seen_ns:
             return
-        self._there = _sockets(self._run_dir)
-        # What changes in the same tick of the kernel's clock would not be seen.
+        self._names = _sockets(self._run_dir)
+        # A change within the resolution of the time stamp would be missed.
         self._seen_ns = changed_ns if time.time_ns() - changed_ns > _TICK_NS else 0
 
     def close(self) -> None:
-        """It may be used again."""
+        """Close the socket; the waker may be used again."""
         if self._sender is not None:
             self._sender.close()
-        self._sender, self._known = None, []
+        self._sender, self._known_names = None, []
 
 
 def _sockets(run_dir: Path | str) -> list[str]:
@@ -135,12 +133,12 @@ def _wake(sender: socket.socket, address: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(address)  # noqa: PTH108 - a text
     except OSError:
-        return  # its queue is full (so it is awake), or it left just now
+        return  # the node's queue is full (so it is awake), or it has just ended
 
 
 @contextmanager
 def bound_socket(run_dir: Path, name: str) -> Iterator[socket.socket]:
-    """The node's own socket, there while the context lasts."""
+    """Bind the node's own socket, which exists while the context lasts."""
     folder = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with contextlib.suppress(FileNotFoundError):
