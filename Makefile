@@ -46,7 +46,7 @@ bench: $(VENV)/.tools
 	@$(BIN)/python -m benchmarks
 
 chaos: $(VENV)/.tools
-	@SPINNEY_LONG=1 $(BIN)/python -m pytest --timeout 3600 tests/chaos tests/node/test_database_away.py tests/stores/test_lost_answers.py
+	@SPINNEY_LONG=1 $(BIN)/python -m pytest --timeout 3600 tests/chaos tests/node/test_database_away.py tests/store/test_lost_answers.py
 
 sim: $(VENV)/.tools
 	@PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))

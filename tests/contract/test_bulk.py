@@ -26,7 +26,7 @@ PARTICULARS: dict[Verb, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step of a test is one step, however busy the machine is; tests/stores/test_bulk_steps.py has the bound."""
+    """A step of a test is one step, however busy the machine is; tests/store/test_bulk_steps.py has the bound."""
     monkeypatch.setattr("spinney.features.bulk.sql.ENOUGH_S", 60)
 
 
@@ -51,7 +51,7 @@ def everything_else(site: Site, but: set[int]) -> dict[int, Any]:
     return {j.id: j for j in site.store.jobs(Filter(), limit=10_000) if j.id not in but}
 
 
-# --- each verb, on every state (each alone: tests/stores/test_bulk_steps.py) ------------------
+# --- each verb, on every state (each alone: tests/store/test_bulk_steps.py) ------------------
 
 LAWFUL: dict[Verb, set[str]] = {
     Verb.RETRY: {n for n, s in STANDS.items() if s in (State.FAILED, State.ORPHANED, State.CANCELLED)}

@@ -9,8 +9,7 @@ import pytest
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest, Submission
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.holds import Scope
-
-from .test_plans import House, ok
+from store.test_plans import House, ok
 
 ANN = Actor(by="ann", call="c")
 SCOPES = {

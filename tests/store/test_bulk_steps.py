@@ -17,8 +17,7 @@ from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.sql import SqlStore, open_store, store
 from spinney.store.sql.submit import staging
-
-from .test_plans import walks
+from store.test_plans import walks
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from contract.words import kind
-from server.ui.sample_jobs import attempt, job
+from server.pages.sample_jobs import attempt, job
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.web.pages.stages import steps

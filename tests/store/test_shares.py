@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from . import mounted_share
+from store import mounted_share
 
 MAKING = {8, 9, 35}
 """MKNOD, MKDIR, CREATE, as FUSE numbers them."""
