@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from spinney import Backoff, Defer, Spinney
 from spinney.client import Client
 from spinney.client.verbs.external import ExternalVerbs
-from spinney.client.verbs.job_actions import Canary as AskedCanary
 from spinney.client.verbs.jobs import JobVerbs
-from spinney.features.bulk.api import CanaryRequest
+from spinney.features.bulk.commands import CanaryFields
 from spinney.features.external.api import JoinRequest, SettleRequest
 from spinney.features.retention.commands import SetRetention
 from spinney.features.schedules.commands import PutSchedule
@@ -68,7 +67,7 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
     "patience of webhooks": lambda length: WebhookSettings(retry_most_s=length).retry_most_s,
     "delay of an external stage": lambda length: Settlement(outcome=Outcome.DEFER, delay_s=length).delay_s,
     "wait for a canary": lambda length: Canary(first=1, stop_at=0.1, patience_s=length).patience_s,
-    "client: wait for a canary": lambda length: AskedCanary(first=1, patience_s=length).patience_s,
+    "canary of a command": lambda length: CanaryFields(first=1, patience_s=length).patience_s,
     "interval of a schedule that is put": lambda length: (
         PutSchedule(name="s", type="t", every_s=length).every_s
     ),
@@ -79,7 +78,6 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
     "client: patience": lambda length: Client("http://localhost", timeout_s=length)._http.timeout.read,
 }
 BY_TEXT: dict[str, Callable[[Any], Any]] = {
-    "API: canary": lambda length: CanaryRequest(first=1, patience_s=length).patience_s,
     "API: lease": lambda length: (
         JoinRequest(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s
     ),  # type: ignore[list-item]
@@ -112,8 +110,8 @@ def test_the_api_refuses_it_in_these_words_too(place: str) -> None:
 def test_the_api_describes_both_ways_and_keeps_the_bounds() -> None:
     number, text, null = SetRetention.model_json_schema()["properties"]["keep_s"]["anyOf"]
     assert (number["type"], number["minimum"], text["type"], null["type"]) == ("number", 0, "string", "null")
-    with pytest.raises(ValidationError, match="less than or equal to 3600"):
-        CanaryRequest(first=1, patience_s="2h")  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="greater than 0"):
+        CanaryFields(first=1, patience_s="0m")
 
 
 def test_a_settings_file_takes_them(tmp_path: Any) -> None:

@@ -74,6 +74,29 @@ class BulkPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BulkProgress:
+    """How far a verb on many jobs is after a step."""
+
+    touched: int
+    reopened: int
+    skipped: int
+    refused: int
+    jobs: Sequence[int]
+    """Those that this step changed."""
+    waiting: Sequence[int]
+    """Those that this step reopened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryProgress:
+    """How far the canary of a verb on many jobs is."""
+
+    begun: int
+    rested: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BulkResult:
     """What a bulk operation did."""
 

@@ -12,11 +12,15 @@ from cli.remote.conftest import Both, end
 from cli.shell import furnish
 from spinney.client import AsyncClient, Client
 from spinney.client.errors import ServerUnavailable, UnexpectedResponse, error_from_response
+from spinney.commands.job_filter import JobFilterBody
 from spinney.features.accounts.commands import ShowUser
+from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
+from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
+from spinney.schemas import BulkProgress
 
 PATIENCE_S = 60.0
 
@@ -111,14 +115,18 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
     made = client.submit_many([{"type": "double", "params": {"n": 1}, "collection": "kept"}] * 3)
 
     # when
-    planned = client.plan("cancel", which={"collection": "kept"})
-    report = client.run_verb("cancel", which={"collection": "kept"}, expect=planned.jobs, reason="of no use")
+    kept = JobFilterBody(collection="kept")
+    planned = client.do(PlanBulk(verb=Verb.CANCEL, filter=kept))
+    steps: list[BulkProgress] = []
+    cancel = RunBulk(verb=Verb.CANCEL, filter=kept, expect=planned.jobs, reason="of no use")
+    report = client.do(cancel, tell=steps.append)
 
     # then
     assert (made.held, planned.jobs, report.touched, report.refused) == (3, 3, 3, {})
+    assert [(step.touched, step.jobs) for step in steps] == [(3, made.ids)]
     assert client.do(LiftHold(hold=held.id)).id == held.id
     with pytest.raises(Refused):
-        client.run_verb("rerun", ids=list(made.ids), expect=2)
+        client.do(RunBulk(verb=Verb.RERUN, ids=list(made.ids), expect=2))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -279,7 +280,7 @@ def test_what_is_deleted_loses_its_folder(site: Site, bulk: Bulk) -> None:
     others = failed(site, 3)
     removed: list[int] = []
 
-    report = run(bulk, Verb.DELETE, which=Filter(), remove=removed.append)
+    report = run(replace(bulk, remove_folder=removed.append), Verb.DELETE, which=Filter())
 
     assert sorted(removed) == [parent, *born, *others]
     assert report.touched == len(removed)
@@ -306,7 +307,7 @@ def test_folders_that_a_cut_off_call_left_are_told_to_housekeeping(site: Site, b
             raise CutOff
 
     with pytest.raises(CutOff):
-        run(bulk, Verb.DELETE, which=ALL_FAILED, remove=cut)
+        run(replace(bulk, remove_folder=cut), Verb.DELETE, which=ALL_FAILED)
 
     # How many one step deletes is a question of time; the folders of what it deleted go one by one.
     deleted = {job_id for job_id in ids if site.store.job(job_id).state is State.DELETED}

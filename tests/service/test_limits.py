@@ -255,7 +255,7 @@ def test_what_has_settled_is_not_reached_from_above_either(site: Site, mixed: tu
         Order(verb=Verb.RETRY),
         Order(verb=Verb.RERUN, and_after=True),
     ):
-        report = control.bulk.run(control.bulk.plan(order, None, (parent,)), remove=lambda job_id: None)
+        report = control.bulk.run(control.bulk.plan(order, None, (parent,)))
         assert (report.touched, list(report.refused)) == (0, [parent]), order
     assert site.states(mixed) == [State.FAILED] * 3
     assert list(site.store.holds.all()) == []

@@ -15,9 +15,11 @@ import pytest
 from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
 from new_store import new_store
 from spinney.commands import Command
+from spinney.commands.job_filter import JobFilterBody
 from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
+from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.failures.commands import ListFailures, ShowFailure
 from spinney.features.holds.commands import LayHold, LiftHold, ListHolds, PlanHold, PlanRelease, lift_holds
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
@@ -138,6 +140,10 @@ def fingerprint(control: Control, job: int) -> str:
     return control.store.failures.of([job])[job].fingerprint
 
 
+def of_ann(there: There) -> JobFilterBody:
+    return JobFilterBody(submitter=ANN, collection=there.place)
+
+
 def put_schedule(control: Control, there: There, name: str, *, replace: bool = False) -> Schedule:
     options = {"collection": there.place}
     return control.do(PutSchedule(name=name, type="one", every_s=60, options=options, replace=replace))
@@ -189,6 +195,16 @@ CASES: dict[str, Case] = {
     "bulk.stages": Case(
         call=lambda c, t: some(c.bulk.stages(c.bulk.plan(RERUN, t.which))),
         least=Role.OPERATOR,
+        outside=UsageError,
+    ),
+    "PlanBulk": Case(
+        call=lambda c, t: some(c.do(PlanBulk(verb=Verb.HOLD, reason="x", filter=of_ann(t))).jobs),
+        least=Role.SUBMITTER,
+        outside=UsageError,
+    ),
+    "RunBulk": Case(
+        call=lambda c, t: some(c.do(RunBulk(verb=Verb.HOLD, reason="x", filter=of_ann(t))).touched),
+        least=Role.SUBMITTER,
         outside=UsageError,
     ),
     # --- holds ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import httpx
 import orjson
 
 from spinney.client.calls import Call, command_call, path
+from spinney.client.command_lines import CommandLines
 from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
 from spinney.client.streaming import Event, EventParser
 from spinney.client.verbs import Verbs
@@ -71,17 +72,9 @@ def _request(call: Call[Any]) -> dict[str, Any]:
     }
 
 
-def _following(call: Call[Any]) -> dict[str, Any]:
+def _as_lines(call: Call[Any]) -> dict[str, Any]:
     asked = _request(call)
     return asked | {"headers": asked["headers"] | {"Accept": _NDJSON}, "timeout": _SILENT_S}
-
-
-def _line(text: str) -> Any:
-    """The value of a line. Raises what a line that tells of a problem says."""
-    found = orjson.loads(text)
-    if isinstance(found, dict) and "problem" in found:
-        raise error_from_response(int(found["problem"].get("status", 0)), orjson.dumps(found["problem"]))
-    return found
 
 
 def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> dict[str, Any]:
@@ -139,9 +132,21 @@ class Client(Verbs):
         """Let go of the connections."""
         self._http.close()
 
-    def do(self, command: Returns[T]) -> T:
-        """Have the server do a command. Raises what the command raises, and ServerUnavailable."""
-        return self.send(command_call(command))
+    def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
+        """Have the server do a command. ``tell`` is called with each value of its progress. Raises what the command
+        raises, and ServerUnavailable."""
+        call, answer = command_call(command), CommandLines(command, tell)
+        if not answer.expected:
+            return self.send(call)
+        try:
+            with self._http.stream(**_as_lines(call)) as response:
+                if not response.is_success:
+                    raise error_from_response(response.status_code, response.read())
+                for line in response.iter_lines():
+                    answer.take(line)
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+        return answer.report
 
     def send(self, call: Call[T]) -> T:
         """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""
@@ -169,17 +174,6 @@ class Client(Verbs):
     ) -> Iterator[bytes]:
         """What an attempt wrote to stdout or stderr from that byte on; ``follow``: until it has ended."""
         return self._content(**_output(job, fence, stream, start, follow=follow))
-
-    def follow(self, call: Call[Any]) -> Iterator[Any]:
-        """The lines of an answer that comes step by step; the last has ``report``."""
-        try:
-            with self._http.stream(**_following(call)) as answer:
-                if not answer.is_success:
-                    raise error_from_response(answer.status_code, answer.read())
-                for line in answer.iter_lines():
-                    yield _line(line)
-        except httpx.TransportError as error:
-            raise self._place.away(error) from error
 
     def pieces(self, call: Call[Any]) -> Iterator[bytes]:
         """What the answer of a call that reads has, piece by piece. Raises what the server refused it with,
@@ -270,9 +264,20 @@ class AsyncClient(Verbs):
         """Let go of the connections."""
         await self._http.aclose()
 
-    async def do(self, command: Returns[T]) -> T:
+    async def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """As ``Client.do``."""
-        return await self.send(command_call(command))
+        call, answer = command_call(command), CommandLines(command, tell)
+        if not answer.expected:
+            return await self.send(call)
+        try:
+            async with self._http.stream(**_as_lines(call)) as response:
+                if not response.is_success:
+                    raise error_from_response(response.status_code, await response.aread())
+                async for line in response.aiter_lines():
+                    answer.take(line)
+        except httpx.TransportError as error:
+            raise self._place.away(error) from error
+        return answer.report
 
     async def send(self, call: Call[T]) -> T:
         """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""
@@ -303,17 +308,6 @@ class AsyncClient(Verbs):
     ) -> AsyncIterator[bytes]:
         """As ``Client.output``."""
         return self._content(**_output(job, fence, stream, start, follow=follow))
-
-    async def follow(self, call: Call[Any]) -> AsyncIterator[Any]:
-        """As ``Client.follow``."""
-        try:
-            async with self._http.stream(**_following(call)) as answer:
-                if not answer.is_success:
-                    raise error_from_response(answer.status_code, await answer.aread())
-                async for line in answer.aiter_lines():
-                    yield _line(line)
-        except httpx.TransportError as error:
-            raise self._place.away(error) from error
 
     async def pieces(self, call: Call[Any]) -> AsyncIterator[bytes]:
         """As ``Client.pieces``."""

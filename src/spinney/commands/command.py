@@ -1,8 +1,9 @@
 """What a command is."""
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -56,8 +57,9 @@ class Returns(Protocol[T_co]):
 class Performs(Protocol):
     """A store, or a server in front of one, that does commands in somebody's name."""
 
-    def do(self, command: Returns[T]) -> T:
-        """Return the command's answer. Raises Forbidden, and what the command's ``run`` raises."""
+    def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
+        """Return the command's answer. ``tell`` is called with each value of the classes that the command's
+        ``progress`` names, while it runs. Raises Forbidden, and what the command's ``run`` and ``tell`` raise."""
 
 
 class Command(BaseModel):
@@ -68,6 +70,8 @@ class Command(BaseModel):
     ``role``: the least that its caller needs. ``everywhere``: that the caller may not be limited to collections or
     queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``, ``query``, ``dry_run``: see
     ``Route``. ``then``: what follows, which a server does behind its answer; whoever has the store does it, too.
+    ``progress``: the classes of the values that ``run`` hands to ``Service.tell``, by what a line of the API's answer
+    calls them; a command that has none of them tells nothing before its end.
 
     Raises UsageError when it is made with values that its fields do not take.
     """
@@ -79,6 +83,7 @@ class Command(BaseModel):
     everywhere: ClassVar[bool]
     to: ClassVar[str]
     then: ClassVar[Callable[[Service], None] | None]
+    progress: ClassVar[Mapping[str, type]]
 
     def __init_subclass__(
         cls,
@@ -92,11 +97,12 @@ class Command(BaseModel):
         query: tuple[str, ...] = (),
         dry_run: bool = False,
         then: Callable[[Service], None] | None = None,
+        progress: Mapping[str, type] = MappingProxyType({}),
         **config: Any,
     ) -> None:
         method, _, path = route.partition(" ")
         cls.route = Route(method=method, path=path, long=long, status=status, query=query, dry_run=dry_run)
-        cls.role, cls.everywhere, cls.to, cls.then = role, everywhere, to, then
+        cls.role, cls.everywhere, cls.to, cls.then, cls.progress = role, everywhere, to, then, progress
         super().__init_subclass__(**config)
 
     if not TYPE_CHECKING:  # type checkers make a better one of the fields
@@ -110,6 +116,10 @@ class Command(BaseModel):
     def run(self, service: Service) -> Any:
         """Do it. The rights that the class asks for are checked, and nothing else is."""
         raise NotImplementedError
+
+    def is_long(self) -> bool:
+        """Whether it may take longer than a moment, with these values of its fields."""
+        return self.route.long
 
     def perform(self, service: Service) -> Any:
         """Do it if its caller may. Raises Forbidden, and what ``run`` raises."""
@@ -127,9 +137,9 @@ class Command(BaseModel):
 class LocalPerformer(Service):
     """A store that does commands in somebody's name."""
 
-    def do(self, command: Returns[T]) -> T:
-        """Return the command's answer. Raises Forbidden, and what the command raises."""
-        answer: T = command.perform(self)
+    def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
+        """Return the command's answer. Raises Forbidden, and what the command and ``tell`` raise."""
+        answer: T = command.perform(self if tell is None else replace(self, tell=tell))
         return answer
 
 

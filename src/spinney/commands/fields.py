@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.types import PRIORITIES
 from spinney.model.values import names
@@ -30,12 +31,27 @@ NodeName = Annotated[
     _TEXT,
     Field(description="The node's name.", examples=["node-1"]),
 ]
+BoundedNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
+"""A job's number, where the field says which job's."""
 JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
 PAGE = 100
 PAGE_MAX = 1_000
 Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description="How many at most.")]
 After = Annotated[int, Field(ge=0, le=2**62, description="`next` of the page before.")]
-Priority = Annotated[int, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="0 (first) to 99 (last).")]
+
+
+def _priority(priority: int) -> int:
+    if priority not in PRIORITIES:
+        raise UsageError(f"priority {priority} is out of range; use 0 (first) to 99 (last)")
+    return priority
+
+
+Priority = Annotated[
+    int,
+    AfterValidator(_priority),
+    WithJsonSchema({"type": "integer", "minimum": PRIORITIES[0], "maximum": PRIORITIES[-1]}),
+    Field(description="0 (first) to 99 (last)."),
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST_US = 253_402_300_799_999_999

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from spinney.commands import Command
 from spinney.features.accounts import commands as accounts
 from spinney.features.audit import commands as audit
-from spinney.features.bulk import api as bulk
+from spinney.features.bulk import commands as bulk
 from spinney.features.external import api as external
 from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
@@ -33,6 +33,7 @@ from spinney.web.files import spool
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "batches": batches.COMMANDS,
     "failures": failures.COMMANDS,
+    "verbs": bulk.COMMANDS,
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
     "holds": holds.COMMANDS,
@@ -47,7 +48,6 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
 
 PARTS = (
     submissions.router,
-    bulk.router,
     jobs.router,
     verbs.router,
     files.router,

@@ -2,8 +2,8 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob
@@ -41,6 +41,12 @@ class Service:
     """Whether the server's configuration admits the caller, who has no account."""
     go_on: Callable[[], None] = lambda: None
     """Called between the steps of a long operation; raises Forbidden when the caller has lost the rights."""
+    tell: Callable[[Any], None] = lambda progress: None
+    """Called with each piece of progress of a command that tells how far it is; it may raise, and ends the command."""
+    log_refusal: Callable[[str], None] = lambda why: None
+    """Enters into the audit what was refused to the caller. Whoever has the store itself is refused nothing."""
+    remove_folder: Callable[[int], None] | None = None
+    """Removes the folder of a deleted job. None: nodes do."""
 
     @property
     def is_local(self) -> bool:
@@ -55,16 +61,7 @@ class Service:
 
     def part(self, cls: type[PartT]) -> PartT:
         """Return another part of ``control``, on the same store, with the same caller and rights."""
-        return cls(
-            store=self.store,
-            clock=self.clock,
-            wake_nodes=self.wake_nodes,
-            by=self.by,
-            rights=self.rights,
-            ends_us=self.ends_us,
-            by_configuration=self.by_configuration,
-            go_on=self.go_on,
-        )
+        return cls(**{field.name: getattr(self, field.name) for field in fields(Service)})
 
     def require(self, role: Role, what: str) -> None:
         """Raise Forbidden unless the caller has this role. ``what`` ends "may not …": ``submit jobs``."""

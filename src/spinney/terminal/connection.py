@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -104,9 +105,21 @@ def open_commands(store: str | None, by: str | None = None) -> Iterator["Perform
 
 @contextmanager
 def _open_locally(kind: "type[ServiceT]", store: str | None, by: str | None) -> Iterator["ServiceT"]:
-    run_dir = resolve_settings(store).run_dir
+    in_force = resolve_settings(store)
     with open_local_store(store) as found:
-        yield kind(store=found, clock=now_us, wake_nodes=lambda: _wake(found, run_dir), by=actor_name(by))
+        yield kind(
+            store=found,
+            clock=now_us,
+            wake_nodes=lambda: _wake(found, in_force.run_dir),
+            by=actor_name(by),
+            remove_folder=partial(_remove_folder, in_force.folders),
+        )
+
+
+def _remove_folder(root: Path, job_id: int) -> None:
+    from spinney.folders import folders
+
+    folders.remove(root, job_id)
 
 
 def _wake(store: "Store", run_dir: Path | None) -> None:

@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Protocol, TypeVar
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from spinney.control import Control
+from spinney.folders import folders
 from spinney.model.access import Rights
-from spinney.model.bulk_runs import Report
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, NotVisible
 from spinney.service.refusal_log import RefusalLog
 from spinney.store.contract import Store
@@ -35,8 +37,6 @@ which a change of rights is promised to be obeyed."""
 LOOKS = 16
 """So many requests that last look anew at the same time: else many streams, woken by one event, would take all the room
 that ``StorePool`` has for calls."""
-REFUSED_JOBS_LISTED = 20
-"""Jobs that an entry of the audit names."""
 
 
 class AuthMethod(StrEnum):
@@ -83,6 +83,8 @@ class RequestContext:
     principal: Principal
     stores: StorePool
     run_dir: str | None
+    folders: Path | None = None
+    """Of the jobs; without it nodes remove those of deleted ones."""
     refusals: RefusalLog = field(default_factory=RefusalLog)
     principal_refresh: PrincipalRefresh[Principal] | None = None
     """Looks anew at who asks while the request lasts; None: it is no request that could last."""
@@ -141,18 +143,6 @@ class RequestContext:
         """Enter into the audit what was refused to who asks."""
         self.refusals.enter(store.audit, self.principal.name, "refused", {"why": why}, now_us=now_us())
 
-    def refused_jobs(self, store: Store, report: Report) -> None:
-        """The same for jobs of a verb on many that are not there for who asks."""
-        if self.principal.rights.everywhere:
-            return
-        unseen = [job_id for job_id, why in report.refused.items() if why == str(NoSuchJob(job_id))]
-        if unseen:
-            told = ", ".join(map(str, unseen[:REFUSED_JOBS_LISTED]))
-            self.refused(
-                store,
-                f"{len(unseen):,} jobs that are not there: {told}{', …' * (len(unseen) > REFUSED_JOBS_LISTED)}",
-            )
-
     def control(self, store: Store) -> Control:
         """For a thread that has a store."""
         return Control(
@@ -163,6 +153,8 @@ class RequestContext:
             rights=self.principal.rights,
             ends_us=self.principal.ends_us,
             by_configuration=self.principal.by_configuration,
+            log_refusal=lambda why: self.refused(store, why),
+            remove_folder=None if self.folders is None else partial(folders.remove, self.folders),
         )
 
 
@@ -201,6 +193,7 @@ async def optional_context(request: Request) -> RequestContext | None:
         principal=await principal_refresh.principal(),
         stores=state.stores,
         run_dir=state.run_dir,
+        folders=state.folders,
         refusals=state.refusals,
         principal_refresh=principal_refresh,
     )

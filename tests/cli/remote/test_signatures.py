@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from spinney import cli
-from spinney.cli.remote.bulk import RemoteBulk
 from spinney.cli.remote.control import RemoteControl
 from spinney.cli.remote.queries import RemoteQueries
 from spinney.control import Control
-from spinney.features.bulk.service import Bulk
 from spinney.service.queries import Queries
 
 PAIRS = (
-    (Bulk, RemoteBulk),
     (Queries, RemoteQueries),
     (Control, RemoteControl),
 )
@@ -41,7 +38,6 @@ def test_a_twin_is_called_as_the_real_one_is(real: type, remote: type) -> None:
 def test_a_twin_has_all_that_commands_use() -> None:
     counterparts = {
         "queries": RemoteQueries,
-        "bulk": RemoteBulk,
     }
     used = set()
     for file in Path(inspect.getfile(cli)).parents[1].glob("features/**/*cli.py"):

@@ -1,13 +1,12 @@
 """The counterpart of ``Control``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import orjson
 
-from spinney.cli.remote.bulk import RemoteBulk
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.queries import RemoteQueries
 from spinney.cli.remote.store_reads import RemoteStore
@@ -29,11 +28,10 @@ class RemoteControl:
     def __init__(self, client: RetryingClient) -> None:
         self.client = client
         self.queries = RemoteQueries(client)
-        self.bulk = RemoteBulk(client)
 
-    def do(self, command: Returns[T]) -> T:
+    def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """The same command, done by the server."""
-        return self.client.do(command)
+        return self.client.do(command, tell=tell)
 
     @property
     def store(self) -> RemoteStore:

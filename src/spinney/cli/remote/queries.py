@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
-from spinney.cli.remote.filters import top, which
 from spinney.cli.remote.store_reads import RemoteStore, queue
+from spinney.commands.job_filter import filter_fields
 from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
+from spinney.model.lineage import depth
 from spinney.model.rights.operators import (
     Explanation,
     QueueInfo,
@@ -153,7 +154,8 @@ def _translated(filter_: Filter) -> tuple[Any, int | None]:
     """What to ask for, and which job of that is not meant. Below a job that is not at the top itself a server is
     asked for its direct subjobs alone."""
     if filter_.below is None:
-        return which(filter_), None
-    job_id, is_top = top(filter_.below)
+        return filter_fields(filter_), None
+    job_id, is_top = int(filter_.below.rpartition(".")[2]), depth(filter_.below) == 0
     around = replace(filter_, below=None)
-    return which(replace(around, root_id=job_id) if is_top else replace(around, parent_id=job_id)), job_id
+    which = replace(around, root_id=job_id) if is_top else replace(around, parent_id=job_id)
+    return filter_fields(which), job_id

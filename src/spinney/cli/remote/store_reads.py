@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from spinney.cli.remote.client import RetryingClient
-from spinney.cli.remote.filters import which
+from spinney.commands.job_filter import filter_fields
 from spinney.features.holds.commands import ListHolds
 from spinney.features.nodes.commands import ListNodes
 from spinney.features.queues.commands import ListQueues, ShowQueue
@@ -130,7 +130,7 @@ class _Names:
         return [info.queue for info in self._client.do(ListQueues()).items] if kind == "queue" else None
 
     def count(self, filter_: Filter, *, most: int) -> int:
-        return min(most, sum(self._client.count(**which(filter_)).values()))
+        return min(most, sum(self._client.count(**filter_fields(filter_)).values()))
 
 
 class _Failures:

@@ -1,45 +1,7 @@
-"""What is done to jobs: to one, or to many."""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+"""What is done to one job."""
 
 from spinney.client.calls import Call, json_body, path, request, verb
-from spinney.client.verbs.filters import JobFilter
-from spinney.model.values import durations
-from spinney.schemas import BulkPreview, BulkResult, VerbResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Canary:
-    """A few jobs first; more only while few of those fail."""
-
-    first: int
-    stop_at: float = 0.1
-    """The share of failures, 0 to 1, at which it stops."""
-    patience_s: float = 600.0
-    """So long it waits for jobs to come to rest; may be given as any length of time."""
-
-    def __post_init__(self) -> None:
-        durations.in_seconds(self, "patience_s")
-
-
-class BulkOptions(TypedDict, total=False):
-    """What verbs on many jobs may be told."""
-
-    reason: str | None
-    stage: str | None
-    """retry, rerun: from this stage on."""
-    and_after: bool
-    tree: bool
-    """cancel: with all below."""
-    queue: str | None
-    """move: where to; retry, rerun: in this queue."""
-    priority: int | None
-    until: int | None
-    """hold: ends by itself at this time (µs since 1970 UTC)."""
-    expect: int | None
-    """Refuse unless it would be done to so many jobs, as ``plan`` said."""
+from spinney.schemas import VerbResult
 
 
 class JobActionVerbs:
@@ -100,39 +62,3 @@ class JobActionVerbs:
     def delete(self: None, job: int, *, reason: str | None = None) -> Call[VerbResult]:
         """Delete a job with all below it, and their folders."""
         return request("DELETE", path("/jobs/{}", job), VerbResult, reason=reason)
-
-    @verb
-    def plan(
-        self: None,
-        verb: str,
-        *,
-        ids: Sequence[int] | None = None,
-        which: JobFilter | None = None,
-        **how: Unpack[BulkOptions],
-    ) -> Call[BulkPreview]:
-        """To how many jobs a verb would be done."""
-        body = _to_many(verb, ids, which, how) | {"dry_run": True}
-        return request("POST", "/jobs/verbs", BulkPreview, body)
-
-    @verb
-    def run_verb(
-        self: None,
-        verb: str,
-        *,
-        ids: Sequence[int] | None = None,
-        which: JobFilter | None = None,
-        canary: Canary | None = None,
-        **how: Unpack[BulkOptions],
-    ) -> Call[BulkResult]:
-        """Do a verb to many jobs: those of ``ids``, those that fit ``which``, or of these those that fit. ``follow``
-        of a client tells meanwhile how far it is."""
-        return request(
-            "POST", "/jobs/verbs", BulkResult, _to_many(verb, ids, which, how) | json_body(canary=canary)
-        )
-
-
-def _to_many(
-    verb: str, ids: Sequence[int] | None, which: JobFilter | None, how: BulkOptions
-) -> dict[str, Any]:
-    fits: Mapping[str, Any] | None = None if which is None else json_body(**which)
-    return json_body(verb=verb, ids=ids, filter=fits, **how)

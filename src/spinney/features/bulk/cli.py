@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.model.errors import Refused, UsageError
-from spinney.model.rights.operators import BulkStep, Order, Verb
+from spinney.model.rights.operators import Verb
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-from spinney.terminal.connection import open_control, resolve_settings
+from spinney.terminal.connection import open_control
 from spinney.terminal.exit_codes import Exit
 from spinney.terminal.filters import FilterOptions
 
 if TYPE_CHECKING:
     from spinney.control import Control
-    from spinney.features.bulk.service import Bulk
-    from spinney.model.bulk_runs import Plan, Report
-    from spinney.service.canary import Canary, CanaryRun
+    from spinney.features.bulk.commands import CanaryFields, PlanBulk, RunBulk
+    from spinney.schemas import BulkPreview, BulkProgress, BulkResult, CanaryProgress
 
 NAMED = 20
 """So many jobs, and so many others that go with one, are told one by one."""
@@ -81,7 +80,7 @@ class EachOptions(FilterOptions, VerbOptions):
 
     def run_verb(
         self,
-        order: Order,
+        verb: Verb,
         jobs: Sequence[int] | None,
         *,
         queue: str | None,
@@ -90,15 +89,17 @@ class EachOptions(FilterOptions, VerbOptions):
         submitter: str | None,
         by: str | None,
         store: str | None,
+        reason: str | None,
         print_step: "PrintStep",
+        **particulars: Any,
     ) -> None:
         """Do it to all that fit, and end the command."""
         own = {f.name: getattr(self, f.name) for f in fields(FilterOptions)}
         named = {"queue": queue, "type_": type_, "collection": collection, "submitter": submitter}
         options = VerbOptions(
-            dry_run=self.dry_run, yes=self.yes, json=self.json, reason=order.reason, by=by, store=store
+            dry_run=self.dry_run, yes=self.yes, json=self.json, reason=reason, by=by, store=store
         )
-        run_verb(order, jobs, FilterOptions(**own | named), options, print_step=print_step)
+        run_verb(verb, jobs, FilterOptions(**own | named), options, print_step=print_step, **particulars)
 
 
 @dataclass(frozen=True)
@@ -124,99 +125,118 @@ _WORDINGS = {
     Verb.PRIORITY: VerbWording("give a priority to", "given priority", "is given priority"),
 }
 _RETRY_VERBS = (Verb.RETRY, Verb.RERUN)
-PrintStep = Callable[["Control", "Plan", BulkStep], None]
+PrintStep = Callable[["Control", "RunBulk", "BulkProgress"], None]
 """Tells what was done to a job that was named."""
 
 
 def run_verb(
-    order: Order,
+    verb: Verb,
     jobs: Sequence[int] | None,
     which: FilterOptions,
     options: VerbOptions,
     *,
-    canary: "Canary | None" = None,
+    canary: "CanaryFields | None" = None,
     print_step: PrintStep | None = None,
+    **particulars: Any,
 ) -> None:
-    """The whole of a command: what it says and the code it ends with. Exit code 1 when anything was refused
-    or a canary ended it."""
+    """The whole of a command: what it says and the code it ends with. ``particulars``: fields of ``RunBulk``. Exit code
+    1 when anything was refused or a canary ended it."""
     if not jobs and not which.given:
         raise UsageError(
-            f"name the jobs to {_WORDINGS[order.verb].do} by their numbers, or say which with a filter "
+            f"name the jobs to {_WORDINGS[verb].do} by their numbers, or say which with a filter "
             "such as --state, "
-            f"--type or --batch; 'spinney {order.verb} --help' shows them all"
+            f"--type or --batch; 'spinney {verb} --help' shows them all"
             + (
                 "; --queue says where they go, --in-queue finds them"
-                if order.verb in _RETRY_VERBS and order.queue
+                if verb in _RETRY_VERBS and particulars.get("queue")
                 else ""
             )
         )
+    from spinney.commands.job_filter import JobFilterBody, filter_fields
+    from spinney.features.bulk.commands import RunBulk
+
     with open_control(options.store, options.by) as control:
-        bulk = control.bulk
-        fits = which.filter(control.store) if which.given else None
-        plan = bulk.plan(order, fits, jobs or (), exact=options.dry_run)
+        values = {name: value for name, value in particulars.items() if value is not None}
+        if which.given:
+            values["filter"] = JobFilterBody(**filter_fields(which.filter(control.store)))
+        if jobs:
+            values["ids"] = list(dict.fromkeys(jobs))
+        one_by_one = not which.given and len(values["ids"]) <= NAMED and not options.json
+        command = RunBulk(verb=verb, reason=options.reason, canary=canary, one_by_one=one_by_one, **values)
         if options.dry_run:
-            _tell_plan(plan, bulk, json=options.json)
+            _tell_plan(control.do(_plan(command)), command, json=options.json)
             return
-        one_by_one = plan.which is None and len(plan.ids) <= NAMED and not options.json
-        if not _agreed(plan, bulk, yes=options.yes):
+        if not _agreed(control, command, yes=options.yes):
             typer.echo("nothing was done", err=True)
             raise typer.Exit(Exit.REFUSED)
-        report = _run(
-            control, plan, canary, print_step or _tell_one, one_by_one=one_by_one, folders=options.store
-        )
+        result = _run(control, command, print_step or _tell_one)
         if options.json:
-            display.print_json(_summary(plan, report))
+            display.print_json(_summary(result))
         elif not one_by_one:
-            typer.echo(_counts_text(plan, report))
-        _tell_refused(report, one_by_one=one_by_one)
-        if report.refused or report.stopped is not None:
+            typer.echo(_counts_text(command, result))
+        _tell_refused(result, one_by_one=one_by_one)
+        if result.refused or result.stopped is not None:
             raise typer.Exit(1)
 
 
 # --- before -----------------------------------------------------------------------------------
 
 
-def _tell_plan(plan: "Plan", bulk: "Bulk", *, json: bool) -> None:
-    stages = bulk.stages(plan)
+def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
+    """What it would do."""
+    from spinney.features.bulk.commands import PlanBulk
+
+    said: dict[str, Any] = {name: getattr(command, name) for name in command.model_fields_set}
+    return PlanBulk(**{name: value for name, value in (said | how).items() if name in PlanBulk.model_fields})
+
+
+def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> None:
     if json:
-        display.print_json({"verb": plan.order.verb, "jobs": plan.jobs, "more": plan.more, "stages": stages})
+        display.print_json(
+            {"verb": preview.verb, "jobs": preview.jobs, "more": preview.more, "stages": preview.stages}
+        )
         return
-    of = f" of {_jobs(len(plan.ids))}" if plan.which is None and plan.jobs != len(plan.ids) else ""
-    typer.echo(f"{_number(plan)}{of} would be {_WORDINGS[plan.order.verb].done}{_whereto(plan.order)}")
-    for line in _stage_lines(stages):
+    named = command.ids if command.filter is None else None
+    of = f" of {_jobs(len(named))}" if named is not None and preview.jobs != len(named) else ""
+    typer.echo(f"{_number(preview)}{of} would be {_WORDINGS[preview.verb].done}{_whereto(command)}")
+    for line in _stage_lines(preview.stages):
         typer.echo(line)
 
 
-def _agreed(plan: "Plan", bulk: "Bulk", *, yes: bool) -> bool:
+def _agreed(control: "Control", command: "RunBulk", *, yes: bool) -> bool:
     """Whether to go on; asks where many jobs would be touched."""
-    if yes or max(plan.jobs, len(plan.ids)) <= CONFIRM_ABOVE:
+    if yes or (command.filter is None and len(command.ids or ()) <= CONFIRM_ABOVE):
         return True
+    preview = control.do(_plan(command, exact=False, stages=False))
+    if max(preview.jobs, len(command.ids or ())) <= CONFIRM_ABOVE:
+        return True
+    doing = _doing(preview, command)
     if not sys.stdin.isatty():
-        raise UsageError(f"this would {_doing(plan)}; look first with --dry-run, then say so with --yes")
-    for line in _stage_lines(bulk.stages(plan)):
+        raise UsageError(f"this would {doing}; look first with --dry-run, then say so with --yes")
+    for line in _stage_lines(control.do(_plan(command, exact=False)).stages):
         typer.echo(line, err=True)
-    return typer.confirm(f"{_doing(plan)}?", err=True)
+    return typer.confirm(f"{doing}?", err=True)
 
 
-def _doing(plan: "Plan") -> str:
+def _doing(preview: "BulkPreview", command: "RunBulk") -> str:
     """``retry 12 jobs into queue urgent``."""
-    if plan.order.verb is Verb.PRIORITY:
-        return f"give {_number(plan)} the priority {plan.order.priority}"
-    return f"{_WORDINGS[plan.order.verb].do} {_number(plan)}{_whereto(plan.order)}"
+    if command.verb is Verb.PRIORITY:
+        return f"give {_number(preview)} the priority {command.priority}"
+    return f"{_WORDINGS[command.verb].do} {_number(preview)}{_whereto(command)}"
 
 
-def _number(plan: "Plan") -> str:
-    return f"more than {_jobs(plan.jobs)}" if plan.more else _jobs(plan.jobs)
+def _number(preview: "BulkPreview") -> str:
+    return f"more than {_jobs(preview.jobs)}" if preview.more else _jobs(preview.jobs)
 
 
 def _jobs(count: int) -> str:
     return "1 job" if count == 1 else f"{count:,} jobs"
 
 
-def _whereto(order: Order) -> str:
-    if order.priority is not None:
-        return f" {order.priority}"
-    return f" into queue {display.safe(order.queue)}" if order.queue is not None else ""
+def _whereto(command: "RunBulk") -> str:
+    if command.priority is not None:
+        return f" {command.priority}"
+    return f" into queue {display.safe(command.queue)}" if command.queue is not None else ""
 
 
 def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
@@ -230,42 +250,28 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
 # --- meanwhile --------------------------------------------------------------------------------
 
 
-def _run(
-    control: "Control",
-    plan: "Plan",
-    canary: "Canary | None",
-    print_step: PrintStep,
-    *,
-    one_by_one: bool,
-    folders: str | None,
-) -> "Report":
-    from spinney.features.bulk.step_run import STEP
-    from spinney.folders import folders as job_folders
+def _run(control: "Control", command: "RunBulk", print_step: PrintStep) -> "BulkResult":
+    from spinney.schemas import CanaryProgress
 
-    root = resolve_settings(folders).folders
-    with _progress(plan, live=not one_by_one and sys.stderr.isatty()) as shown:
+    with _progress(command, live=not command.one_by_one and sys.stderr.isatty()) as shown:
 
-        def on_step(report: "Report", step: BulkStep) -> None:
-            if one_by_one and step.touched:
-                print_step(control, plan, step)
-            shown.step(report)
+        def tell(progress: "BulkProgress | CanaryProgress") -> None:
+            if isinstance(progress, CanaryProgress):
+                shown.look(progress)
+                return
+            if command.one_by_one and progress.jobs:
+                print_step(control, command, progress)
+            shown.step(progress)
 
-        return control.bulk.run(
-            plan,
-            remove=lambda job_id: job_folders.remove(root, job_id),
-            canary=canary,
-            at_once=1 if one_by_one else STEP,
-            on_step=on_step,
-            on_canary_check=shown.look,
-        )
+        return control.do(command, tell=tell)
 
 
-def _tell_one(control: "Control", plan: "Plan", step: BulkStep) -> None:
-    job = next((n for n in step.touched if n in plan.ids), step.touched[0])
-    others = [n for n in step.touched if n != job]
+def _tell_one(control: "Control", command: "RunBulk", step: "BulkProgress") -> None:
+    job = next((n for n in step.jobs if n in (command.ids or ())), step.jobs[0])
+    others = [n for n in step.jobs if n != job]
     with_ = f"; so with {_listed(others)}" if others else ""
-    waits = f"; {_listed(step.reopened)} waits for it again" if step.reopened else ""
-    typer.echo(f"job {job} {_WORDINGS[plan.order.verb].one}{_whereto(plan.order)}{with_}{waits}")
+    waits = f"; {_listed(step.waiting)} waits for it again" if step.waiting else ""
+    typer.echo(f"job {job} {_WORDINGS[command.verb].one}{_whereto(command)}{with_}{waits}")
 
 
 def _listed(ids: Sequence[int]) -> str:
@@ -276,36 +282,35 @@ def _listed(ids: Sequence[int]) -> str:
 class _NoProgress:
     """What is shown meanwhile where nobody looks: nothing."""
 
-    report: "Report | None" = None
+    last: "BulkProgress | None" = None
 
-    def step(self, report: "Report") -> None:
-        self.report = report
+    def step(self, progress: "BulkProgress") -> None:
+        self.last = progress
 
-    def look(self, report: "Report", trial: "CanaryRun") -> None:
-        self.report = report
+    def look(self, canary: "CanaryProgress") -> None:
+        """The canary's jobs are waited for."""
 
 
 class _LiveProgress(_NoProgress):
     """A line that is written anew."""
 
-    def __init__(self, plan: "Plan", write: Callable[[str], None]) -> None:
-        self._plan, self._write = plan, write
+    def __init__(self, command: "RunBulk", write: Callable[[str], None]) -> None:
+        self._command, self._write = command, write
 
-    def step(self, report: "Report") -> None:
-        super().step(report)
-        self._write(f"{_counts_text(self._plan, report)} …")
+    def step(self, progress: "BulkProgress") -> None:
+        super().step(progress)
+        self._write(f"{_counts_text(self._command, progress)} …")
 
-    def look(self, report: "Report", trial: "CanaryRun") -> None:
-        super().look(report, trial)
-        open_ = trial.begun - trial.rested
+    def look(self, canary: "CanaryProgress") -> None:
+        so_far = "" if self.last is None else f"{_counts_text(self._command, self.last)} so far; "
         self._write(
-            f"{_counts_text(self._plan, report)} so far; waiting for {_jobs(open_)} to come to rest; "
-            f"{trial.bad:,} of {trial.rested:,} failed …"
+            f"{so_far}waiting for {_jobs(canary.begun - canary.rested)} to come to rest; "
+            f"{canary.bad:,} of {canary.rested:,} failed …"
         )
 
 
 @contextmanager
-def _progress(plan: "Plan", *, live: bool) -> Iterator[_NoProgress]:
+def _progress(command: "RunBulk", *, live: bool) -> Iterator[_NoProgress]:
     """Shows how far it is, where it is looked at; says so when somebody interrupts it."""
     shown = _NoProgress()
     try:
@@ -317,10 +322,10 @@ def _progress(plan: "Plan", *, live: bool) -> Iterator[_NoProgress]:
         from rich.text import Text
 
         with Live(console=Console(stderr=True), refresh_per_second=10, transient=True) as picture:
-            shown = _LiveProgress(plan, lambda line: picture.update(Text(line)))
+            shown = _LiveProgress(command, lambda line: picture.update(Text(line)))
             yield shown
     except KeyboardInterrupt:
-        done = _counts_text(plan, shown.report) if shown.report is not None else "nothing was done"
+        done = _counts_text(command, shown.last) if shown.last is not None else "nothing was done"
         typer.echo(f"spinney: interrupted: {done}; the same command goes on with the rest", err=True)
         raise
 
@@ -328,42 +333,43 @@ def _progress(plan: "Plan", *, live: bool) -> Iterator[_NoProgress]:
 # --- afterwards -------------------------------------------------------------------------------
 
 
-def _counts_text(plan: "Plan", report: "Report") -> str:
+def _counts_text(command: "RunBulk", done: "BulkProgress | BulkResult") -> str:
     """``1,234 retried; 12 above them wait again; 3 refused``."""
-    parts = [f"{report.touched:,} {_WORDINGS[plan.order.verb].done}{_whereto(plan.order)}"]
-    if report.reopened:
-        parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for them again")
-    if report.skipped:
-        parts.append(f"{report.skipped:,} left as {'it is' if report.skipped == 1 else 'they are'}")
-    if report.refused:
-        parts.append(f"{len(report.refused):,} refused")
-    return (
-        "; ".join(parts) if plan.jobs or report.touched or report.refused else "no job fits; nothing was done"
-    )
+    refused = done.refused if isinstance(done.refused, int) else done.refused_jobs
+    if not (done.touched or done.skipped or refused):
+        return "no job fits; nothing was done"
+    parts = [f"{done.touched:,} {_WORDINGS[command.verb].done}{_whereto(command)}"]
+    if done.reopened:
+        parts.append(f"{done.reopened:,} {'waits' if done.reopened == 1 else 'wait'} for them again")
+    if done.skipped:
+        parts.append(f"{done.skipped:,} left as {'it is' if done.skipped == 1 else 'they are'}")
+    if refused:
+        parts.append(f"{refused:,} refused")
+    return "; ".join(parts)
 
 
-def _summary(plan: "Plan", report: "Report") -> dict[str, Any]:
+def _summary(result: "BulkResult") -> dict[str, Any]:
     return {
-        "verb": plan.order.verb,
-        "touched": report.touched,
-        "reopened": report.reopened,
-        "skipped": report.skipped,
-        "refused": report.refused,
-        "stopped": report.stopped,
+        "verb": result.verb,
+        "touched": result.touched,
+        "reopened": result.reopened,
+        "skipped": result.skipped,
+        "refused": result.refused,
+        "stopped": result.stopped,
     }
 
 
-def _tell_refused(report: "Report", *, one_by_one: bool) -> None:
-    if report.stopped is not None:
-        typer.echo(f"spinney: stopped: {display.safe(report.stopped)}", err=True)
+def _tell_refused(result: "BulkResult", *, one_by_one: bool) -> None:
+    if result.stopped is not None:
+        typer.echo(f"spinney: stopped: {display.safe(result.stopped)}", err=True)
     if one_by_one:
-        if len(report.refused) == 1 and not report.touched and not report.stopped:
-            raise Refused(next(iter(report.refused.values())))
-        for sentence in report.refused.values():
+        if len(result.refused) == 1 and not result.touched and not result.stopped:
+            raise Refused(next(iter(result.refused.values())))
+        for sentence in result.refused.values():
             typer.echo(f"spinney: {display.safe(sentence)}", err=True)
         return
-    groups: Counter[str] = Counter(map(_shape, report.refused.values()))
-    first = {_shape(s): s for s in reversed(report.refused.values())}
+    groups: Counter[str] = Counter(map(_shape, result.refused.values()))
+    first = {_shape(s): s for s in reversed([*result.refused.values()])}
     for shape, count in groups.most_common(REASONS):
         like = f" (and {count - 1:,} like it)" if count > 1 else ""
         typer.echo(f"spinney: refused: {display.safe(first[shape])}{like}", err=True)

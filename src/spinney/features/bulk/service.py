@@ -14,7 +14,7 @@ from spinney.features.bulk.and_after import AndAfterRun, finished_after, roots
 from spinney.features.bulk.step_run import STEP, StepRun, pages
 from spinney.folders.removal import remove_folders
 from spinney.model.bulk_runs import Plan, Report, StageCount
-from spinney.model.errors import UsageError
+from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import ALLOWED_STATES, DEFAULT_STATES, BulkStep, Order, Verb
 from spinney.model.settings.holds import require_meant
@@ -28,6 +28,8 @@ from spinney.service.service import Service
 
 COUNTED = 100_000
 """A plan counts no further."""
+UNSEEN_LISTED = 20
+"""Jobs that an entry of the audit names."""
 _KEPT = (State.HELD, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
 """Where jobs stand that a hold lies on: one that is laid on a pending job makes it held at once."""
 
@@ -58,7 +60,7 @@ class Bulk(Service):
         """
         order_scope = self._order_scope(order)
         order_scope.require()
-        self._check(order)
+        require_order(self, order)
         last = next(iter(self.store.bulk.find(Filter(), newest=True, limit=1)), 0)
         if which is None:
             fits = order_scope.bounded(
@@ -152,23 +154,6 @@ class Bulk(Service):
             self.store.bulk.find(Filter(ids=tuple(job_ids), within=self.rights.within), limit=len(job_ids))
         )
 
-    def _check(self, order: Order) -> None:
-        if order.verb is Verb.HOLD:
-            require_meant(order.reason, order.until_us, self.clock())
-        if order.verb is Verb.MOVE and order.queue is None:
-            raise UsageError("name the queue to move to")
-        if order.verb is Verb.PRIORITY and order.priority is None:
-            raise UsageError("name the priority to give, 0 (first) to 99 (last)")
-        if order.priority is not None and order.priority not in PRIORITIES:
-            raise UsageError(f"priority {order.priority} is out of range; use 0 (first) to 99 (last)")
-        if order.queue is not None:
-            require_queue(self.store, order.queue, within=self.rights.within)
-        if order.stage is not None:
-            known = {stage.name for spec in self.store.types().values() for stage in spec.stages}
-            if order.stage not in known:
-                hint = did_you_mean(order.stage, known) or f"; use one of: {listed(known)}"
-                raise UsageError(f"no job type has a stage {order.stage!r}{hint}")
-
     @staticmethod
     def _meant(verb: Verb, which: Filter) -> Filter:
         """The filter with what the verb adds to it."""
@@ -190,7 +175,6 @@ class Bulk(Service):
         self,
         plan: Plan,
         *,
-        remove: Callable[[int], None] | None = None,
         canary: Canary | None = None,
         at_once: int = STEP,
         on_step: OnStep = lambda report, step: None,
@@ -198,9 +182,8 @@ class Bulk(Service):
     ) -> Report:
         """Do it; the report says to how many.
 
-        ``remove`` removes the folder of a deleted job; ``at_once``: so many jobs a step, where somebody wants
-        to be told what each brought about. What is out of reach is refused. Raises UsageError for a canary that
-        cannot be meant, Forbidden, and what ``go_on`` raises.
+        ``at_once``: so many jobs a step, where somebody wants to be told what each brought about. What is out of reach
+        is refused. Raises UsageError for a canary that cannot be meant, Forbidden, and what ``go_on`` raises.
         """
         plan = self._within_scope(plan)
         if canary is not None and (plan.order.and_after or plan.order.verb not in (Verb.RETRY, Verb.RERUN)):
@@ -229,8 +212,8 @@ class Bulk(Service):
                     trial.add(step.touched)
                 if step.touched:
                     self.wake_nodes()
-                if plan.order.verb is Verb.DELETE and remove is not None:
-                    remove_folders(self.store, step.touched, remove)
+                if plan.order.verb is Verb.DELETE and self.remove_folder is not None:
+                    remove_folders(self.store, step.touched, self.remove_folder)
                 on_step(report, step)
                 self.go_on()
         except _Enough as stop:
@@ -239,7 +222,18 @@ class Bulk(Service):
             # Of wide trees a step leaves the rest to housekeeping, of which this does its part at once.
             while self.store.sweep(now_us=self.clock()).more:
                 self.go_on()
+        self._log_unseen(report)
         return report
+
+    def _log_unseen(self, report: Report) -> None:
+        """Enter into the audit that jobs were refused which are not there for who asks."""
+        if self.rights.everywhere:
+            return
+        unseen = [job_id for job_id, why in report.refused.items() if why == str(NoSuchJob(job_id))]
+        if unseen:
+            listed_jobs = ", ".join(map(str, unseen[:UNSEEN_LISTED]))
+            more = ", …" if len(unseen) > UNSEEN_LISTED else ""
+            self.log_refusal(f"{len(unseen):,} jobs that are not there: {listed_jobs}{more}")
 
     def _steps(
         self, plan: Plan, size: Callable[[], int], at_once: int, *, trial: bool = False
@@ -256,3 +250,22 @@ class Bulk(Service):
 
 class _Enough(Exception):
     """A canary has ended the run."""
+
+
+def require_order(service: Service, order: Order) -> None:
+    """Raise UsageError for an order that cannot be meant."""
+    if order.verb is Verb.HOLD:
+        require_meant(order.reason, order.until_us, service.clock())
+    if order.verb is Verb.MOVE and order.queue is None:
+        raise UsageError("name the queue to move to")
+    if order.verb is Verb.PRIORITY and order.priority is None:
+        raise UsageError("name the priority to give, 0 (first) to 99 (last)")
+    if order.priority is not None and order.priority not in PRIORITIES:
+        raise UsageError(f"priority {order.priority} is out of range; use 0 (first) to 99 (last)")
+    if order.queue is not None:
+        require_queue(service.store, order.queue, within=service.rights.within)
+    if order.stage is not None:
+        known = {stage.name for spec in service.store.types().values() for stage in spec.stages}
+        if order.stage not in known:
+            hint = did_you_mean(order.stage, known) or f"; use one of: {listed(known)}"
+            raise UsageError(f"no job type has a stage {order.stage!r}{hint}")

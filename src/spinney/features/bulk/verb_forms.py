@@ -2,13 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-from fastapi import Request
 
 from spinney.control import Control
 from spinney.features.bulk.page import BulkRun
-from spinney.folders import folders
 from spinney.model.access import Role
 from spinney.model.bulk_runs import Plan, Report
 from spinney.model.errors import UsageError
@@ -97,33 +93,17 @@ def numbers(texts: Sequence[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(text) for text in texts))
 
 
-async def run_on(request: Request, context: RequestContext, what: Order, job_id: int) -> Report:
+async def run_on(context: RequestContext, what: Order, job_id: int) -> Report:
     """Do it to one job. Raises Refused with the reason why it cannot be done."""
-    root = request.app.state.folders
-
-    def call(control: Control) -> Report:
-        report = control.bulk.run(control.bulk.plan(what, ids=(job_id,)), remove=remover(root))
-        context.refused_jobs(control.store, report)
-        return report
-
-    return await context.run(call, long=what.tree or what.and_after or what.verb is Verb.DELETE)
+    return await context.run(
+        lambda control: control.bulk.run(control.bulk.plan(what, ids=(job_id,))),
+        long=what.tree or what.and_after or what.verb is Verb.DELETE,
+    )
 
 
-async def run_plan(request: Request, context: RequestContext, run: BulkRun) -> Report:
+async def run_plan(context: RequestContext, run: BulkRun) -> Report:
     """Do it to all of a plan, step by step."""
-    root = request.app.state.folders
-
-    def call(control: Control) -> Report:
-        report = control.bulk.run(run.plan, remove=remover(root), on_step=run.step)
-        context.refused_jobs(control.store, report)
-        return report
-
-    return await context.run(call, long=True)
-
-
-def remover(root: Path):  # type: ignore[no-untyped-def]
-    """Removes the folder of a deleted job."""
-    return lambda job_id: folders.remove(root, job_id)
+    return await context.run(lambda control: control.bulk.run(run.plan, on_step=run.step), long=True)
 
 
 def planned(control: Control, what: Order, which: Filter | None, ids: Sequence[int]) -> Plan:

@@ -9,7 +9,7 @@ import typer
 from spinney.features.bulk.cli import EachOptions
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
-from spinney.model.rights.operators import BulkStep, Order, Verb
+from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.values import durations
 from spinney.terminal import completion, display
@@ -20,9 +20,10 @@ from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.control import Control
-    from spinney.model.bulk_runs import Plan
+    from spinney.features.bulk.commands import RunBulk
     from spinney.model.rights.operators import HoldPreview
     from spinney.model.settings.holds import Hold
+    from spinney.schemas import BulkProgress
 
 QueueOption = Annotated[
     str | None,
@@ -99,7 +100,7 @@ def hold(
     until_us = None if until is None else moment(until, now_us())
     if fits or jobs:
         each_options.run_verb(
-            Order(verb=Verb.HOLD, reason=reason, until_us=until_us),
+            Verb.HOLD,
             jobs,
             queue=queue,
             type_=type_,
@@ -107,6 +108,8 @@ def hold(
             submitter=submitter,
             by=by,
             store=store,
+            reason=reason,
+            until=until_us,
             print_step=_tell_held,
         )
         return
@@ -181,7 +184,7 @@ def release(
         )
     if fits or jobs:
         each_options.run_verb(
-            Order(verb=Verb.RELEASE, reason=reason),
+            Verb.RELEASE,
             jobs,
             queue=queue,
             type_=type_,
@@ -189,6 +192,7 @@ def release(
             submitter=submitter,
             by=by,
             store=store,
+            reason=reason,
             print_step=_tell_released,
         )
         return
@@ -267,9 +271,9 @@ def _tell_preview(preview: "HoldPreview", what: str, would: str, *, json: bool) 
     typer.echo(f"by {display.safe(what)} {jobs} would {would}{later}")
 
 
-def _tell_held(control: "Control", plan: "Plan", step: BulkStep) -> None:
-    for job in step.touched:
-        own = (Scope.JOB, plan.order.reason, control.by)
+def _tell_held(control: "Control", command: "RunBulk", step: "BulkProgress") -> None:
+    for job in step.jobs:
+        own = (Scope.JOB, command.reason, control.by)
         laid = [h for h in control.store.holds.covering(job) if (h.scope, h.reason, h.by) == own]
         typer.echo(_laid(control, laid[-1]) if laid else f"job {job} was held, and is released again")
 
@@ -290,8 +294,8 @@ def _tell_lifted(control: "Control", lifted: "Sequence[Hold]") -> None:
         typer.echo(f"hold {each.id} on {display.safe(_on(each))} is released")
 
 
-def _tell_released(control: "Control", plan: "Plan", step: BulkStep) -> None:
-    for job in step.touched:
+def _tell_released(control: "Control", command: "RunBulk", step: "BulkProgress") -> None:
+    for job in step.jobs:
         typer.echo(_released(control, job))
 
 

@@ -8,7 +8,7 @@ import typer
 
 from spinney.features.bulk.cli import VerbOptions, run_verb
 from spinney.model.errors import UsageError
-from spinney.model.rights.operators import Order, Verb
+from spinney.model.rights.operators import Verb
 from spinney.model.values import durations
 from spinney.terminal import completion
 from spinney.terminal.arguments import SomeJobsArgument
@@ -16,7 +16,7 @@ from spinney.terminal.filters import FilterOptions
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
-    from spinney.service.canary import Canary
+    from spinney.features.bulk.commands import CanaryFields
 
 STOP_AT = "5%"
 FromOption = Annotated[
@@ -89,12 +89,22 @@ class RetryOptions:
         ),
     ] = None
 
-    def order(self, verb: Verb, options: VerbOptions) -> Order:
-        return Order(
-            verb=verb, reason=options.reason, stage=self.stage_from, queue=self.into, and_after=self.and_after
+    def run(
+        self, verb: Verb, jobs: SomeJobsArgument, which: InQueueFilterOptions, options: VerbOptions
+    ) -> None:
+        """Do it, and end the command."""
+        run_verb(
+            verb,
+            jobs,
+            which,
+            options,
+            stage=self.stage_from,
+            queue=self.into,
+            and_after=self.and_after,
+            canary=self._canary(),
         )
 
-    def trial(self) -> "Canary | None":
+    def _canary(self) -> "CanaryFields | None":
         """Raises UsageError for a canary that cannot be meant."""
         if self.canary is None:
             if self.stop_at is not None or self.canary_wait is not None:
@@ -102,10 +112,10 @@ class RetryOptions:
                     "--stop-at and --canary-wait belong to --canary N, which says how many go first"
                 )
             return None
-        from spinney.service.canary import Canary
+        from spinney.features.bulk.commands import CanaryFields
 
         patience_s = durations.optional(self.canary_wait, "--canary-wait")
-        return Canary(first=self.canary, stop_at=_share(self.stop_at or STOP_AT), patience_s=patience_s)
+        return CanaryFields(first=self.canary, stop_at=_share(self.stop_at or STOP_AT), patience_s=patience_s)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -122,7 +132,7 @@ def retry(
     options: VerbOptions,
 ) -> None:
     """Open what failed again, behind the last stage that passed. By filter: what failed, unless it names states."""
-    run_verb(retry_options.order(Verb.RETRY, options), jobs, which, options, canary=retry_options.trial())
+    retry_options.run(Verb.RETRY, jobs, which, options)
 
 
 @with_option_groups
@@ -134,7 +144,7 @@ def rerun(
     options: VerbOptions,
 ) -> None:
     """Run settled jobs again from their first stage. By filter: what completed, unless it names states."""
-    run_verb(retry_options.order(Verb.RERUN, options), jobs, which, options, canary=retry_options.trial())
+    retry_options.run(Verb.RERUN, jobs, which, options)
 
 
 @with_option_groups
@@ -146,7 +156,7 @@ def cancel(
     options: VerbOptions,
 ) -> None:
     """Cancel jobs. What runs is asked to end, and made to."""
-    run_verb(Order(verb=Verb.CANCEL, tree=tree, reason=options.reason), jobs, which, options)
+    run_verb(Verb.CANCEL, jobs, which, options, tree=tree)
 
 
 @with_option_groups
@@ -163,7 +173,7 @@ def move(
     options: VerbOptions,
 ) -> None:
     """Move open jobs into another queue, for all they run from now on. What runs finishes its stage."""
-    run_verb(Order(verb=Verb.MOVE, queue=to, reason=options.reason), jobs, which, options)
+    run_verb(Verb.MOVE, jobs, which, options, queue=to)
 
 
 @with_option_groups
@@ -177,13 +187,13 @@ def priority(
     options: VerbOptions,
 ) -> None:
     """Give open jobs another priority. What runs keeps its slot."""
-    run_verb(Order(verb=Verb.PRIORITY, priority=to, reason=options.reason), jobs, which, options)
+    run_verb(Verb.PRIORITY, jobs, which, options, priority=to)
 
 
 @with_option_groups
 def delete(jobs: SomeJobsArgument = None, *, which: FilterOptions, options: VerbOptions) -> None:
     """Delete settled or held jobs with all below them and with their folders. By filter: what has settled."""
-    run_verb(Order(verb=Verb.DELETE, reason=options.reason), jobs, which, options)
+    run_verb(Verb.DELETE, jobs, which, options)
 
 
 def _share(text: str) -> float:

@@ -7,13 +7,14 @@ from fastapi import Query
 
 from spinney.commands.fields import PAGE, PAGE_MAX
 from spinney.commands.job_details import job_details
+from spinney.commands.job_filter import JobFilter
 from spinney.control import Control
 from spinney.model.jobs import Attempt
 from spinney.model.rights.operators import Explanation
 from spinney.model.settings.holds import Hold
 from spinney.model.values.lists import All, Page
 from spinney.schemas import JobDetails
-from spinney.web.api.job_filter import JobFilter, JobListRequest
+from spinney.web.api.job_filter import JobListRequest
 from spinney.web.api.json_routes import routes
 from spinney.web.api.request_types import After, JobId, Limit, page
 from spinney.web.problems import documented

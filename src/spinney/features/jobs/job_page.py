@@ -85,7 +85,7 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
     back = f"/jobs/{job}"
     try:
         order = verbs.order(form)
-        report = await verbs.run_on(request, context, order, job)
+        report = await verbs.run_on(context, order, job)
     except (Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
     if job in report.refused and not report.touched:

@@ -124,7 +124,7 @@ async def do(request: Request, context: Authenticated) -> Response:
         return await _asked_about(request, context, pairs, refused=more)
     back = f"/jobs?{which.query()}" if which.any else "/jobs"
     run = await request.app.state.runs.begin(
-        found, context.principal.name, back, lambda run: verbs.run_plan(request, context, run)
+        found, context.principal.name, back, lambda run: verbs.run_plan(context, run)
     )
     if not run.done:
         return redirect(f"/jobs/runs/{run.id}")

@@ -15,7 +15,7 @@ from spinney.features.stats.top_board import Action, Board, KeyCommand, Kind, Sn
 from spinney.features.stats.top_view import picture
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Order, Verb
+from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import LEASED, State
 from spinney.terminal.arguments import ByOption, StoreOption, length
@@ -23,8 +23,7 @@ from spinney.terminal.connection import open_control
 
 if TYPE_CHECKING:
     from spinney.control import Control
-    from spinney.model.bulk_runs import Report
-    from spinney.model.rights.operators import BulkStep
+    from spinney.schemas import BulkProgress, BulkResult
     from spinney.terminal.screen import Screen
 
 EVERY_S = 1.0
@@ -120,16 +119,21 @@ class _Session:
         """What came of it."""
         if action.item.kind is Kind.QUEUE:
             return self._queue(action)
-        order = Order(verb=action.verb, reason=action.reason or None, tree=action.tree)
-        if action.item.kind is Kind.JOB:
-            plan = self._control.bulk.plan(order, ids=[int(action.item.name)])
-        else:
-            plan = self._control.bulk.plan(order, Filter(fingerprint=action.item.name))
-        report = self._control.bulk.run(plan, on_step=self._step)
-        return f"{action.verb} {action.item}: {_report_text(report)}"
+        from spinney.commands.job_filter import JobFilterBody
+        from spinney.features.bulk.commands import RunBulk
 
-    def _step(self, report: "Report", _: "BulkStep") -> None:
-        self._board.message = f"{report.touched:,} jobs so far …"
+        is_job = action.item.kind is Kind.JOB
+        command = RunBulk(
+            verb=action.verb,
+            reason=action.reason or None,
+            tree=action.tree,
+            ids=[int(action.item.name)] if is_job else None,
+            filter=None if is_job else JobFilterBody(failure=action.item.name),
+        )
+        return f"{action.verb} {action.item}: {_result_text(self._control.do(command, tell=self._show_progress))}"
+
+    def _show_progress(self, progress: "BulkProgress") -> None:
+        self._board.message = f"{progress.touched:,} jobs so far …"
         self._draw()
 
     def _queue(self, action: Action) -> str:
@@ -173,11 +177,11 @@ def _seen_us(board: Board) -> int:
     return board.look.stats.at_us if board.look is not None else 0
 
 
-def _report_text(report: "Report") -> str:
-    said = [f"{report.touched:,} done"] if report.touched != 1 else ["done"]
-    if report.reopened:
-        said.append(f"{report.reopened:,} that wait for them are open again")
-    said += list(report.refused.values())[:1]
-    if len(report.refused) > 1:
-        said.append(f"and {len(report.refused) - 1:,} more refused")
-    return "; ".join(said if report.touched or not report.refused else said[1:])
+def _result_text(result: "BulkResult") -> str:
+    said = [f"{result.touched:,} done"] if result.touched != 1 else ["done"]
+    if result.reopened:
+        said.append(f"{result.reopened:,} that wait for them are open again")
+    said += list(result.refused.values())[:1]
+    if result.refused_jobs > 1:
+        said.append(f"and {result.refused_jobs - 1:,} more refused")
+    return "; ".join(said if result.touched or not result.refused else said[1:])

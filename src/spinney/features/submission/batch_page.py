@@ -138,7 +138,7 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
             return await _held(context, job, what, form, back)
         if what is not Verb.CANCEL:
             raise UsageError(f"a batch as a whole is held, released or cancelled; {what} its jobs instead")
-        report = await verbs.run_on(request, context, verbs.order({**form, "tree": "1"}), job)
+        report = await verbs.run_on(context, verbs.order({**form, "tree": "1"}), job)
     except (NoSuch, Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
     finally:

@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature, cleandoc
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import APIRouter, Body, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic.fields import FieldInfo
 from starlette.background import BackgroundTask
+from starlette.responses import StreamingResponse
 
 from spinney.commands import Command
-from spinney.web.api.json_routes import routes, told
+from spinney.web.api.command_progress import CommandRun
+from spinney.web.api.json_routes import NDJSON, routes, told
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -34,9 +36,24 @@ def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
             summary=" ".join(summary.split()).rstrip("."),
             description=description or None,
             status_code=204 if answer is None else command.route.status,
-            responses=documented(*((404, 409, 415) if command.route.has_body else (404, 409))),
+            responses=documented(*((404, 409, 415) if command.route.has_body else (404, 409)))
+            | _lines_documented(command),
         )
     return router
+
+
+def _lines_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]:
+    """Describe the other form of the answer of a command that tells how far it is."""
+    if not command.progress:
+        return {}
+    names = " or ".join(f'`{{"{name}": …}}`' for name in command.progress)
+    return {
+        200: {
+            "description": f"Its answer. With `Accept: {NDJSON}` it is lines: {names} while it runs, and a last one, "
+            '`{"report": …}` with the answer or `{"problem": …}`.',
+            "content": {NDJSON: {"schema": {"type": "string"}}},
+        }
+    }
 
 
 def _place(command: type[Command]) -> tuple[str, str]:
@@ -51,14 +68,22 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
             values |= _given(values.pop(name, None))
         if plan is not None and values.pop("dry_run", False):
             planned = plan(**_fields(plan, values))
-            return told(await context.run(lambda control: control.do(planned), long=plan.route.long))
+            return told(await context.run(lambda control: control.do(planned), long=planned.is_long()))
+        request = values.pop("request", None)
         asked = command(**(values if plan is None else _fields(command, values)))
-        done = await context.run(lambda control: control.do(asked), long=route.long)
+        if request is not None:
+            run = CommandRun(context, request, asked)
+            if NDJSON in request.headers.get("accept", ""):
+                return StreamingResponse(run.lines(), media_type=NDJSON)
+            return await run.answer()
+        done = await context.run(lambda control: control.do(asked), long=asked.is_long())
         if command.then is None:
             return done
         return told(done, route.status, background=BackgroundTask(context.run, command.then, long=True))
 
     parameters = [Parameter("context", _KW, annotation=Authenticated)]
+    if command.progress:
+        parameters.append(Parameter("request", _KW, annotation=Request))
     fields, answer = dict(command.model_fields), command.answer()
     if plan is not None:
         words = cleandoc(plan.__doc__ or "")

@@ -55,7 +55,7 @@ BODIES: Mapping[str, Any] = {
         "rights": {"role": "operator", "collections": ["birds"], "priorities": [20, 99]},
     },
     "ChangeUser": {"disabled": True, "reason": "left"},
-    "VerbRequest": {
+    "RunBulk": {
         "verb": "retry",
         "filter": {"state": ["failed"], "type": "fetch"},
         "reason": "the source is back",
@@ -96,7 +96,7 @@ PARAMETERS: Mapping[str, Any] = {
 TEXTS: Mapping[str, str] = {
     "text/event-stream": 'retry: 1000\n\nid: 5f0c2a9be1d7.7\nevent: job:17\ndata: {"id":17,"state":"running"}\n\n',
     "text/plain": "fetching\ndone\n",
-    NDJSON: '{"touched":1000,"refused_jobs":0}\n{"touched":2000,"refused_jobs":1}\n',
+    NDJSON: '{"step":{"touched":50,"reopened":0,"skipped":0,"refused":0,"jobs":[17],"waiting":[]}}\n',
 }
 """Answers that are no JSON."""
 _WORDS: dict[str, Any] = {

@@ -4,21 +4,20 @@ Requests refuse what they do not know (``extra="forbid"``) and turn no text into
 dataclasses, written as they are; their fields are those of ``--json`` on the command line.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from spinney.commands import fields
 from spinney.commands.fields import PAGE_MAX, PRINTABLE, Word
-from spinney.folders import folders
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.lists import Page
 
 T = TypeVar("T")
 
-
-JobNumber = Annotated[int, Field(ge=1, le=JOB_ID_MAX)]
+JobNumber = fields.BoundedNumber
 JobId = Annotated[int, Path(alias="job", ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
 Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, as the history tells it.")]
 NamePath = Annotated[
@@ -48,13 +47,3 @@ class ReasonRequest(RequestModel):
 def page(items: Sequence[T], limit: int, next_: int | str | None) -> Page[T]:
     """The page; where it is full there may be another behind it."""
     return Page(items=items, next=next_ if len(items) >= limit else None)
-
-
-def removing(request: Request) -> Callable[[int], None]:
-    """What removes the folder of a deleted job."""
-    root = request.app.state.folders
-
-    def remove(job_id: int) -> None:
-        folders.remove(root, job_id)
-
-    return remove

@@ -1,0 +1,195 @@
+"""What people do to many jobs at once: looked at first, then done, with progress where somebody wants it."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spinney.commands import Command
+from spinney.commands.fields import BoundedNumber, Moment, Priority, Reason, Word
+from spinney.commands.job_filter import JobFilterBody
+from spinney.define.params.duration_field import DurationField
+from spinney.features.bulk.service import Bulk
+from spinney.features.bulk.step_run import STEP
+from spinney.model.bulk_runs import Plan, Report
+from spinney.model.errors import Refused, TooManyAttempts, UsageError
+from spinney.model.rights.operators import BulkStep, Order, Verb
+from spinney.schemas import BulkPreview, BulkProgress, BulkResult, CanaryProgress
+from spinney.service.canary import Canary, CanaryRun
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+
+IDS_MAX = 10_000
+SAMPLE = 20
+REFUSALS_LISTED = 1_000
+"""Refusals that a server tells one by one."""
+CANARY_MOST_S = 3_600.0
+"""A server waits no longer for the jobs of a canary, each time."""
+AGAIN_S = 30.0
+
+_canary_watched = threading.Lock()
+
+
+class CanaryFields(BaseModel):
+    """A few jobs first; more only while few of those fail."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    first: Annotated[int, Field(ge=1, le=IDS_MAX)] = Field(
+        description="So many jobs go first.", examples=[10]
+    )
+    stop_at: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.1, description="The share of failures, 0 to 1, at which it stops."
+    )
+    patience_s: Annotated[float, Field(gt=0), DurationField()] | None = Field(
+        default=600.0,
+        description="Seconds, or text such as `5m`: so long it waits for jobs to settle, each time; null: as long as "
+        "they take. A server waits an hour at most.",
+    )
+
+    def canary(self, service: Service) -> Canary:
+        """Return it as the service may wait for it."""
+        patience_s = self.patience_s
+        if not service.is_local:
+            patience_s = CANARY_MOST_S if patience_s is None else min(patience_s, CANARY_MOST_S)
+        return Canary(first=self.first, stop_at=self.stop_at, patience_s=patience_s)
+
+
+class _BulkCommand(Command, route="POST /jobs/verbs"):
+    verb: Annotated[Verb, Field(strict=False, description="What is done to them.")]
+    filter: JobFilterBody | None = Field(
+        default=None, description="To all jobs that fit; at least one field is given."
+    )
+    ids: (
+        Annotated[list[BoundedNumber], Field(min_length=1, json_schema_extra={"maxItems": IDS_MAX})] | None
+    ) = Field(default=None, description="To these jobs; with a filter to those of them that fit.")
+    reason: Reason = None
+    stage: Word | None = Field(default=None, description="retry, rerun: from this stage on.")
+    and_after: bool = Field(
+        default=False, description="retry, rerun: also what finished after the first failure of its tree."
+    )
+    tree: bool = Field(default=False, description="cancel: with all below.")
+    queue: Word | None = Field(default=None, description="move: where to; retry, rerun: in this queue.")
+    priority: Priority | None = Field(default=None, description="priority: which.")
+    until: Moment | None = Field(default=None, description="hold: ends by itself at this time.")
+
+    def _plan(self, service: Service, *, exact: bool) -> Plan:
+        if self.ids is None and (self.filter is None or not self.filter.model_fields_set):
+            raise UsageError(
+                f"name the jobs to {self.verb} in ids, or say which in filter, with at least one field"
+            )
+        if len(self.ids or ()) > IDS_MAX and not service.is_local:
+            raise UsageError(
+                f"more than {IDS_MAX:,} jobs are named in ids; name fewer, or say which in filter"
+            )
+        order = bulk_order(self.verb, **self.model_dump(include=_ORDER))
+        which = None if self.filter is None else self.filter.filter(service)
+        return service.part(Bulk).plan(order, which, self.ids or (), exact=exact)
+
+
+_ORDER = {"reason", "stage", "and_after", "tree", "queue", "priority", "until"}
+
+
+class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
+    """Only say to how many it would be done, without those that it would be refused for."""
+
+    exact: bool = Field(
+        default=True,
+        description="dry_run: try it, which takes as long as doing it; false: say how many fit.",
+    )
+    stages: bool = Field(default=True, description="dry_run: also say which stages would run again.")
+
+    def run(self, service: Service) -> BulkPreview:
+        plan = self._plan(service, exact=self.exact)
+        sample: Sequence[int] = plan.ids[:SAMPLE]
+        if plan.which is not None:
+            sample = [job.id for job in service.part(Queries).jobs(plan.which, limit=SAMPLE)]
+        stages = service.part(Bulk).stages(plan) if self.stages else ()
+        return BulkPreview(verb=self.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
+
+
+class RunBulk(
+    _BulkCommand,
+    route="POST /jobs/verbs",
+    long=True,
+    progress={"step": BulkProgress, "canary": CanaryProgress},
+):
+    """Do something to many jobs.
+
+    To those of `ids`, those that fit `filter`, or of these those that fit. Look first with `dry_run`, then give its
+    number as `expect`. Who goes away before the end stops it after the step that is being done; the same request, given
+    again, does the rest."""
+
+    expect: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="Refuse unless it would be done to so many jobs, as the dry run said."
+    )
+    canary: CanaryFields | None = Field(default=None, description="retry, rerun: a few jobs first.")
+    one_by_one: bool = Field(default=False, description="A step for each of `ids`.")
+
+    def run(self, service: Service) -> BulkResult:
+        plan = self._plan(service, exact=self.expect is not None)
+        if self.expect is not None and (plan.jobs != self.expect or plan.more):
+            raise Refused(
+                f"it would be done to {'more than ' if plan.more else ''}{plan.jobs:,} jobs now, not to "
+                f"{self.expect:,}; look again with dry_run"
+            )
+        canary = None if self.canary is None else self.canary.canary(service)
+
+        def tell_step(report: Report, step: BulkStep) -> None:
+            service.tell(_progress(report, step))
+
+        def tell_canary(_: Report, run: CanaryRun) -> None:
+            service.tell(CanaryProgress(begun=run.begun, rested=run.rested, bad=run.bad))
+
+        with _room_for(canary, service):
+            report = service.part(Bulk).run(
+                plan,
+                canary=canary,
+                at_once=1 if self.one_by_one else STEP,
+                on_step=tell_step,
+                on_canary_check=tell_canary,
+            )
+        return BulkResult(
+            verb=self.verb,
+            touched=report.touched,
+            reopened=report.reopened,
+            skipped=report.skipped,
+            refused=dict([*report.refused.items()][: None if service.is_local else REFUSALS_LISTED]),
+            refused_jobs=len(report.refused),
+            stopped=report.stopped,
+        )
+
+
+COMMANDS = (PlanBulk, RunBulk)
+
+
+def bulk_order(verb: Verb, *, until: int | None = None, **particulars: Any) -> Order:
+    """Return the order that the fields of a command give."""
+    return Order(verb=verb, until_us=until, **particulars)
+
+
+def _progress(report: Report, step: BulkStep) -> BulkProgress:
+    return BulkProgress(
+        touched=report.touched,
+        reopened=report.reopened,
+        skipped=report.skipped,
+        refused=len(report.refused),
+        jobs=step.touched,
+        waiting=step.reopened,
+    )
+
+
+@contextmanager
+def _room_for(canary: Canary | None, service: Service) -> Iterator[None]:
+    """A canary waits long, in one of the few threads of a server: one at a time."""
+    if canary is None or service.is_local:
+        yield
+        return
+    if not _canary_watched.acquire(blocking=False):
+        raise TooManyAttempts(AGAIN_S, why="another canary is being watched by this server")
+    try:
+        yield
+    finally:
+        _canary_watched.release()
