@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from new_store import new_store
 from spinney import Spinney
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.model.errors import BadName, BadParameters, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.states import State
@@ -172,35 +174,36 @@ def test_a_bad_line_is_told_by_its_number_and_nothing_is_stored(
 
 def test_cancel_retry_and_rerun_wake_the_nodes(control: Control, store: Store, wakeups: Wakeups) -> None:
     [job_id] = control.submit("resize", [{"picture": "a"}]).ids
-    assert list(control.cancel(job_id, reason="wrong").ids) == [job_id]
+    assert list(control.do(CancelJob(job=job_id, reason="wrong")).touched) == [job_id]
     assert store.job(job_id).state is State.CANCELLED
-    control.retry(job_id)
+    control.do(RetryJob(job=job_id))
     assert store.job(job_id).state is State.PENDING
-    control.cancel(job_id)
-    control.rerun(job_id)
+    control.do(CancelJob(job=job_id))
+    control.do(RerunJob(job=job_id))
     assert store.job(job_id).state is State.PENDING
     assert wakeups.count == 5
     with pytest.raises(Refused):
-        control.release(job_id)
+        control.do(ReleaseJob(job=job_id))
     assert wakeups.count == 5
 
 
 def test_deleting_removes_the_folders_and_says_so(control: Control, store: Store) -> None:
     [job_id] = control.submit("resize", [{"picture": "a"}]).ids
-    control.cancel(job_id)
+    control.do(CancelJob(job=job_id))
     removed: list[int] = []
-    assert control.delete(job_id, removed.append) == [job_id]
+    deleting = replace(control, remove_folder=removed.append)
+    assert deleting.do(DeleteJob(job=job_id)).touched == [job_id]
     assert removed == [job_id]
     assert list(store.deleted_folders(10)) == []
 
 
 def test_a_folder_that_could_not_be_removed_is_told_again(control: Control, store: Store) -> None:
     [job_id] = control.submit("resize", [{"picture": "a"}]).ids
-    control.cancel(job_id)
+    control.do(CancelJob(job=job_id))
 
     def full(_: int) -> None:
         raise PermissionError("no")
 
     with pytest.raises(PermissionError):
-        control.delete(job_id, full)
+        replace(control, remove_folder=full).do(DeleteJob(job=job_id))
     assert list(store.deleted_folders(10)) == [job_id]

@@ -1,6 +1,6 @@
-"""One person's hand on a store: to submit, and the verbs for single jobs."""
+"""One person's hand on a store: commands, submission, and the services of features."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,18 +12,16 @@ from spinney.features.bulk.service import Bulk
 from spinney.features.doctor.service import Doctor
 from spinney.features.external.service import External
 from spinney.features.homes.service import Homes
-from spinney.folders.removal import remove_folders
 from spinney.model.access import Role
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Filter, Submission
-from spinney.model.rights.operators import Actor, Order, Verb
+from spinney.model.rights.operators import Actor
 from spinney.model.types import DEFAULT_QUEUE, TypeSpec
-from spinney.service.order_scope import OrderScope
 from spinney.service.queries import Queries
 from spinney.service.sign_in import SignIn
 from spinney.service.submission_lines import known_type, submissions
 from spinney.service.submit_rights import authorized, default_type
-from spinney.store.contract import ChangedJobs, SubmissionKey, SubmitResult
+from spinney.store.contract import SubmissionKey, SubmitResult
 
 _NO_OPTIONS = Options()
 
@@ -142,47 +140,3 @@ class Control(LocalPerformer):
 
     def _sight(self, job_id: int) -> Filter:
         return Filter(ids=(job_id,), within=self.rights.within)
-
-    # --- operating ------------------------------------------------------------------------
-
-    def cancel(self, job_id: int, *, tree: bool = False, reason: str | None = None) -> ChangedJobs:
-        """Cancel a job, or it and all below (``tree``). What runs is asked to end, then made to."""
-        self._require(Order(verb=Verb.CANCEL, tree=tree), job_id)
-        touched = self.store.cancel(job_id, tree=tree, by=self.by, reason=reason, now_us=self.clock())
-        self.wake_nodes()
-        return touched
-
-    def retry(self, job_id: int, *, stage: str | None = None) -> ChangedJobs:
-        """Open what failed again: behind the last stage that passed, or from an earlier one."""
-        self._require(Order(verb=Verb.RETRY, stage=stage), job_id)
-        touched = self.store.retry(job_id, stage=stage, by=self.by, now_us=self.clock())
-        self.wake_nodes()
-        return touched
-
-    def rerun(self, job_id: int, *, stage: str | None = None) -> ChangedJobs:
-        """Run a settled job again from its first stage, or from ``stage``, whatever had passed."""
-        self._require(Order(verb=Verb.RERUN, stage=stage), job_id)
-        touched = self.store.rerun(job_id, stage=stage, by=self.by, now_us=self.clock())
-        self.wake_nodes()
-        return touched
-
-    def release(self, job_id: int) -> ChangedJobs:
-        """Let a held job go on."""
-        self._require(Order(verb=Verb.RELEASE), job_id)
-        touched = self.store.release(job_id, by=self.by, now_us=self.clock())
-        self.wake_nodes()
-        return touched
-
-    def delete(self, job_id: int, remove: Callable[[int], None]) -> list[int]:
-        """Delete a job and all below it, with their folders; returns the ids.
-
-        ``remove`` removes one job's folder. Where this is cut off, nodes remove what is left.
-        """
-        self._require(Order(verb=Verb.DELETE), job_id)
-        ids = [gone.job_id for gone in self.store.delete(job_id, by=self.by, now_us=self.clock())]
-        remove_folders(self.store, ids, remove)
-        return ids
-
-    def _require(self, order: Order, job_id: int) -> None:
-        """Raise Forbidden, NoSuchJob unless this may be done to the job."""
-        OrderScope(service=self, order=order).require_job(job_id)

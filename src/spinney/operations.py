@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from spinney.app import now_us
     from spinney.control import Control
     from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
+    from spinney.features.jobs.commands import DeleteJob, ReleaseJob
     from spinney.folders import folders
     from spinney.model.access import Role
     from spinney.model.audits import AuditCall
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditCall",
     "Control",
+    "DeleteJob",
     "Hold",
     "LayHold",
     "LiftHold",
@@ -32,6 +34,7 @@ __all__ = [
     "OrderScope",
     "Plan",
     "Queries",
+    "ReleaseJob",
     "Report",
     "Role",
     "Scope",
@@ -56,6 +59,10 @@ _HOMES = {
         "LiftHold",
         "lift_holds",
         "sweep_holds",
+    ),
+    "spinney.features.jobs.commands": (
+        "DeleteJob",
+        "ReleaseJob",
     ),
     "spinney.folders": ("folders",),
     "spinney.model.access": ("Role",),

@@ -16,6 +16,7 @@ from spinney.commands.job_filter import JobFilterBody
 from spinney.features.accounts.commands import ShowUser
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.holds.commands import LayHold, LiftHold
+from spinney.features.jobs.commands import RetryJob
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
@@ -64,7 +65,7 @@ def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
         client.jobs(limit=1).items[0].status,
     )
     with pytest.raises(Refused):
-        client.retry(made.id)
+        client.do(RetryJob(job=made.id))
     assert shown.links["tree"].endswith(f"/jobs/{made.id}/tree")
     (attempt,) = client.attempts(made.id).items
     assert b"".join(client.output(made.id, attempt.fence)) == b"hello\n"

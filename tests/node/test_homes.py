@@ -12,6 +12,7 @@ from long_tests import long_alone
 from servers import postgres_schema
 from spinney.cli import main
 from spinney.control import Control
+from spinney.features.jobs.commands import DeleteJob
 from spinney.folders import folders
 from spinney.model.states import State
 
@@ -140,8 +141,14 @@ def test_each_host_removes_its_own_deleted_folders_whoever_keeps_house(cluster: 
     (job,) = cluster.run("whereabouts")
     folder = folders.path(root(cluster, "thor"), job.id)
     assert (job.node, folder.is_dir()) == ("on-thor", True)
-    control = Control(store=cluster.store, clock=now_us, wake_nodes=lambda: None, by="ann")
-    control.delete(job.id, lambda job_id: folders.remove(root(cluster, "odin"), job_id))
+    control = Control(
+        store=cluster.store,
+        clock=now_us,
+        wake_nodes=lambda: None,
+        by="ann",
+        remove_folder=lambda job_id: folders.remove(root(cluster, "odin"), job_id),
+    )
+    control.do(DeleteJob(job=job.id))
     until(lambda: not folder.exists() and not cluster.store.deleted_folders(10), "its folder is removed")
     cluster.file("go").touch()
     cluster.settled([blocked])

@@ -33,6 +33,7 @@ from spinney.features.accounts.commands import (
     RevokeToken,
     find_token,
 )
+from spinney.features.jobs.commands import CancelJob
 from spinney.folders import folders
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden
@@ -470,7 +471,7 @@ def test_given_a_peer_at_the_unix_socket_then_it_is_looked_at_anew_and_its_strea
     ):
         stream = Stream(answer)
         stream.until(b'"pending"')
-        hall.control.cancel(job)
+        hall.control.do(CancelJob(job=job))
         stream.until(b'"cancelled"')
         assert b"event: end" not in stream.text
 
@@ -486,7 +487,7 @@ def test_given_a_session_then_a_stream_is_no_use_of_it_that_keeps_it_from_ending
     with streaming(hall, f"/events?topic=job:{job}", headers) as stream:
         stream.until(b'"pending"')
         monkeypatch.setattr("spinney.web.identity.authenticator.now_us", lambda: hour_later)
-        hall.control.cancel(job)
+        hall.control.do(CancelJob(job=job))
         stream.until(b'"cancelled"')  # told after who watches was looked at an hour later
         (after,) = hall.control.do(ListSessions(name=name)).items
         assert after.seen_us == before.seen_us

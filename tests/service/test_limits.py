@@ -13,6 +13,7 @@ from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.holds.commands import LayHold, LiftHold
+from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
 from spinney.features.schedules.commands import PauseSchedule, PutSchedule, RunSchedule
@@ -139,11 +140,11 @@ NOT_THERE = 999
 @pytest.mark.parametrize(
     "verb",
     [
-        lambda c, n: c.cancel(n),
-        lambda c, n: c.retry(n),
-        lambda c, n: c.rerun(n),
-        lambda c, n: c.release(n),
-        lambda c, n: c.delete(n, lambda job_id: None),
+        lambda c, n: c.do(CancelJob(job=n)),
+        lambda c, n: c.do(RetryJob(job=n)),
+        lambda c, n: c.do(RerunJob(job=n)),
+        lambda c, n: c.do(ReleaseJob(job=n)),
+        lambda c, n: c.do(DeleteJob(job=n)),
         lambda c, n: c.do(LayHold(scope=Scope.JOB, name=str(n), reason="x")),
         lambda c, n: c.do(LayHold(scope=Scope.TREE, name=str(n), reason="x")),
         lambda c, n: c.do(LiftHold(hold=n)),
@@ -223,7 +224,7 @@ def test_no_verb_on_a_tree_reaches_beyond_the_limits(site: Site, mixed: tuple[in
     control = ask(site)
 
     for verb in (
-        lambda: control.cancel(parent, tree=True),
+        lambda: control.do(CancelJob(job=parent, tree=True)),
         lambda: control.do(LayHold(scope=Scope.TREE, name=str(parent), reason="x")),
     ):
         with pytest.raises(Forbidden, match=BEYOND):
@@ -232,7 +233,7 @@ def test_no_verb_on_a_tree_reaches_beyond_the_limits(site: Site, mixed: tuple[in
     assert (report.touched, list(report.refused)) == (0, [parent])
     assert site.states([parent, inside, outside]) == [State.WAITING, State.PENDING, State.PENDING]
 
-    control.cancel(inside, tree=True)
+    control.do(CancelJob(job=inside, tree=True))
     assert site.state(inside) is State.CANCELLED
 
 
@@ -242,10 +243,10 @@ def test_what_has_settled_is_not_reached_from_above_either(site: Site, mixed: tu
     control = ask(site)
 
     for verb in (
-        lambda: control.delete(parent, lambda job_id: None),
-        lambda: control.rerun(parent),
-        lambda: control.retry(parent),
-        lambda: control.retry(parent, stage="expand"),
+        lambda: control.do(DeleteJob(job=parent)),
+        lambda: control.do(RerunJob(job=parent)),
+        lambda: control.do(RetryJob(job=parent)),
+        lambda: control.do(RetryJob(job=parent, stage="expand")),
     ):
         with pytest.raises(Forbidden, match=BEYOND):
             verb()
@@ -278,9 +279,9 @@ def test_a_tree_that_is_wholly_in_sight_is_reached(site: Site) -> None:
     parent, born = site.family(n=2, collection="alpha")
     control = ask(site)
 
-    control.cancel(parent, tree=True)
+    control.do(CancelJob(job=parent, tree=True))
     assert set(site.states([parent, *born])) == {State.CANCELLED}
-    assert len(control.delete(parent, lambda job_id: None)) == 3
+    assert len(control.do(DeleteJob(job=parent)).touched) == 3
 
 
 def test_what_was_deleted_out_of_sight_is_in_nobodys_way(site: Site, mixed: tuple[int, int, int]) -> None:
@@ -288,7 +289,7 @@ def test_what_was_deleted_out_of_sight_is_in_nobodys_way(site: Site, mixed: tupl
     site.cancel(outside)
     site.delete(outside)
 
-    ask(site).cancel(parent, tree=True)
+    ask(site).do(CancelJob(job=parent, tree=True))
 
     assert site.state(parent) is State.CANCELLED
 
@@ -359,10 +360,10 @@ def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
     control = ask(site, Role.SUBMITTER)
 
     with pytest.raises(Forbidden, match=f"job {job} is held by ben"):
-        control.release(job)
+        control.do(ReleaseJob(job=job))
     report = control.bulk.run(control.bulk.plan(Order(verb=Verb.RELEASE), Filter()))
     assert (report.touched, list(report.refused)) == (0, [job])
-    ask(site).release(job)
+    ask(site).do(ReleaseJob(job=job))
     assert site.state(job) is State.PENDING
 
 
@@ -456,8 +457,8 @@ def test_whoever_has_the_store_at_hand_costs_it_nothing_more(site: Site) -> None
     one, other = site.submit(n=2)
     for expected, verb in (
         (["types", "submit"], lambda: control.submit("one", [{}])),
-        (["cancel"], lambda: control.cancel(one)),
-        (["retry"], lambda: control.retry(one)),
+        (["bulk"], lambda: control.do(CancelJob(job=one))),
+        (["bulk"], lambda: control.do(RetryJob(job=one))),
         (["holds"], lambda: control.do(LayHold(scope=Scope.JOB, name=str(other), reason="x"))),
         (["holds"], lambda: control.do(LiftHold(hold=1))),
         (["queue_admin"], lambda: control.do(ChangeQueue(name="urgent", limit=2))),

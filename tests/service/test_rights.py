@@ -22,6 +22,16 @@ from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, Sh
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.failures.commands import ListFailures, ShowFailure
 from spinney.features.holds.commands import LayHold, LiftHold, ListHolds, PlanHold, PlanRelease, lift_holds
+from spinney.features.jobs.commands import (
+    CancelJob,
+    DeleteJob,
+    HoldJob,
+    MoveJob,
+    PrioritiseJob,
+    ReleaseJob,
+    RerunJob,
+    RetryJob,
+)
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
 from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ListQueues, ShowQueue
@@ -92,13 +102,18 @@ class Case:
     """It is allowed, but cannot be done as things are here."""
 
 
-def of_job(verb: str, state: str, **more: Any) -> dict[str, Case]:
+def of_job(command: type[Command], state: str, **more: Any) -> dict[str, Case]:
     """A verb on somebody's job; on her own where submitters may do it."""
 
     def on(who: str) -> Call:
-        return lambda control, there: getattr(control, verb)(there.jobs[f"{who} {state}"], **more)
+        return lambda control, there: control.do(command(job=there.jobs[f"{who} {state}"], **more))
 
-    own = {} if verb in ("rerun", "delete") else {f"{verb} her own": Case(call=on(ANN), least=Role.SUBMITTER)}
+    verb = command.__name__
+    own = (
+        {f"{verb} her own": Case(call=on(ANN), least=Role.SUBMITTER)}
+        if command.role is Role.SUBMITTER
+        else {}
+    )
     return own | {verb: Case(call=on("ben" if own else ANN), least=Role.OPERATOR)}
 
 
@@ -162,11 +177,14 @@ CASES: dict[str, Case] = {
         outside=Forbidden,
     ),
     # --- single jobs ----------------------------------------------------------------------
-    **of_job("cancel", "pending"),
-    **of_job("retry", "failed"),
-    **of_job("rerun", "completed"),
-    **of_job("release", "held"),
-    **of_job("delete", "failed", remove=lambda job_id: None),
+    **of_job(CancelJob, "pending"),
+    **of_job(RetryJob, "failed"),
+    **of_job(RerunJob, "completed"),
+    **of_job(HoldJob, "pending", reason="x"),
+    **of_job(ReleaseJob, "held"),
+    **of_job(MoveJob, "pending", queue="typed"),
+    **of_job(PrioritiseJob, "pending", priority=3),
+    **of_job(DeleteJob, "failed"),
     # --- many -----------------------------------------------------------------------------
     "bulk.plan": Case(
         call=lambda c, t: some(c.bulk.plan(HOLD, Filter(submitter=ANN, collection=t.place)).jobs),

@@ -10,6 +10,7 @@ from contract.words import Clock, Site, kind, stage
 from new_store import new_store
 from spinney import Spinney
 from spinney.control import Control
+from spinney.features.jobs.commands import RetryJob
 from spinney.features.queues.commands import ChangeQueue
 from spinney.features.schedules.commands import PutSchedule, RunSchedule
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
@@ -90,7 +91,7 @@ def test_stages_schedules_and_operators_go_on_with_jobs_of_internal_types(site: 
     lease = site.claim_one()
     site.spawn(lease, "inner")
     site.fail(lease)
-    ask(site, Role.OPERATOR).retry(job_id)
+    ask(site, Role.OPERATOR).do(RetryJob(job=job_id))
     assert site.job(job_id).state == "pending"
     with pytest.raises(Forbidden):
         ask(site, Role.OPERATOR).do(schedule("inner", to="others"))

@@ -14,6 +14,7 @@ from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.apps.ingest.upkeep import cleanup
 from spinney.control import Control
+from spinney.features.jobs.commands import CancelJob
 from spinney.model.outcomes import Outcome
 from spinney.model.values.paths import job_folder
 from spinney.testing import StageHarness
@@ -46,7 +47,7 @@ def test_a_package_goes_when_its_job_has_ended_and_it_has_expired(archive: Servi
     archive.holds({"a": b"1"})
     ticket = request(control, archive.settings, ARK)
     folder = package(archive, ticket.token, expires=NOW + timedelta(days=1))
-    control.cancel(ticket.job)
+    control.do(CancelJob(job=ticket.job))
 
     assert over(archive, control, NOW) == []
     assert over(archive, control, NOW + timedelta(days=2)) == [folder]
@@ -60,7 +61,7 @@ def test_what_an_open_request_has_written_stays(archive: Service, control: Contr
     (folder / ".7.part").write_bytes(b"half")
 
     assert over(archive, control, NOW + timedelta(days=1000)) == []
-    control.cancel(ticket.job)
+    control.do(CancelJob(job=ticket.job))
     assert over(archive, control, NOW) == [folder]
 
 
@@ -86,7 +87,7 @@ def test_a_payload_goes_late_and_only_when_no_batch_may_take_it(archive: Service
     payload = archive.folder / "spinney.folders" / job_folder(jobs[taken]) / "payload"
     payload.mkdir(parents=True)
     (payload / "map.tif").write_bytes(b"a map")
-    control.cancel(jobs[failed])  # it can be sent back
+    control.do(CancelJob(job=jobs[failed]))  # it can be sent back
 
     def going(now: datetime) -> set[Path]:
         folders = archive.folder / "spinney.folders"
@@ -107,7 +108,7 @@ def test_attachments_go_with_their_mail(archive: Service, control: Control) -> N
         path.mkdir(parents=True)
         if job is not None:
             (path / OWNER).write_text(f"{job}\n")
-    control.cancel(jobs[1])
+    control.do(CancelJob(job=jobs[1]))
     control.store.delete(jobs[1], by="ann", now_us=control.clock())
 
     assert list(cleanup.finished_mails(folder, control.store, NOW)) == [kept[1]]
@@ -124,8 +125,8 @@ def test_a_working_folder_goes_with_its_job(archive: Service, control: Control) 
     nameless = working(area, None)
     (nameless / "payload").mkdir()
     empty = working(area, None)
-    control.cancel(cancelled)
-    control.cancel(deleted)
+    control.do(CancelJob(job=cancelled))
+    control.do(CancelJob(job=deleted))
     control.store.delete(deleted, by="ann", now_us=control.clock())
 
     assert set(cleanup.finished_work_folders(area, control.store, NOW)) == {at[deleted], at[999]}

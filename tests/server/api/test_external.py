@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from contract.words import kind, stage
 from spinney.features.external import output as external_output
+from spinney.features.jobs.commands import CancelJob
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Refused
 from spinney.model.states import State
@@ -155,7 +156,7 @@ def test_a_wish_to_cancel_is_heard_with_the_next_sign_of_life(
     key = join(external_worker)
     claimed = claim(external_worker, key)
     (work,) = claimed["work"]
-    world.control().cancel(job)
+    world.control().do(CancelJob(job=job))
 
     heartbeat = external_worker.post(
         f"{API}/{key}/heartbeat", json={"seen": claimed["seen"], "fences": [work["fence"]]}

@@ -10,6 +10,7 @@ import pytest
 
 from new_store import new_store
 from spinney.control import Control
+from spinney.features.jobs.commands import CancelJob
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import UsageError
 from spinney.model.jobs import NodeInfo
@@ -74,7 +75,7 @@ async def test_a_watcher_is_told_how_it_stands_and_then_what_changes(url: str, c
         (first,) = await told(watcher)
         assert first.topic == f"job:{job}"
         assert orjson.loads(first.data)["state"] == "pending"
-        control.cancel(job)
+        control.do(CancelJob(job=job))
         (second,) = await told(watcher)
         assert orjson.loads(second.data)["state"] == "cancelled"
         assert second.number > first.number
@@ -86,9 +87,9 @@ async def test_what_does_not_change_is_not_told_again(url: str, control: Control
         watcher, witness = there.watch(f"job:{one}"), there.watch(f"job:{other}")
         await told(watcher)
         await told(witness)
-        control.cancel(other)
+        control.do(CancelJob(job=other))
         await told(witness)  # the feed has looked at both by now, or looks at both in one go
-        control.cancel(one)
+        control.do(CancelJob(job=one))
         (event,) = await told(watcher)
         assert orjson.loads(event.data)["state"] == "cancelled"
 
@@ -110,7 +111,7 @@ async def test_many_watchers_are_one_look(
         watchers = [there.watch(f"job:{job}") for _ in range(50)]
         for watcher in watchers:
             await told(watcher)
-        control.cancel(job)
+        control.do(CancelJob(job=job))
         for watcher in watchers:
             await told(watcher)
         assert looks == 2
@@ -128,7 +129,7 @@ async def test_who_comes_back_is_told_what_has_changed_since_and_no_more(url: st
         witness = there.watch(f"job:{moving}")
         await told(witness)
         there.feed.leave(watcher)
-        control.cancel(moving)
+        control.do(CancelJob(job=moving))
         await told(witness)
         again = await told(there.watch(f"job:{still}", f"job:{moving}", last=last))
         assert [e.topic for e in again] == [f"job:{moving}"]
@@ -149,7 +150,7 @@ async def test_between_two_tellings_the_last_state_counts(url: str, control: Con
     async with watching(url) as there:
         watcher, witness = there.watch(f"job:{job}"), there.watch(f"job:{job}")
         await told(witness)
-        control.cancel(job)
+        control.do(CancelJob(job=job))
         await told(witness)
         (event,) = await told(watcher)
         assert orjson.loads(event.data)["state"] == "cancelled"
@@ -254,7 +255,7 @@ async def test_a_topic_that_cannot_be_looked_at_keeps_no_other_back(url: str, co
         context = watcher.watched[0].context
         there.feed.watch([Topic(name="broken", look=broken)], context)
         await told(watcher)
-        control.cancel(job)
+        control.do(CancelJob(job=job))
         (event,) = await told(watcher)
         assert orjson.loads(event.data)["state"] == "cancelled"
 

@@ -4,14 +4,12 @@ A name that Python has for itself bears an underscore behind it (``type_``); fil
 """
 
 from spinney.client.verbs.external import ExternalVerbs
-from spinney.client.verbs.job_actions import JobActionVerbs
 from spinney.client.verbs.jobs import JobVerbs
 from spinney.client.verbs.submissions import SubmissionVerbs
 
 
 class Verbs(
     SubmissionVerbs,
-    JobActionVerbs,
     JobVerbs,
     ExternalVerbs,
 ):

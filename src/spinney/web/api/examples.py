@@ -15,21 +15,21 @@ NOW_US = 1_795_301_061_399_620
 _JOB = 17
 _HEAD = "41:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 BODIES: Mapping[str, Any] = {
-    "RetryJobRequest": {"reason": "the receiver is back", "stage": "fetch"},
+    "RetryJob": {"reason": "the receiver is back", "stage": "fetch"},
     "SetCapacity": {"capacity": 3, "reason": "two more drives"},
-    "CancelJobRequest": {"reason": "sent twice", "tree": True},
+    "CancelJob": {"reason": "sent twice", "tree": True},
     "ChangeQueue": {"limit": 20, "pin": ["node-1"], "reason": "more disks"},
     "SpawnRequest": {"jobs": [{"type": "resize", "params": {"picture": "/scans/page-1.tif"}}]},
     "ClaimAttemptsRequest": {"seen": 3, "limit": 2},
     "SettleRequest": {"outcome": "ok", "result": {"words": 1_200}, "message": "1,200 words"},
     "DataRequest": {"name": "words", "value": 1_200},
     "LayHold": {"scope": "queue", "name": "nightly", "reason": "the receiver is being repaired"},
-    "HoldJobRequest": {"reason": "the receiver is being repaired", "until": "2030-01-31T08:00:00Z"},
+    "HoldJob": {"reason": "the receiver is being repaired", "until": "2030-01-31T08:00:00Z"},
     "JoinRequest": {"name": "transcriber-1", "lanes": [{"type": "talk", "stage": "listen"}], "slots": 2},
     "SetRetention": {"keep_s": 2_592_000, "reason": "the archive has them"},
     "HeartbeatRequest": {"seen": 4, "fences": [41, 42]},
     "LockRequest": {"name": "receiver:SG-1", "until": "job"},
-    "MoveJobRequest": {"queue": "nightly", "reason": "not urgent"},
+    "MoveJob": {"queue": "nightly", "reason": "not urgent"},
     "AddWebhook": {
         "name": "archive",
         "url": "https://example.org/hooks/spinney",
@@ -38,10 +38,10 @@ BODIES: Mapping[str, Any] = {
     "ChangePassword": {"before": "the one that there is", "after": "correct horse battery staple"},
     "PauseSchedule": {"paused": True, "reason": "the source is away"},
     "OutputRequest": {"stream": "stdout", "text": "begun\n"},
-    "PriorityRequest": {"priority": 10, "reason": "wanted on Monday"},
+    "PrioritiseJob": {"priority": 10, "reason": "wanted on Monday"},
     "ProgressRequest": {"fraction": 0.25, "message": "12 of 48 minutes"},
     "CreateQueue": {"name": "nightly", "limit": 10, "reason": "large files"},
-    "ReasonRequest": {"reason": "the receiver is back"},
+    "ReleaseJob": {"reason": "the receiver is back"},
     "PutSchedule": {
         "type": "fetch",
         "cron": "0 3 * * *",

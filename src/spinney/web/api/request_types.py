@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from spinney.commands import fields
-from spinney.commands.fields import PAGE_MAX, PRINTABLE, Word
+from spinney.commands.fields import PAGE_MAX, PRINTABLE
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values.lists import Page
 
@@ -31,14 +31,6 @@ class RequestModel(BaseModel):
     """A body of JSON."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class ReasonRequest(RequestModel):
-    """Why; it goes into the audit."""
-
-    reason: Word | None = Field(
-        default=None, description="Why; kept in the audit.", examples=["the receiver is back"]
-    )
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.control import Control
 from spinney.features.holds.commands import LayHold
+from spinney.features.jobs.commands import CancelJob
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import ChangeQueue
 from spinney.model.errors import Refused
@@ -121,7 +122,7 @@ def test_a_cancelled_request_goes_on_under_its_token_when_it_is_asked_again(arch
     archive.holds({"a": b"1"})
     with archive.control() as control:
         first = request(control, archive.settings, ARK)
-        control.cancel(first.job)
+        control.do(CancelJob(job=first.job))
         assert look(control.store, archive.settings, first.token).status is Status.FAILED
 
         again = request(control, archive.settings, ARK)

@@ -13,7 +13,7 @@ from spinney.apps.ingest.staff.batches import BID, Batch, BatchFilter, batches, 
 from spinney.apps.ingest.staff.service import Service
 from spinney.errors import Refused
 from spinney.jobs import Filter, State
-from spinney.operations import Order, OrderScope, Role, Verb, folders
+from spinney.operations import DeleteJob, Order, OrderScope, Role, Verb
 
 DAY_S = 86_400
 LEFTOVER_S = DAY_S
@@ -48,7 +48,7 @@ def delete(service: Service, batch: Batch, *, completed: bool = False) -> Delete
     if batch.state is BatchState.HELD and batch.job.state is not State.HELD:
         _cancel_open(service, batch)
     work_folders = _work_folders(service, batch)
-    deleted = service.control.delete(batch.job.id, lambda job: folders.remove(service.folders, job))
+    deleted = service.control.do(DeleteJob(job=batch.job.id)).touched
     for place in (*work_folders, service.settings.incoming / batch.bid):
         shutil.rmtree(place, ignore_errors=True)
     held_batches.unhold(service.settings, batch.bid)

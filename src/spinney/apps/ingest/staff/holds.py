@@ -19,6 +19,7 @@ from spinney.operations import (
     LiftHold,
     Order,
     OrderScope,
+    ReleaseJob,
     Role,
     Scope,
     Verb,
@@ -71,7 +72,7 @@ def release_batch(service: Service, batch: Batch) -> Sequence[Hold]:
     job = service.store.job(batch.job.id)
     by_a_hold = job.waits_for == "hold"
     if job.state is State.HELD and not (by_a_hold and was_held):
-        service.control.release(job.id)
+        service.control.do(ReleaseJob(job=job.id))
     elif not was_held:
         if held := batch.objects.get(State.HELD):
             raise Refused(

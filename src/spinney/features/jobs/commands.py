@@ -1,0 +1,130 @@
+"""What people do to single jobs; to many at once see ``spinney.features.bulk.commands``."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from spinney.commands import Command
+from spinney.commands.fields import JobNumber, Moment, Priority, Reason, Word
+from spinney.features.bulk.commands import bulk_order
+from spinney.features.bulk.service import Bulk, require_order
+from spinney.model.access import Role
+from spinney.model.bulk_runs import Plan
+from spinney.model.errors import Refused
+from spinney.model.rights.operators import BulkStep, Verb
+from spinney.schemas import VerbResult
+from spinney.service.order_scope import OrderScope
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+
+
+class _JobCommand(Command, route=""):
+    """Its fields beside the job's number are those of the order that is given."""
+
+    verb: ClassVar[Verb]
+
+    job: JobNumber
+    reason: Reason = None
+
+    def run(self, service: Service) -> VerbResult:
+        """Raises NoSuchJob, Forbidden, Refused with what the state of the job says."""
+        order = bulk_order(self.verb, **self.model_dump(exclude={"job"}))
+        OrderScope(service=service, order=order).require_job(self.job)
+        require_order(service, order)
+        steps: list[BulkStep] = []
+        plan = Plan(order=order, which=None, ids=(self.job,))
+        report = service.part(Bulk).run(plan, on_step=lambda _, step: steps.append(step))
+        if report.refused:
+            service.part(Queries).job(self.job)
+            raise Refused(next(iter(report.refused.values())))
+        return VerbResult(
+            touched=[job_id for step in steps for job_id in step.touched],
+            reopened=[job_id for step in steps for job_id in step.reopened],
+        )
+
+
+class RetryJob(_JobCommand, route="POST /jobs/{job}/retry", role=Role.SUBMITTER, to="retry jobs"):
+    """Retry a job.
+
+    Open what failed, was cancelled or orphaned: behind the last stage that passed, or from an earlier one."""
+
+    verb = Verb.RETRY
+
+    stage: Word | None = Field(default=None, description="From this stage on.")
+    queue: Word | None = Field(default=None, description="In this queue.")
+
+
+class RerunJob(_JobCommand, route="POST /jobs/{job}/rerun", role=Role.OPERATOR, to="rerun jobs"):
+    """Run a job again.
+
+    Run a settled job again from its first stage, or from `stage`, whatever had passed."""
+
+    verb = Verb.RERUN
+
+    stage: Word | None = Field(default=None, description="From this stage on.")
+    queue: Word | None = Field(default=None, description="In this queue.")
+
+
+class CancelJob(_JobCommand, route="POST /jobs/{job}/cancel", role=Role.SUBMITTER, to="cancel jobs"):
+    """Cancel a job.
+
+    What waits is cancelled at once; what runs is asked to end, then made to."""
+
+    verb = Verb.CANCEL
+
+    tree: bool = Field(default=False, description="With all below it.")
+
+    def is_long(self) -> bool:
+        return self.tree
+
+
+class HoldJob(_JobCommand, route="POST /jobs/{job}/hold", role=Role.SUBMITTER, to="hold jobs"):
+    """Hold a job.
+
+    Nothing of it starts until it is released; a stage that runs finishes."""
+
+    verb = Verb.HOLD
+
+    reason: Word = Field(description="Why; shown to everybody.", examples=["the receiver is being repaired"])
+    until: Moment | None = Field(default=None, description="It ends by itself at this time.")
+
+
+class ReleaseJob(_JobCommand, route="POST /jobs/{job}/release", role=Role.SUBMITTER, to="release jobs"):
+    """Release a job.
+
+    Let a held job go on."""
+
+    verb = Verb.RELEASE
+
+
+class MoveJob(_JobCommand, route="POST /jobs/{job}/move", role=Role.OPERATOR, to="move jobs"):
+    """Move a job into another queue.
+
+    It stays there for later stages and subjobs."""
+
+    verb = Verb.MOVE
+
+    queue: Word = Field(description="Where it goes.")
+
+
+class PrioritiseJob(
+    _JobCommand, route="POST /jobs/{job}/priority", role=Role.OPERATOR, to="give priorities to jobs"
+):
+    """Give a job another priority.
+
+    0 is first, 99 last."""
+
+    verb = Verb.PRIORITY
+
+    priority: Priority
+
+
+class DeleteJob(_JobCommand, route="DELETE /jobs/{job}", role=Role.OPERATOR, to="delete jobs", long=True):
+    """Delete a job.
+
+    With all below it, and their folders."""
+
+    verb = Verb.DELETE
+
+
+COMMANDS = (RetryJob, RerunJob, CancelJob, HoldJob, ReleaseJob, MoveJob, PrioritiseJob, DeleteJob)
