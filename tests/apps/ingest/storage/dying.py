@@ -18,7 +18,7 @@ def put_and_die(
         if done == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    status = _apart(lambda: put(open_(at=at), *files, key=key, merge=merge))
+    status = _apart(lambda: put(open_(on_step=at), *files, key=key, merge=merge))
     assert os.WIFSIGNALED(status), f"'{step}' was never reached"
     assert os.WTERMSIG(status) == signal.SIGKILL
 

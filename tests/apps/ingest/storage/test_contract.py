@@ -307,7 +307,7 @@ def test_a_lower_fence_of_the_same_key_is_refused_while_the_higher_one_writes(
         bed.overwrite(f"{STAGING}/{staging(ARK)}/claim.json", b'{"key": "jid-1", "fence": 7}')
     else:
         with pytest.raises(Died):
-            put(bed.open(at=die), incoming(tmp_path, "a", b"new"), fence=7)
+            put(bed.open(on_step=die), incoming(tmp_path, "a", b"new"), fence=7)
     # When attempt 6 comes late, then it is refused; another key or a later attempt is not
     with pytest.raises(Late, match="attempt 7 has begun"):
         put(bed.open(), incoming(tmp_path, "a", b"old"), fence=6)

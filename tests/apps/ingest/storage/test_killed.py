@@ -96,7 +96,7 @@ def test_content_that_a_dead_put_uploaded_does_not_go_up_again(s3: Bed, tmp_path
     file = incoming(tmp_path, "a", os.urandom(9 << 20), "sha512")
     put_and_die(s3.open, "content", file, key="one")
     steps: list[str] = []
-    put(s3.open(at=steps.append), file, key="one", fence=2)
+    put(s3.open(on_step=steps.append), file, key="one", fence=2)
     assert "part" not in steps
     assert at_rest(s3.fetch())
 

@@ -42,7 +42,9 @@ def test_a_file_url_and_a_staging_folder_of_ones_own(tmp_path: Path) -> None:
     seen: list[bool] = []
     staging = tmp_path / "staging"
     storage = open_storage(
-        f"file://{tmp_path}/a%20root", staging=staging, at=lambda step: seen.append(any(staging.iterdir()))
+        f"file://{tmp_path}/a%20root",
+        staging=staging,
+        on_step=lambda step: seen.append(any(staging.iterdir())),
     )
     put(storage, incoming(tmp_path / "in", "a", b"1"))
     assert seen[0]

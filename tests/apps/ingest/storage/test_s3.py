@@ -21,7 +21,7 @@ from spinney.apps.ingest.storage.s3 import bucket as buckets
 def test_a_large_file_goes_up_in_parts_and_comes_back(s3: Bed, tmp_path: Path) -> None:
     raw = os.urandom((8 << 20) + 12345)
     steps: list[str] = []
-    storage = s3.open(at=steps.append)
+    storage = s3.open(on_step=steps.append)
     put(storage, incoming(tmp_path, "large", raw, "md5"))
     assert steps.count("part") == 2
     with storage.opened(ARK, "large") as file:

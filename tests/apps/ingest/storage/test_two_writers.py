@@ -22,7 +22,7 @@ def test_on_disk_the_second_is_told_to_come_again(disk: Bed, tmp_path: Path, fir
                 put(disk.open(), incoming(tmp_path, "a", b"theirs"), key="theirs")
             told.append(step)
 
-    put(disk.open(at=meanwhile), incoming(tmp_path, "a", b"ours"), key="ours")
+    put(disk.open(on_step=meanwhile), incoming(tmp_path, "a", b"ours"), key="ours")
     assert told == ["content"]
     assert contents(disk.open()) == {"a": b"ours"}
     put(disk.open(), incoming(tmp_path, "a", b"theirs"), key="theirs")
@@ -35,7 +35,7 @@ def test_on_disk_two_objects_do_not_wait_for_each_other(disk: Bed, tmp_path: Pat
         if step == "moved":
             put(disk.open(), incoming(tmp_path, "a", b"2"), object_id="ark:/99999/fk4other")
 
-    put(disk.open(at=meanwhile), incoming(tmp_path, "a", b"1"))
+    put(disk.open(on_step=meanwhile), incoming(tmp_path, "a", b"1"))
     assert disk.open().exists("ark:/99999/fk4other")
     assert at_rest(disk.fetch())
 
@@ -52,7 +52,7 @@ def test_in_s3_the_slower_is_refused(s3: Bed, tmp_path: Path, step: str) -> None
 
     # Then the slower is told, the other's version stands
     with pytest.raises(Busy, match="came first"):
-        put(s3.open(at=meanwhile), incoming(tmp_path, "a", b"ours"), key="ours")
+        put(s3.open(on_step=meanwhile), incoming(tmp_path, "a", b"ours"), key="ours")
     assert contents(s3.open()) == {"a": b"theirs"}
     # And when the slower comes again, all is well
     put(s3.open(), incoming(tmp_path, "a", b"ours"), key="ours")
@@ -71,7 +71,7 @@ def test_in_s3_a_zombie_cannot_put_other_bytes_under_a_name_that_counts(s3: Bed,
             put(s3.open(), incoming(tmp_path, "a", b"theirs"), key="theirs")
 
     # It finds the newer version when it reads the inventory, and is laid upon it.
-    put(s3.open(at=meanwhile), incoming(tmp_path, "a", b"ours"), key="ours")
+    put(s3.open(on_step=meanwhile), incoming(tmp_path, "a", b"ours"), key="ours")
     assert contents(s3.open(), 1) == {"a": b"theirs"}
     assert contents(s3.open(), 2) == {"a": b"ours"}
     assert s3.open().verify(ARK).faults == ()

@@ -1,4 +1,4 @@
-"""Whose put it is: a small document in the staging folder, and when it bars another."""
+"""Claims: a small document in the staging folder names the put's key and fence, and refuses late attempts."""
 
 import orjson
 
@@ -7,16 +7,16 @@ from spinney.apps.ingest.storage.contract import Late
 from spinney.apps.ingest.storage.place import Claim
 
 
-def told(claim: Claim) -> bytes:
-    """The document."""
+def document_of(claim: Claim) -> bytes:
+    """Return the document of a claim."""
     return orjson.dumps({"id": claim.object_id, "key": claim.key, "fence": claim.fence})
 
 
 def refuse_late(document: bytes | None, claim: Claim) -> None:
     """Raise Late when a newer attempt of the same key has claimed the object.
 
-    What is no claim (half of one, by another program) bars nobody: it protects from a late writer, and
-    is not what tells whether a version counts.
+    A document that is no valid claim (half-written, or of another program) refuses nobody: claims protect from
+    late writers, and do not decide whether a version counts.
     """
     if document is None or claim.fence is None:
         return

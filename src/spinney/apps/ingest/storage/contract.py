@@ -1,4 +1,4 @@
-"""What a storage promises, and the nouns it speaks in."""
+"""The contract of a storage, with its data types and errors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -17,11 +17,11 @@ class NoSuchObject(NotAdmitted):
 
 
 class NotThere(UsageError):
-    """Where the storage should be there is none, as when a disk is not mounted; the message names the place."""
+    """There is no storage at its place, as when a disk is not mounted; the message names the place."""
 
 
 class Damaged(NotAdmitted):
-    """What is stored contradicts itself; the message names it. Mend it from a copy, then try again."""
+    """Stored files contradict each other; the message names them. Restore them from a copy, then try again."""
 
 
 class Late(NotAdmitted):
@@ -37,41 +37,41 @@ class Incoming:
     """A file to be stored."""
 
     path: str
-    """Where it lies within the object: relative, '/' between folders."""
+    """The path within the object: relative, '/' between folders."""
     source: Path | bytes
-    """A regular file; its folder is trusted, the file itself is not followed when it is a link. Or its content, where
-    that is small and no file yet."""
+    """A regular file; its folder is trusted, the file itself is not followed when it is a link. Or the content, where
+    that is small and not in a file."""
     size_bytes: int
     sums: Mapping[str, str] = field(default_factory=dict)
-    """Algorithm to value, as far as known; each is compared with what is read. With the storage's own
-    algorithm among them, content that the object has already is not read again."""
+    """Known digests, algorithm to value; each is compared with the content. With the storage's own algorithm
+    among them, content that the object has already is not read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What a put came to."""
+    """The result of a put."""
 
     version: int
     changed: bool
-    """False: the newest version had this state already, and none was made. A put that finds the version its
-    key made before answers as it did then."""
+    """False: the newest version had this state already, and none was made. A repeated put of the same key
+    returns the same result."""
     files: int
-    """In the version's state."""
+    """The number of files in the version's state."""
     added_files: int
-    """Contents that the object did not have before."""
+    """The number of contents that the object did not have before."""
     added_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A version as its inventory tells it."""
+    """A version, as described in its inventory."""
 
     number: int
     created: datetime
     message: str
     user: str
     key: str | None
-    """Whose put made it; None when another program wrote it."""
+    """The key of the put that made it; None when another program wrote it."""
     files: int
 
 
@@ -82,29 +82,29 @@ class StoredFile:
     path: str
     size_bytes: int
     digest: Digest
-    """By the algorithm that the object is addressed with."""
+    """The digest by the algorithm that addresses the object's content."""
     content_path: str
-    """Below the object's root."""
+    """The path of the content below the object's root."""
     sums: Mapping[str, str]
-    """All digests on record for the content, that one among them."""
+    """All recorded digests of the content, ``digest`` among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What reading an object again came to."""
+    """The result of verifying an object."""
 
     files: int
-    """Contents that were read to their end."""
+    """The number of contents that were read to their end."""
     bytes: int
     faults: tuple[str, ...]
-    """One sentence each; empty when all is well. After a thousand the rest is only counted."""
+    """A sentence for each fault; empty when all is well. After a thousand the rest is only counted."""
 
 
 class Storage(Protocol):
-    """Objects in versions; a version is never changed. Any of it may be cut off and called again.
+    """Stores objects in versions, which are never changed. Every method can be interrupted and called again.
 
-    All raise NotAdmitted (or one of its kinds above) for what another attempt would meet again, `Busy`
-    for what it need not, and OSError when the system or the service fails.
+    All raise NotAdmitted (or one of its subclasses above) for errors that another attempt would repeat, `Busy`
+    for those that it may not, and OSError when the system or the service fails.
     """
 
     def put(
@@ -119,9 +119,9 @@ class Storage(Protocol):
         merge: bool,
         fence: int | None,
     ) -> Stored:
-        """Make a new version of these files, or of the newest version with these laid over it (``merge``).
+        """Make a new version of these files, or of the newest version with these added to it (``merge``).
 
-        Idempotent by ``key`` (printable, one line): the same key answers the version that it made. A
+        Idempotent by ``key`` (printable, one line): the same key returns the version that it made. A
         state that equals the newest version's makes none. ``fence`` is compared with that of an earlier
         put of the same key; the lower one is refused. ``created`` has a time zone. ``user``: a name, a
         mail address, or ``Name <address>``.
@@ -133,27 +133,27 @@ class Storage(Protocol):
         ...
 
     def versions(self, object_id: str) -> list[Version]:
-        """All of them, oldest first."""
+        """Return all versions, oldest first."""
         ...
 
     def files(self, object_id: str, version: int | None = None) -> Iterator[StoredFile]:
-        """The files of a version (None: the newest), by path."""
+        """Yield the files of a version (None: the newest), by path."""
         ...
 
     def opened(
         self, object_id: str, path: str | StoredFile, version: int | None = None
     ) -> AbstractContextManager[BinaryIO]:
-        """The content of a file, to be read once from its beginning. A `StoredFile` spares the inventory."""
+        """Open the content of a file, to be read once from its beginning. For a `StoredFile` no inventory is read."""
         ...
 
     def url(self, object_id: str, file: StoredFile) -> str:
-        """Where the content of a file is, for programs that may read the storage itself: of ``file``, or of S3 by
-        path."""
+        """Return the URL of a file's content (``file:`` or that of S3 by path), for programs with access to the
+        storage."""
         ...
 
     def verify(self, object_id: str, between: Callable[[int], None] = lambda read: None) -> Verified:
-        """Read every content of every version again and compare; also the inventories, and what is astray.
+        """Read every content of every version again and compare it; also check the inventories and stray files.
 
-        ``between`` is called with each number of bytes read, to show progress or to call it off by raising.
+        ``between`` is called with each number of bytes read, to show progress or to abort by raising.
         """
         ...

@@ -1,7 +1,7 @@
-"""Where an object lies below a storage root, and the documents that declare it.
+"""The paths of objects below a storage root, and the documents that declare the layout.
 
 OCFL 1.1 section 4, and extension 0003 (hashed truncated n-tuple trees with an object id's folder), which is
-preferred to 0004 because the folder's name still tells the id when every inventory is lost.
+preferred to 0004 because the folder's name still contains the id when every inventory is lost.
 """
 
 import hashlib
@@ -28,22 +28,22 @@ _ID_MAX_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The parameters of extension 0003, by default its own defaults."""
+    """The parameters of extension 0003, with its own defaults."""
 
     algorithm: str = "sha256"
     tuple_size: int = 3
     tuples: int = 3
 
     def path(self, object_id: str) -> str:
-        """Where the object lies, relative to the storage root. Raises NotAdmitted for what is no id."""
-        told = checked_id(object_id).encode()
-        value = hashlib.new(self.algorithm, told, usedforsecurity=False).hexdigest()
-        cut = [value[i * self.tuple_size : (i + 1) * self.tuple_size] for i in range(self.tuples)]
-        return "/".join([*cut, _folder(told, value)])
+        """Return the path of an object, relative to the storage root. Raises NotAdmitted for an invalid id."""
+        encoded_id = checked_id(object_id).encode()
+        value = hashlib.new(self.algorithm, encoded_id, usedforsecurity=False).hexdigest()
+        tuples = [value[i * self.tuple_size : (i + 1) * self.tuple_size] for i in range(self.tuples)]
+        return "/".join([*tuples, _folder(encoded_id, value)])
 
 
 def checked_id(object_id: str) -> str:
-    """Return an object's id when it may be one; else raise NotAdmitted."""
+    """Return an object's id if it is valid; otherwise raise NotAdmitted."""
     if not object_id or not object_id.isprintable() or object_id != object_id.strip():
         raise NotAdmitted(
             f"'{shown(object_id[:200])}' is no id of an object; give an ARK such as ark:/99999/fk4abc"
@@ -56,12 +56,12 @@ def checked_id(object_id: str) -> str:
 
 
 def staging(object_id: str) -> str:
-    """Where a put of the object is prepared, relative to the storage root."""
+    """Return the name of the folder in which a put of the object is prepared."""
     return hashlib.sha256(checked_id(object_id).encode()).hexdigest()
 
 
 def documents() -> dict[str, bytes]:
-    """What a new root consists of, in the order in which it is to be written: the declaration last."""
+    """Return the files of a new root, in the order in which they are to be written: the declaration last."""
     plain = Layout()
     config = {
         "extensionName": EXTENSION,
@@ -77,25 +77,25 @@ def documents() -> dict[str, bytes]:
 
 
 def read_layout(layout: bytes | None, config: bytes | None, where: str) -> Layout:
-    """The layout that an existing root declares. Raises NotAdmitted for one that is not known here."""
-    extension = _object(layout, where, LAYOUT).get("extension")
+    """Return the layout that an existing root declares. Raises NotAdmitted for an unknown one."""
+    extension = _parse_object(layout, where, LAYOUT).get("extension")
     if extension != EXTENSION:
         raise NotAdmitted(
             f"the storage root {shown(where)} has the layout '{shown(str(extension))}', and only {EXTENSION} is known; "
             f"name another root"
         )
-    told = _object(config, where, CONFIG) if config is not None else {}
-    found = Layout(
-        algorithm=told.get("digestAlgorithm", "sha256"),
-        tuple_size=told.get("tupleSize", 3),
-        tuples=told.get("numberOfTuples", 3),
+    parameters = _parse_object(config, where, CONFIG) if config is not None else {}
+    declared = Layout(
+        algorithm=parameters.get("digestAlgorithm", "sha256"),
+        tuple_size=parameters.get("tupleSize", 3),
+        tuples=parameters.get("numberOfTuples", 3),
     )
-    if not _lawful(found):
+    if not _is_valid(declared):
         raise NotAdmitted(f"{CONFIG} of the storage root {shown(where)} is not lawful; mend it")
-    return found
+    return declared
 
 
-def _lawful(layout: Layout) -> bool:
+def _is_valid(layout: Layout) -> bool:
     digits = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}.get(str(layout.algorithm))
     numbers = (layout.tuple_size, layout.tuples)
     if digits is None or not all(type(n) is int and 0 <= n <= 32 for n in numbers):
@@ -108,15 +108,15 @@ def _folder(object_id: bytes, value: str) -> str:
     return encoded if len(encoded) <= _FOLDER_MAX else f"{encoded[:_FOLDER_MAX]}-{value}"
 
 
-def _object(raw: bytes | None, where: str, name: str) -> dict[str, Any]:
+def _parse_object(raw: bytes | None, where: str, name: str) -> dict[str, Any]:
     try:
-        told = orjson.loads(raw or b"")
+        value = orjson.loads(raw or b"")
     except orjson.JSONDecodeError:
-        told = None
-    if not isinstance(told, dict):
+        value = None
+    if not isinstance(value, dict):
         raise NotAdmitted(f"{name} of the storage root {shown(where)} is missing or no JSON object; mend it")
-    return told
+    return value
 
 
-def _json(told: object) -> bytes:
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+def _json(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -1,4 +1,4 @@
-"""The inventory of an OCFL object: read with suspicion, and its successor written (OCFL 1.1 section 3.5)."""
+"""The inventory of an OCFL object: parsed and validated, and its successor written (OCFL 1.1 section 3.5)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ from spinney.apps.ingest.storage.version_blocks import key_of, message_of, name_
 TYPES = frozenset({"https://ocfl.io/1.0/spec/#inventory", "https://ocfl.io/1.1/spec/#inventory"})
 TYPE = "https://ocfl.io/1.1/spec/#inventory"
 ADDRESSING = ("sha512", "sha256")
-"""What content may be addressed by (OCFL 1.1 section 3.4)."""
+"""The algorithms that may address content (OCFL 1.1 section 3.4)."""
 FIXITY = frozenset({"md5", "sha1", "sha256", "sha512"})
-"""Of the algorithms known here those that a fixity block may have; OCFL knows no crc32, adler32 or sha384."""
+"""The supported algorithms that a fixity block may have; OCFL has no crc32, adler32 or sha384."""
 NAME = "inventory.json"
 
 _VERSION = re.compile(r"v(0*)([1-9][0-9]{0,8})")
@@ -27,28 +27,28 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """An inventory whose manifest has been checked; the states of its versions are checked when asked for."""
+    """An inventory whose manifest has been checked; the states of its versions are checked when they are read."""
 
     id: str
     algorithm: str
     head: int
     width: int
-    """Digits of a version's number where another program padded it with zeros; 0 where not."""
+    """The digits of a version's number where another program padded it with zeros; 0 where it is not padded."""
     content: str
     """The name of the content folder."""
     manifest: Mapping[str, Sequence[str]]
     fixity: Mapping[str, Mapping[str, Sequence[str]]]
     blocks: Mapping[str, Mapping[str, Any]]
-    """The versions as they stand in the document."""
+    """The version blocks of the document."""
 
     def name(self, number: int) -> str:
-        """The folder of a version."""
+        """Return the name of a version's folder."""
         return f"v{number:0{self.width}d}" if self.width else f"v{number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What a new version says of itself."""
+    """The description of a new version."""
 
     created: datetime
     message: str
@@ -56,78 +56,78 @@ class Block:
 
 
 def sum_of(raw: bytes, algorithm: str) -> str:
-    """The digest of a document."""
+    """Return the digest of a document."""
     sums = Sums([algorithm])
     sums.update(raw)
     return sums.values()[algorithm]
 
 
 def sidecar(raw: bytes, algorithm: str) -> bytes:
-    """The text of the file that stands beside an inventory (OCFL 1.1 section 3.6)."""
+    """Return the content of an inventory's sidecar file (OCFL 1.1 section 3.6)."""
     return f"{sum_of(raw, algorithm)} {NAME}\n".encode()
 
 
 def parse(raw: bytes, object_id: str) -> Inventory:
-    """Read an inventory. Raises Damaged when it is none, or is another object's."""
+    """Parse an inventory. Raises Damaged when it is invalid, or belongs to another object."""
     try:
-        told = orjson.loads(raw)
+        document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise _damaged(object_id, f"is no JSON ({error})") from None
-    if not isinstance(told, dict) or told.get("type") not in TYPES:
+    if not isinstance(document, dict) or document.get("type") not in TYPES:
         raise _damaged(object_id, "is not of OCFL 1.0 or 1.1")
-    if told.get("id") != object_id:
-        raise _damaged(object_id, f"is that of '{shown(str(told.get('id')))[:200]}'")
-    if (algorithm := told.get("digestAlgorithm")) not in ADDRESSING:
+    if document.get("id") != object_id:
+        raise _damaged(object_id, f"is that of '{shown(str(document.get('id')))[:200]}'")
+    if (algorithm := document.get("digestAlgorithm")) not in ADDRESSING:
         raise _damaged(object_id, "has a digestAlgorithm other than sha512 or sha256")
-    head, width = _head(told, object_id)
-    content = told.get("contentDirectory", "content")
+    head, width = _head(document, object_id)
+    content = document.get("contentDirectory", "content")
     if not isinstance(content, str) or content in ("", ".", "..") or "/" in content:
         raise _damaged(object_id, "has a contentDirectory that is no plain name")
-    blocks = told.get("versions")
-    found = Inventory(
+    blocks = document.get("versions")
+    inventory = Inventory(
         id=object_id,
         algorithm=algorithm,
         head=head,
         width=width,
         content=content,
-        manifest=_contents(told.get("manifest"), ALGORITHMS[algorithm], object_id),
-        fixity={a: _fixity(v, object_id) for a, v in _mapping(told.get("fixity", {}), object_id).items()},
+        manifest=_contents(document.get("manifest"), ALGORITHMS[algorithm], object_id),
+        fixity={a: _fixity(v, object_id) for a, v in _mapping(document.get("fixity", {}), object_id).items()},
         blocks=_mapping(blocks, object_id),
     )
-    if set(found.blocks) != {found.name(n) for n in range(1, head + 1)}:
+    if set(inventory.blocks) != {inventory.name(n) for n in range(1, head + 1)}:
         raise _damaged(object_id, f"does not tell just the versions 1 to {head}")
-    return found
+    return inventory
 
 
 def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
-    """Logical path to digest, of a version (None: the newest).
+    """Return the state of a version (None: the newest): logical path to digest.
 
-    Raises NoSuchObject when there is no such version, Damaged when its state is not lawful.
+    Raises NoSuchObject when there is no such version, Damaged when its state is invalid.
     """
     number = inventory.head if number is None else number
     if not 1 <= number <= inventory.head:
         raise NoSuchObject(
             f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one of them"
         )
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     block = _mapping(inventory.blocks[inventory.name(number)], inventory.id)
     for value, places in _mapping(block.get("state"), inventory.id).items():
         if value not in inventory.manifest:
             raise _damaged(inventory.id, f"names a digest in version {number} that its manifest has not")
         for path in _paths(places, inventory.id):
-            if path in found:
+            if path in digests:
                 raise _damaged(inventory.id, f"has '{shown(path)}' twice in version {number}")
-            found[path] = value
-    return found
+            digests[path] = value
+    return digests
 
 
 def versions(inventory: Inventory) -> list[Version]:
-    """The versions as the inventory tells them, oldest first. Raises Damaged."""
+    """Return the versions in the inventory, oldest first. Raises Damaged."""
     return [_version(inventory, n) for n in range(1, inventory.head + 1)]
 
 
-def made_by(inventory: Inventory, key: str) -> int | None:
-    """The number of the version that the put with this key made."""
+def version_of_key(inventory: Inventory, key: str) -> int | None:
+    """Return the number of the version that the put with this key made, or None."""
     for number in range(inventory.head, 0, -1):
         block = inventory.blocks[inventory.name(number)]
         if isinstance(block, dict) and key_of(block.get("message")) == key:
@@ -136,16 +136,16 @@ def made_by(inventory: Inventory, key: str) -> int | None:
 
 
 def sums_by_content(inventory: Inventory) -> dict[str, dict[str, str]]:
-    """Content path to all digests on record by algorithms known here, the addressing one first."""
-    found = {p: {inventory.algorithm: v} for v, places in inventory.manifest.items() for p in places}
+    """Return all recorded digests by content path, for supported algorithms, the addressing one first."""
+    sums = {p: {inventory.algorithm: v} for v, places in inventory.manifest.items() for p in places}
     for algorithm, block in inventory.fixity.items():
         if algorithm not in ALGORITHMS:  # to be ignored: OCFL 1.1 section 3.4, E028
             continue
         for value, places in block.items():
             for path in places:
-                if path in found:
-                    found[path].setdefault(algorithm, value.lower())
-    return found
+                if path in sums:
+                    sums[path].setdefault(algorithm, value.lower())
+    return sums
 
 
 def successor(
@@ -157,7 +157,7 @@ def successor(
     added: Mapping[str, Mapping[str, str]],
     block: Block,
 ) -> bytes:
-    """The inventory of the next version: ``added`` maps the digests of new contents to all their sums."""
+    """Return the inventory of the next version; ``added`` maps the digests of new contents to all their sums."""
     number = 1 if before is None else before.head + 1
     name = "v1" if before is None else before.name(number)
     content = "content" if before is None else before.content
@@ -168,13 +168,13 @@ def successor(
     for value, sums in added.items():
         path = f"{name}/{content}/{value}"
         manifest[value] = [path]
-        for other, told in sums.items():
+        for other, other_value in sums.items():
             if other in FIXITY and other != algorithm:
-                fixity.setdefault(other, {}).setdefault(told, []).append(path)
+                fixity.setdefault(other, {}).setdefault(other_value, []).append(path)
     logical: dict[str, list[str]] = {}
     for path, value in state.items():
         logical.setdefault(value, []).append(path)
-    told_block = {
+    version_block = {
         "created": block.created.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "message": block.message,
         "user": block.user,
@@ -186,7 +186,7 @@ def successor(
         "digestAlgorithm": algorithm,
         "head": name,
         "manifest": manifest,
-        "versions": {**({} if before is None else before.blocks), name: told_block},
+        "versions": {**({} if before is None else before.blocks), name: version_block},
     }
     if content != "content":
         document["contentDirectory"] = content
@@ -195,16 +195,16 @@ def successor(
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
 
-def _head(told: Mapping[str, Any], object_id: str) -> tuple[int, int]:
-    name = told.get("head")
+def _head(document: Mapping[str, Any], object_id: str) -> tuple[int, int]:
+    name = document.get("head")
     match = _VERSION.fullmatch(name) if isinstance(name, str) else None
     if match is None or not isinstance(name, str):
         raise _damaged(object_id, "has a head that is no version's name")
     return int(match[2]), len(name) - 1 if match[1] else 0
 
 
-def _contents(told: object, digits: int, object_id: str) -> dict[str, Sequence[str]]:
-    block = _mapping(told, object_id)
+def _contents(manifest: object, digits: int, object_id: str) -> dict[str, Sequence[str]]:
+    block = _mapping(manifest, object_id)
     for value, places in block.items():
         if len(value) != digits or not _HEXADECIMAL.fullmatch(value):
             raise _damaged(
@@ -215,28 +215,28 @@ def _contents(told: object, digits: int, object_id: str) -> dict[str, Sequence[s
     return block
 
 
-def _fixity(told: object, object_id: str) -> dict[str, Sequence[str]]:
-    block = _mapping(told, object_id)
+def _fixity(fixity: object, object_id: str) -> dict[str, Sequence[str]]:
+    block = _mapping(fixity, object_id)
     for places in block.values():
         _paths(places, object_id)
     return block
 
 
-def _paths(told: object, object_id: str) -> Sequence[str]:
-    if not isinstance(told, list) or not all(isinstance(p, str) for p in told):
+def _paths(paths: object, object_id: str) -> Sequence[str]:
+    if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
         raise _damaged(object_id, "has something other than paths where paths belong")
-    for path in told:
+    for path in paths:
         try:
             relative(path)
         except NotAdmitted as error:
             raise _damaged(object_id, f"has a path that leads elsewhere ({error})") from None
-    return told
+    return paths
 
 
-def _mapping(told: object, object_id: str) -> dict[str, Any]:
-    if not isinstance(told, dict):
+def _mapping(value: object, object_id: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise _damaged(object_id, "has no JSON object where one belongs")
-    return told
+    return value
 
 
 def _version(inventory: Inventory, number: int) -> Version:
@@ -255,5 +255,5 @@ def _version(inventory: Inventory, number: int) -> Version:
     )
 
 
-def _damaged(object_id: str, what: str) -> Damaged:
-    return Damaged(f"the inventory of {shown(object_id)} {what}; restore it from a copy")
+def _damaged(object_id: str, fault: str) -> Damaged:
+    return Damaged(f"the inventory of {shown(object_id)} {fault}; restore it from a copy")

@@ -1,4 +1,4 @@
-"""Reading an object: its newest inventory whatever a writer is doing, its versions, files and contents."""
+"""Reading an object: its newest inventory, also during a put, its versions, files and contents."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,34 +13,36 @@ from spinney.apps.ingest.storage.place import Loaded, Place
 
 
 def load(place: Place, root: str, object_id: str) -> Loaded | None:
-    """The newest inventory of the object at ``root``; None when there is no object. Raises Damaged.
+    """Read the newest inventory of the object at ``root``; None when there is no object. Raises Damaged.
 
-    A put replaces the inventory first and its sidecar after. Who reads in between, or reads the one before
-    and the other after, finds the digest in the version's own sidecar, which was there before either.
+    A put replaces the inventory first and its sidecar after. A reader that reads in between, or reads one of them
+    before and the other after, finds the digest in the version's own sidecar, which was written before either.
     """
     document = place.read(f"{root}/{NAME}")
     if document is None:
         return None
-    found = inventories.parse(document.raw, object_id)
-    value = inventories.sum_of(document.raw, found.algorithm)
-    settled = value == told(place, root, found.algorithm)
-    if not settled and value != told(place, f"{root}/{found.name(found.head)}", found.algorithm):
+    inventory = inventories.parse(document.raw, object_id)
+    value = inventories.sum_of(document.raw, inventory.algorithm)
+    settled = value == sidecar_digest(place, root, inventory.algorithm)
+    if not settled and value != sidecar_digest(
+        place, f"{root}/{inventory.name(inventory.head)}", inventory.algorithm
+    ):
         raise Damaged(
-            f"the inventory of {shown(object_id)} has another {found.algorithm} than its sidecar tells; "
+            f"the inventory of {shown(object_id)} has another {inventory.algorithm} than its sidecar tells; "
             f"restore both from a copy"
         )
-    return Loaded(inventory=found, document=document, settled=settled)
+    return Loaded(inventory=inventory, document=document, settled=settled)
 
 
-def told(place: Place, folder: str, algorithm: str) -> str | None:
-    """The digest that an inventory's sidecar tells."""
+def sidecar_digest(place: Place, folder: str, algorithm: str) -> str | None:
+    """Return the digest in an inventory's sidecar."""
     sidecar = place.read(f"{folder}/{NAME}.{algorithm}")
     parts = sidecar.raw.split() if sidecar else []
     return parts[0].decode("ascii", "replace").lower() if len(parts) == 2 else None
 
 
 def require(place: Place, root: str, object_id: str) -> Inventory:
-    """The same, of an object that has to be there. Raises NoSuchObject, Damaged."""
+    """Read the newest inventory of an object that has to exist. Raises NoSuchObject, Damaged."""
     loaded = load(place, root, object_id)
     if loaded is None:
         raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id")
@@ -48,12 +50,12 @@ def require(place: Place, root: str, object_id: str) -> Inventory:
 
 
 def files(place: Place, root: str, object_id: str, version: int | None) -> Iterator[StoredFile]:
-    """The files of a version, by path. Raises NoSuchObject, Damaged."""
-    found = require(place, root, object_id)
-    by_content = inventories.sums_by_content(found)
+    """Yield the files of a version, by path. Raises NoSuchObject, Damaged."""
+    inventory = require(place, root, object_id)
+    by_content = inventories.sums_by_content(inventory)
     size_of = place.sizes(root)
-    for path, value in sorted(inventories.state(found, version).items()):
-        content = found.manifest[value][0]
+    for path, value in sorted(inventories.state(inventory, version).items()):
+        content = inventory.manifest[value][0]
         size = size_of(content)
         if size is None:
             raise Damaged(
@@ -62,7 +64,7 @@ def files(place: Place, root: str, object_id: str, version: int | None) -> Itera
         yield StoredFile(
             path=path,
             size_bytes=size,
-            digest=Digest(found.algorithm, value),
+            digest=Digest(inventory.algorithm, value),
             content_path=content,
             sums=by_content[content],
         )
@@ -72,7 +74,7 @@ def files(place: Place, root: str, object_id: str, version: int | None) -> Itera
 def opened(
     place: Place, root: str, object_id: str, path: str | StoredFile, version: int | None
 ) -> Iterator[BinaryIO]:
-    """The content of one file. Raises NoSuchObject, Damaged."""
+    """Open the content of one file. Raises NoSuchObject, Damaged."""
     content = (
         path.content_path if isinstance(path, StoredFile) else _content(place, root, object_id, path, version)
     )
@@ -81,8 +83,8 @@ def opened(
 
 
 def _content(place: Place, root: str, object_id: str, path: str, version: int | None) -> str:
-    found = require(place, root, object_id)
-    value = inventories.state(found, version).get(path)
+    inventory = require(place, root, object_id)
+    value = inventories.state(inventory, version).get(path)
     if value is None:
         raise NoSuchObject(f"{shown(object_id)} has no file '{shown(path)}' in that version; list its files")
-    return found.manifest[value][0]
+    return inventory.manifest[value][0]

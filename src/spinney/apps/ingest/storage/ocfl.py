@@ -1,4 +1,4 @@
-"""The storage itself: the contract, kept by a layout over a place."""
+"""The implementation of the storage contract, with a layout on a place."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -13,9 +13,9 @@ from spinney.apps.ingest.storage.place import Claim, Place
 
 
 class OcflStorage:
-    """An OCFL 1.1 storage root as `contract.Storage` promises it; made by `open_storage`.
+    """An OCFL 1.1 storage root that implements `contract.Storage`; made by `open_storage`.
 
-    Keeps nothing between calls, so that it may be shared by threads and outlive other writers.
+    It has no state between calls, so that threads may share it and other processes may write at the same time.
     """
 
     __slots__ = ("_algorithm", "_layout", "_place")

@@ -1,4 +1,4 @@
-"""Which storage a target names, and opening it."""
+"""Opens the storage that a target names."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -18,28 +18,28 @@ def open_storage(
     endpoint: str | None = None,
     region: str | None = None,
     make: bool = True,
-    at: Step = lambda step: None,
+    on_step: Step = lambda step: None,
 ) -> Storage:
-    """Open the storage root at ``target``; one that is empty or not there (a bucket has to be) is made one.
+    """Open the storage root at ``target``; a place that is empty or does not exist (a bucket has to) is made one.
 
-    Unless ``make`` is False: what is empty may be a disk that is not mounted, and a new archive in its place would
-    take what the old one should have.
+    ``make`` False prevents that: an empty folder may be a disk that is not mounted, and a new archive in its place
+    would receive the versions that belong into the old one.
 
     ``target``: an absolute path, ``file:///archive`` or ``s3://bucket/prefix``. ``algorithm`` (sha512, sha256)
     addresses the content of objects that are new. ``staging`` is a folder on the file system of the root,
     by default in its extensions. ``endpoint`` and ``region`` are for S3; credentials come from where AWS's own
-    tools find them (environment, profile, role) and from nowhere else. ``at`` is told each step of a put.
+    tools find them (environment, profile, role) and from nowhere else. ``on_step`` is called after each step of a put.
 
-    Raises NotAdmitted for a target that cannot be one, NotThere, OSError when the system or the service fails.
+    Raises NotAdmitted for an invalid target, NotThere, OSError when the system or the service fails.
     """
     if algorithm not in ADDRESSING:
         raise NotAdmitted(f"content cannot be addressed by '{shown(algorithm)}'; choose sha512 or sha256")
     text = str(target)
     if text.startswith("s3:"):
-        return _open_s3(text, algorithm, endpoint, region, make, at)
+        return _open_s3(text, algorithm, endpoint, region, make, on_step)
     from spinney.apps.ingest.storage.disk.disk_place import open_disk
 
-    place, layout = open_disk(_folder(text), staging, make, at)
+    place, layout = open_disk(_folder(text), staging, make, on_step)
     return OcflStorage(place, layout, algorithm)
 
 
@@ -57,7 +57,7 @@ def _folder(text: str) -> Path:
 
 
 def _open_s3(
-    text: str, algorithm: str, endpoint: str | None, region: str | None, make: bool, at: Step
+    text: str, algorithm: str, endpoint: str | None, region: str | None, make: bool, on_step: Step
 ) -> Storage:
     parts = urlsplit(text)
     if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
@@ -70,11 +70,11 @@ def _open_s3(
     if prefix:
         relative(prefix)
     try:
-        # Loaded here: who stores on a file system needs no boto3.
+        # Loaded here: a storage on a file system needs no boto3.
         from spinney.apps.ingest.storage.s3.s3_place import open_s3
     except ImportError as error:
         raise NotAdmitted(
             f"an s3: storage needs boto3 ({error}); install spinney with its s3 extra"
         ) from None
-    place, layout = open_s3(parts.netloc, prefix, endpoint, region, make, at)
+    place, layout = open_s3(parts.netloc, prefix, endpoint, region, make, on_step)
     return OcflStorage(place, layout, algorithm)

@@ -1,4 +1,4 @@
-"""What a file system and S3 each have to be able to do, so that putting, reading and verifying are written once."""
+"""The operations of a file system and of S3, on which putting, reading and verifying are built."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -9,12 +9,12 @@ from spinney.apps.ingest.storage.contract import Incoming
 from spinney.apps.ingest.storage.object_inventory import Inventory
 
 Step = Callable[[str], None]
-"""Told each step of a put when it is done (the names stand in the package's docstring); tests kill there."""
+"""Called after each step of a put (the names are in the package's docstring), where tests kill the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A small file, and what stands for its state where writes are conditional (an ETag)."""
+    """A small file, with its ETag where writes are conditional."""
 
     raw: bytes
     tag: str = ""
@@ -22,28 +22,28 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """An object's newest inventory, its digest found right."""
+    """An object's newest inventory, whose digest has been checked."""
 
     inventory: Inventory
     document: Document
     settled: bool
-    """False: the root's sidecar is missing or an older version's; a put was cut off before its end."""
+    """False: the root's sidecar is missing or that of an older version, since a put was interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Whose put it is."""
+    """The identity of a put: object, key and fence."""
 
     object_id: str
     root: str
-    """The object's, relative to the storage root."""
+    """The path of the object, relative to the storage root."""
     key: str
     fence: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A content that stands where the version will find it, or that the object had already."""
+    """A content that is stored for the version, or that the object had already."""
 
     digest: str
     size_bytes: int
@@ -59,12 +59,12 @@ class Draft:
     inventory: bytes
     algorithm: str
     contents: Collection[str]
-    """The digests whose contents are new in it."""
+    """The digests of its new contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How the next version's folders are named, and what it is addressed by."""
+    """The names of the next version's folders, and the algorithm that addresses its content."""
 
     version: str
     content: str
@@ -72,18 +72,18 @@ class Shape:
 
 
 class Writing(Protocol):
-    """A put under way, for one object, by one writer."""
+    """A put in progress, for one object, by one writer."""
 
     def newest(self) -> Loaded | None:
-        """The root inventory, after what a dead put left unfinished was finished."""
+        """Return the root inventory, after finishing a put that was killed."""
         ...
 
     def begin(self, shape: Shape) -> None:
-        """Say which version is built now; what a dead put left of another is removed."""
+        """Begin to build this version; files of another that a killed put left are removed."""
         ...
 
     def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
-        """Store the contents, in any number at once, but answered in order; what is in ``have`` is only read."""
+        """Store the contents, several at once, and yield the results in order; those in ``have`` are only read."""
         ...
 
     def commit(self, draft: Draft) -> None:
@@ -91,33 +91,33 @@ class Writing(Protocol):
         ...
 
     def forget(self) -> None:
-        """Remove what was kept: no version is going to be made of it."""
+        """Remove the contents that were kept, since no version will be made of them."""
         ...
 
 
 class Place(Protocol):
-    """A storage root, wherever it is. Paths are relative to it, '/' between folders."""
+    """A storage root on some medium. Paths are relative to it, '/' between folders."""
 
     def read(self, path: str) -> Document | None:
-        """A small file whole; None when it is not there."""
+        """Read a small file; None when it does not exist."""
         ...
 
     def opened(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A file to be read once. Raises NoSuchObject when it is not there."""
+        """Open a file, to be read once. Raises NoSuchObject when it does not exist."""
         ...
 
     def url(self, path: str) -> str:
-        """Where that is, for other programs."""
+        """Return the URL of a file, for other programs."""
         ...
 
     def sizes(self, root: str) -> Callable[[str], int | None]:
-        """Tells the size of a file by its path below ``root``; None when it is not there."""
+        """Return a function that gives the size of a file by its path below ``root``; None when it does not exist."""
         ...
 
     def walk(self, root: str) -> Iterator[str]:
-        """Every file below ``root``, by its path below it; also empty folders, with a '/' at the end."""
+        """Yield every file below ``root``, by its path below it; also empty folders, with a '/' at the end."""
         ...
 
     def writing(self, claim: Claim) -> AbstractContextManager[Writing]:
-        """Begin a put. Raises Late or Busy when it is not this writer's turn."""
+        """Begin a put. Raises Late or Busy when this writer may not write (now)."""
         ...

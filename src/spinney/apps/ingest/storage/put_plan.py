@@ -1,4 +1,4 @@
-"""What a put asks for, judged before anything is copied. No I/O."""
+"""Checks the files of a put before anything is copied. No I/O."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -8,19 +8,19 @@ from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage.contract import Incoming
 
 
-def laid_out(files: Iterable[Incoming]) -> dict[str, Incoming]:
-    """The files by their paths, their sums in canonical form. Raises NotAdmitted for a path that may not be."""
-    found: dict[str, Incoming] = {}
+def files_by_path(files: Iterable[Incoming]) -> dict[str, Incoming]:
+    """Return the files by their paths, their sums in canonical form. Raises NotAdmitted for an invalid path."""
+    by_path: dict[str, Incoming] = {}
     for file in files:
         path = relative(file.path)
-        if path in found:
+        if path in by_path:
             raise NotAdmitted(f"'{shown(path)}' is given twice; give each path once")
         checked = [digest(a, v) for a, v in file.sums.items()]
-        found[path] = replace(file, sums={d.algorithm: d.value for d in checked})
-    return found
+        by_path[path] = replace(file, sums={d.algorithm: d.value for d in checked})
+    return by_path
 
 
-def apart(paths: Iterable[str]) -> None:
+def require_apart(paths: Iterable[str]) -> None:
     """Raise NotAdmitted when one path is a file and a folder at once (OCFL 1.1 E095)."""
     files = set(paths)
     folders: set[str] = set()
@@ -35,6 +35,6 @@ def apart(paths: Iterable[str]) -> None:
             above = above.rpartition("/")[0]
 
 
-def over(before: Mapping[str, str], new: Mapping[str, str], *, merge: bool) -> dict[str, str]:
-    """The state of the new version."""
+def next_state(before: Mapping[str, str], new: Mapping[str, str], *, merge: bool) -> dict[str, str]:
+    """Return the state of the new version."""
     return {**before, **new} if merge else dict(new)

@@ -1,4 +1,4 @@
-"""A put: which contents are new, what the version looks like, and whether there is to be one."""
+"""A put: decides which contents are new, what the version contains, and whether one is made."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from spinney.apps.ingest.storage.version_blocks import checked_key, user_block, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A put as it was asked for."""
+    """The parameters of a put."""
 
     files: Iterable[Incoming]
     message: str
@@ -25,27 +25,27 @@ class Order:
 
 
 def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
-    """Do it; ``algorithm`` addresses the content of an object that is new. Raises NotAdmitted, Busy, OSError."""
+    """Make a version; ``algorithm`` addresses the content of a new object. Raises NotAdmitted, Busy, OSError."""
     checked_key(claim.key)
     if order.created.tzinfo is None:
         raise ValueError("the time of a version has no time zone; give an aware datetime")
-    wanted = put_plan.laid_out(order.files)
-    with place.writing(claim) as room:
-        loaded = room.newest()
+    files = put_plan.files_by_path(order.files)
+    with place.writing(claim) as writing:
+        loaded = writing.newest()
         before = loaded.inventory if loaded else None
-        if before is not None and (made := inventories.made_by(before, claim.key)) is not None:
-            return _made_before(place, claim, before, made)
+        if before is not None and (earlier := inventories.version_of_key(before, claim.key)) is not None:
+            return _earlier_result(place, claim, before, earlier)
         state = inventories.state(before) if before else {}
-        kept_paths = set(state) | set(wanted) if order.merge else set(wanted)
-        if not kept_paths:
+        paths = set(state) | set(files) if order.merge else set(files)
+        if not paths:
             raise NotAdmitted(f"{shown(claim.object_id)} would have no file at all; give at least one")
-        put_plan.apart(kept_paths)
+        put_plan.require_apart(paths)
         shape = _shape(before, algorithm)
-        room.begin(shape)
-        stock = _stock(room, wanted, before, shape.algorithm)
-        after = put_plan.over(state, stock.digests, merge=order.merge)
+        writing.begin(shape)
+        stock = _stock(writing, files, before, shape.algorithm)
+        after = put_plan.next_state(state, stock.digests, merge=order.merge)
         if before is not None and after == state:
-            room.forget()
+            writing.forget()
             return Stored(version=before.head, changed=False, files=len(after), added_files=0, added_bytes=0)
         inventory = inventories.successor(
             before,
@@ -57,7 +57,7 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
                 created=order.created, message=with_key(order.message, claim.key), user=user_block(order.user)
             ),
         )
-        room.commit(Draft(inventory=inventory, algorithm=shape.algorithm, contents=stock.added.keys()))
+        writing.commit(Draft(inventory=inventory, algorithm=shape.algorithm, contents=stock.added.keys()))
     return Stored(
         version=1 if before is None else before.head + 1,
         changed=True,
@@ -74,39 +74,41 @@ class _Stock:
     added_bytes: int = 0
 
 
-def _stock(room: Writing, wanted: Mapping[str, Incoming], before: Inventory | None, algorithm: str) -> _Stock:
+def _stock(
+    writing: Writing, files: Mapping[str, Incoming], before: Inventory | None, algorithm: str
+) -> _Stock:
     stock = _Stock()
     have = before.manifest.keys() if before else frozenset[str]()
-    reading: list[Incoming] = []
-    coming: set[str] = set()
-    for file in wanted.values():
-        known = file.sums.get(algorithm)
-        if known is None or (known not in have and known not in coming):
-            reading.append(file)
-            coming.update([known] if known else [])
+    to_read: list[Incoming] = []
+    to_read_digests: set[str] = set()
+    for file in files.values():
+        value = file.sums.get(algorithm)
+        if value is None or (value not in have and value not in to_read_digests):
+            to_read.append(file)
+            to_read_digests.update([value] if value else [])
         else:
             with sources.opened(file):
-                stock.digests[file.path] = known
-    _compare_known(wanted, stock.digests, before)
-    for file, kept in zip(reading, room.keep(reading, have), strict=True):
-        stock.digests[file.path] = kept.digest
-        if not kept.added:
+                stock.digests[file.path] = value
+    _compare_recorded(files, stock.digests, before)
+    for file, result in zip(to_read, writing.keep(to_read, have), strict=True):
+        stock.digests[file.path] = result.digest
+        if not result.added:
             continue
-        stock.added_bytes += 0 if kept.digest in stock.added else kept.size_bytes
-        stock.added.setdefault(kept.digest, {}).update(kept.sums)
+        stock.added_bytes += 0 if result.digest in stock.added else result.size_bytes
+        stock.added.setdefault(result.digest, {}).update(result.sums)
     return stock
 
 
-def _compare_known(
-    wanted: Mapping[str, Incoming], known: Mapping[str, str], before: Inventory | None
+def _compare_recorded(
+    files: Mapping[str, Incoming], digests: Mapping[str, str], before: Inventory | None
 ) -> None:
-    """What is not read again still may not contradict the digests on record."""
-    if before is None or not any(len(wanted[path].sums) > 1 for path in known):
+    """Raise NotAdmitted where the given digests of content that is not read again contradict the recorded ones."""
+    if before is None or not any(len(files[path].sums) > 1 for path in digests):
         return
     by_content = inventories.sums_by_content(before)
-    for path, value in known.items():
+    for path, value in digests.items():
         if value in before.manifest:
-            sources.compare_sums(wanted[path], by_content[before.manifest[value][0]])
+            sources.compare_sums(files[path], by_content[before.manifest[value][0]])
 
 
 def _shape(before: Inventory | None, algorithm: str) -> Shape:
@@ -121,7 +123,7 @@ def _shape(before: Inventory | None, algorithm: str) -> Shape:
     return Shape(version=name, content=before.content, algorithm=before.algorithm)
 
 
-def _made_before(place: Place, claim: Claim, inventory: Inventory, number: int) -> Stored:
+def _earlier_result(place: Place, claim: Claim, inventory: Inventory, number: int) -> Stored:
     size_of = place.sizes(claim.root)
     start = f"{inventory.name(number)}/"
     added = [p for places in inventory.manifest.values() for p in places if p.startswith(start)]

@@ -1,4 +1,4 @@
-"""Reading what is to be stored: once, hashed on the way, and compared with what was promised."""
+"""Reading the files to be stored: once, hashed while they are read, and compared with the given size and digests."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ CHUNK_BYTES = 1 << 20
 
 @contextmanager
 def opened(file: Incoming) -> Iterator[BinaryIO]:
-    """The source of a file, of the size that was promised. Raises NotAdmitted."""
+    """Open the source of a file. Raises NotAdmitted when it does not have the given size."""
     if isinstance(file.source, bytes):
         compare_size(file, len(file.source))
         yield BytesIO(file.source)
@@ -26,12 +26,12 @@ def opened(file: Incoming) -> Iterator[BinaryIO]:
 
 
 def sums_for(file: Incoming, algorithm: str) -> Sums:
-    """What is to be computed: the storage's own algorithm, and those to compare with."""
+    """Return the sums to compute: by the storage's own algorithm, and by those of the given digests."""
     return Sums([algorithm, *file.sums])
 
 
 def hashed(file: Incoming, algorithm: str) -> dict[str, str]:
-    """The sums of a source, compared with those given. Raises NotAdmitted."""
+    """Return the sums of a source, compared with the given ones. Raises NotAdmitted."""
     sums, size = sums_for(file, algorithm), 0
     with opened(file) as handle:
         while chunk := handle.read(CHUNK_BYTES):
@@ -41,14 +41,14 @@ def hashed(file: Incoming, algorithm: str) -> dict[str, str]:
 
 
 def compare(file: Incoming, size: int, sums: dict[str, str]) -> dict[str, str]:
-    """Return the sums when they and the size are those promised; else raise NotAdmitted."""
+    """Return the sums if they and the size match the given ones; otherwise raise NotAdmitted."""
     compare_size(file, size)
     compare_sums(file, sums)
     return sums
 
 
 def compare_size(file: Incoming, size: int) -> None:
-    """Raise NotAdmitted when a source has another size than was promised."""
+    """Raise NotAdmitted when a source does not have the given size."""
     if size != file.size_bytes:
         raise NotAdmitted(
             f"'{shown(file.path)}' was to have {file.size_bytes} bytes and has {size}; fetch it again, then retry"
@@ -56,7 +56,7 @@ def compare_size(file: Incoming, size: int) -> None:
 
 
 def compare_sums(file: Incoming, sums: Mapping[str, str]) -> None:
-    """Raise NotAdmitted when one of the sums differs from the one promised by the same algorithm."""
+    """Raise NotAdmitted when one of the sums differs from the given one of the same algorithm."""
     for algorithm, promised in file.sums.items():
         if sums.get(algorithm, promised) != promised:
             raise NotAdmitted(

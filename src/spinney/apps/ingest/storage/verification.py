@@ -1,4 +1,4 @@
-"""Fixity: an object read again from end to end, and held against what its inventories say."""
+"""Fixity: reads a whole object again, and compares it with its inventories."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,7 +16,7 @@ FAULTS_MAX = 1000
 
 
 def verify(place: Place, root: str, object_id: str, between: Callable[[int], None]) -> Verified:
-    """Read everything again. Raises NoSuchObject, and OSError when the place itself fails."""
+    """Read all files of an object again. Raises NoSuchObject, and OSError when the place itself fails."""
     faults = _Faults()
     try:
         loaded = object_reader.load(place, root, object_id)
@@ -24,74 +24,74 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
         return Verified(files=0, bytes=0, faults=(str(error),))
     if loaded is None:
         raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id")
-    found = loaded.inventory
+    inventory = loaded.inventory
     if not loaded.settled:
         faults.add(
             f"the sidecar of {shown(object_id)} is behind its inventory; the next put of the object mends it"
         )
-    for fault in _documents(place, root, found, loaded.document.raw):
+    for fault in _documents(place, root, inventory, loaded.document.raw):
         faults.add(fault)
-    files, size = _contents(place, root, found, between, faults)
-    for fault in _astray(place, root, found):
+    files, size = _contents(place, root, inventory, between, faults)
+    for fault in _stray_files(place, root, inventory):
         faults.add(fault)
-    return Verified(files=files, bytes=size, faults=faults.told())
+    return Verified(files=files, bytes=size, faults=faults.all())
 
 
 class _Faults:
     def __init__(self) -> None:
-        self._told: list[str] = []
+        self._listed: list[str] = []
         self._more = 0
 
     def add(self, fault: str) -> None:
-        if len(self._told) < FAULTS_MAX:
-            self._told.append(fault)
+        if len(self._listed) < FAULTS_MAX:
+            self._listed.append(fault)
         else:
             self._more += 1
 
-    def told(self) -> tuple[str, ...]:
+    def all(self) -> tuple[str, ...]:
         more = (f"and {self._more} faults more",) if self._more else ()
-        return (*self._told, *more)
+        return (*self._listed, *more)
 
 
-def _documents(place: Place, root: str, found: Inventory, newest: bytes) -> Iterator[str]:
+def _documents(place: Place, root: str, inventory: Inventory, newest: bytes) -> Iterator[str]:
     declaration = place.read(f"{root}/{OBJECT_DECLARATION}")
-    # An object of OCFL 1.0 says so in another file; what it says is that program's affair.
+    # An object of OCFL 1.0 is declared in another file, whose content is not checked.
     if declaration is not None and declaration.raw != OBJECT_DECLARED:
-        yield f"{OBJECT_DECLARATION} of {shown(found.id)} has another text than OCFL 1.1 gives; write it anew"
-    for number in range(1, found.head + 1):
+        yield f"{OBJECT_DECLARATION} of {shown(inventory.id)} has another text than OCFL 1.1 gives; write it anew"
+    for number in range(1, inventory.head + 1):
         try:
-            inventories.state(found, number)
+            inventories.state(inventory, number)
         except Damaged as error:
             yield str(error)
-        yield from _version_documents(place, root, found, number, newest)
+        yield from _version_documents(place, root, inventory, number, newest)
 
 
 def _version_documents(
-    place: Place, root: str, found: Inventory, number: int, newest: bytes
+    place: Place, root: str, inventory: Inventory, number: int, newest: bytes
 ) -> Iterator[str]:
-    folder = found.name(number)
+    folder = inventory.name(number)
     document = place.read(f"{root}/{folder}/{NAME}")
     if document is None:
-        return  # lawful: a version SHOULD have one (OCFL 1.1 section 3.7, W010)
-    if number == found.head and document.raw != newest:
-        yield f"{folder}/{NAME} of {shown(found.id)} differs from the root's; restore it from a copy"
+        return  # allowed: a version SHOULD have one (OCFL 1.1 section 3.7, W010)
+    if number == inventory.head and document.raw != newest:
+        yield f"{folder}/{NAME} of {shown(inventory.id)} differs from the root's; restore it from a copy"
         return
     try:
-        of_then = inventories.parse(document.raw, found.id)
-        if inventories.sum_of(document.raw, of_then.algorithm) != object_reader.told(
-            place, f"{root}/{folder}", of_then.algorithm
+        version_inventory = inventories.parse(document.raw, inventory.id)
+        if inventories.sum_of(document.raw, version_inventory.algorithm) != object_reader.sidecar_digest(
+            place, f"{root}/{folder}", version_inventory.algorithm
         ):
-            yield f"{folder}/{NAME} of {shown(found.id)} has another digest than its sidecar tells; restore both"
+            yield f"{folder}/{NAME} of {shown(inventory.id)} has another digest than its sidecar tells; restore both"
     except Damaged as error:
         yield f"{folder}: {error}"
 
 
 def _contents(
-    place: Place, root: str, found: Inventory, between: Callable[[int], None], faults: _Faults
+    place: Place, root: str, inventory: Inventory, between: Callable[[int], None], faults: _Faults
 ) -> tuple[int, int]:
     files = size = 0
-    for path, promised in inventories.sums_by_content(found).items():
-        sums = Sums(promised)
+    for path, recorded in inventories.sums_by_content(inventory).items():
+        sums = Sums(recorded)
         read = 0
         try:
             with place.opened(f"{root}/{path}") as file:
@@ -100,32 +100,32 @@ def _contents(
                     read += len(chunk)
                     between(len(chunk))
         except NotAdmitted as error:
-            faults.add(f"{path} of {shown(found.id)} cannot be read ({error}); restore it from a copy")
+            faults.add(f"{path} of {shown(inventory.id)} cannot be read ({error}); restore it from a copy")
             continue
         files, size = files + 1, size + read
         for algorithm, value in sums.values().items():
-            if value != promised[algorithm]:
+            if value != recorded[algorithm]:
                 faults.add(
-                    f"{path} of {shown(found.id)} has the {algorithm} {value} and was to have "
-                    f"{promised[algorithm]}; restore it from a copy"
+                    f"{path} of {shown(inventory.id)} has the {algorithm} {value} and was to have "
+                    f"{recorded[algorithm]}; restore it from a copy"
                 )
     return files, size
 
 
-def _astray(place: Place, root: str, found: Inventory) -> Iterator[str]:
-    known = {p for places in found.manifest.values() for p in places}
-    # A put that was cut off, or is under way, may have the next version there: no reader looks into it.
-    unfinished = f"{found.name(found.head + 1)}/"
+def _stray_files(place: Place, root: str, inventory: Inventory) -> Iterator[str]:
+    listed = {p for places in inventory.manifest.values() for p in places}
+    # An interrupted put, or one in progress, may have written the next version, which no reader reads.
+    unfinished = f"{inventory.name(inventory.head + 1)}/"
     for path in place.walk(root):
-        if path not in known and not path.startswith(unfinished) and not _administrative(path, found):
-            yield f"'{shown(path)}' lies in {shown(found.id)} and no inventory names it; remove it"
+        if path not in listed and not path.startswith(unfinished) and not _is_administrative(path, inventory):
+            yield f"'{shown(path)}' lies in {shown(inventory.id)} and no inventory names it; remove it"
 
 
-def _administrative(path: str, found: Inventory) -> bool:
+def _is_administrative(path: str, inventory: Inventory) -> bool:
     first, _, rest = path.partition("/")
     if first in ("logs", "extensions") and rest:
         return True
-    if first in found.blocks:
-        # What lies in a version beside its content folder is to be ignored: OCFL 1.1 section 3.3.1, E022.
-        return not rest.startswith(f"{found.content}/") if "/" in rest else rest.startswith(NAME)
+    if first in inventory.blocks:
+        # Files in a version beside its content folder are to be ignored: OCFL 1.1 section 3.3.1, E022.
+        return not rest.startswith(f"{inventory.content}/") if "/" in rest else rest.startswith(NAME)
     return not rest and path.startswith((NAME, "0=ocfl_object_"))

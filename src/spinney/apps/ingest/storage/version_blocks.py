@@ -1,4 +1,4 @@
-"""How a put's key, message and user are written into a version, and read again."""
+"""Writes a put's key, message and user into a version's block, and reads them again."""
 
 import re
 from email.utils import parseaddr
@@ -12,7 +12,7 @@ _ADDRESS = re.compile(r"[^\s@<>]+@[^\s@<>]+")
 
 
 def checked_key(key: str) -> str:
-    """Return a key when it may be one; else raise NotAdmitted."""
+    """Return a key if it is valid; otherwise raise NotAdmitted."""
     if not 0 < len(key) <= _KEY_MAX or not key.isprintable() or key != key.strip():
         raise NotAdmitted(
             f"'{shown(key[:_KEY_MAX])}' cannot be a put's key; give up to {_KEY_MAX} printable characters on one line"
@@ -21,13 +21,13 @@ def checked_key(key: str) -> str:
 
 
 def with_key(message: str, key: str) -> str:
-    """The message of a version, the key in its last line: whatever the message ends with is no key."""
+    """Return the message of a version with the key as its last line, so that no line of the message is read as one."""
     plain = message.encode("utf-8", "backslashreplace").decode().strip()
     return f"{plain}\n\n{TRAILER}{key}" if plain else f"{TRAILER}{key}"
 
 
 def key_of(message: object) -> str | None:
-    """The key in a version's message, or None when there is none."""
+    """Return the key in a version's message, or None when there is none."""
     if not isinstance(message, str):
         return None
     last = message.rpartition("\n")[2]
@@ -35,14 +35,14 @@ def key_of(message: object) -> str | None:
 
 
 def message_of(message: object) -> str:
-    """A version's message without the key."""
+    """Return a version's message without the key."""
     if not isinstance(message, str):
         return ""
     return message.rpartition("\n")[0].rstrip() if key_of(message) is not None else message
 
 
 def user_block(user: str) -> dict[str, str]:
-    """The user of a version: a name, and a ``mailto:`` URI when an address is given (RFC 6068)."""
+    """Return the user of a version: a name, and a ``mailto:`` URI when an address is given (RFC 6068)."""
     plain = user.encode("utf-8", "backslashreplace").decode().strip() or "unknown"
     name, address = parseaddr(plain)
     if not _ADDRESS.fullmatch(address):
@@ -51,5 +51,5 @@ def user_block(user: str) -> dict[str, str]:
 
 
 def name_of(user: object) -> str:
-    """The name in a version's user; empty when there is none."""
+    """Return the name in a version's user; empty when there is none."""
     return str(user.get("name", "")) if isinstance(user, dict) else ""

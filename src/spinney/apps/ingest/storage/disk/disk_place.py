@@ -1,4 +1,4 @@
-"""A storage root on a file system; the protocol stands in the package's docstring."""
+"""A storage root on a file system; the protocol is in the package's docstring."""
 
 import os
 import stat
@@ -30,10 +30,10 @@ from spinney.apps.ingest.storage.place import Claim, Document, Step
 class DiskPlace:
     """A folder as a `place.Place`."""
 
-    __slots__ = ("_at", "_root", "_staging")
+    __slots__ = ("_on_step", "_root", "_staging")
 
-    def __init__(self, root: Path, staging_folder: Path, at: Step) -> None:
-        self._root, self._staging, self._at = root, staging_folder, at
+    def __init__(self, root: Path, staging_folder: Path, on_step: Step) -> None:
+        self._root, self._staging, self._on_step = root, staging_folder, on_step
 
     def read(self, path: str) -> Document | None:
         """See `place.Place.read`."""
@@ -63,36 +63,36 @@ class DiskPlace:
 
         def size_of(path: str) -> int | None:
             try:
-                told = (top / path).lstat()
+                status = (top / path).lstat()
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            return told.st_size if stat.S_ISREG(told.st_mode) else None
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
 
         return size_of
 
     def walk(self, root: str) -> Iterator[str]:
         """See `place.Place.walk`."""
         top = self._root / root
-        for at, folders, files in os.walk(top):
-            here = Path(at).relative_to(top)
-            links = [f for f in folders if (Path(at) / f).is_symlink()]
+        for folder, folders, files in os.walk(top):
+            relative_folder = Path(folder).relative_to(top)
+            links = [f for f in folders if (Path(folder) / f).is_symlink()]
             for name in (*files, *links):
-                yield (here / name).as_posix()
+                yield (relative_folder / name).as_posix()
             if not folders and not files:
-                yield f"{here.as_posix()}/"
+                yield f"{relative_folder.as_posix()}/"
 
     @contextmanager
     def writing(self, claim: Claim) -> Iterator[DiskWriting]:
         """See `place.Place.writing`."""
         folder = self._staging / staging(claim.object_id)
         with locked(folder, claim.object_id) as descriptor:
-            room = DiskWriting(self, self._root / claim.root, folder, descriptor, claim, self._at)
+            room = DiskWriting(self, self._root / claim.root, folder, descriptor, claim, self._on_step)
             try:
                 room.claim()
                 yield room
             except BaseException as error:
-                # Whatever went wrong: a disk that is full must not stay so because of what nobody needs. Only a
-                # death leaves the staged content for the next put.
+                # After any error: a full disk must not stay full of staged files. Only a process that dies leaves
+                # the staged content for the next put.
                 room.clear()
                 if isinstance(error, OSError) and disk_space.is_full(error):
                     raise disk_space.no_room(self._root, room.needed_bytes) from error
@@ -100,10 +100,10 @@ class DiskPlace:
             room.clear()
 
 
-def open_disk(root: Path, staging_folder: Path | None, make: bool, at: Step) -> tuple[DiskPlace, Layout]:
-    """The place at ``root``, made a storage root when it is empty or not there and ``make`` is set. Raises NotAdmitted,
-    NotThere."""
-    place = DiskPlace(root, staging_folder or root / STAGING, at)
+def open_disk(root: Path, staging_folder: Path | None, make: bool, on_step: Step) -> tuple[DiskPlace, Layout]:
+    """Open the place at ``root``; ``make`` makes it a storage root when it is empty or does not exist. Raises
+    NotAdmitted, NotThere."""
+    place = DiskPlace(root, staging_folder or root / STAGING, on_step)
     if not (root / ROOT_DECLARATION).exists():
         if not make:
             raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or mend the path")

@@ -1,4 +1,4 @@
-"""A put on a file system: built in its staging folder, moved in by one rename."""
+"""A put on a file system: built in its staging folder, then moved in by one rename."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator
@@ -9,7 +9,7 @@ from spinney.apps.ingest.files import disk_space
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.claims import refuse_late, told
+from spinney.apps.ingest.storage.claims import document_of, refuse_late
 from spinney.apps.ingest.storage.contract import Damaged, Incoming
 from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove, remove_all_but, sync_tree
 from spinney.apps.ingest.storage.disk.put_lock import LOCK
@@ -21,20 +21,20 @@ CLAIM = "claim.json"
 
 
 class DiskWriting:
-    """A put as a `place.Writing`. The flock is held by who makes this, from its first to its last call.
+    """A put as a `place.Writing`. The caller holds the flock from the first to the last call.
 
-    staging/lock, claim.json, partial                 what is being copied
-    staging/object/<version>/<content>/<digest>       contents that are whole
+    staging/lock, claim.json, partial                 the lock, the claim, and the file that is being copied
+    staging/object/<version>/<content>/<digest>       complete contents
     staging/object/…                                  the rest of the version, once it is built
     """
 
     __slots__ = (
-        "_at",
         "_build",
         "_claim",
         "_content",
         "_descriptor",
         "_object",
+        "_on_step",
         "_place",
         "_shape",
         "_staging",
@@ -42,32 +42,32 @@ class DiskWriting:
     )
 
     def __init__(
-        self, place: Place, object_root: Path, staging: Path, descriptor: int, claim: Claim, at: Step
+        self, place: Place, object_root: Path, staging: Path, descriptor: int, claim: Claim, on_step: Step
     ) -> None:
-        """``descriptor``: of a file in ``staging``, opened before anything is written there."""
+        """``descriptor`` is that of a file in ``staging``, opened before anything is written there."""
         self._descriptor: int | None = descriptor
-        self._place, self._object, self._staging, self._claim, self._at = (
+        self._place, self._object, self._staging, self._claim, self._on_step = (
             place,
             object_root,
             staging,
             claim,
-            at,
+            on_step,
         )
         self._build = staging / "object"
         self._shape = Shape(version="v1", content="content", algorithm="sha512")
         self._content = self._build
         self.needed_bytes = 0
-        """Room for the contents that are new, once they are known."""
+        """The space for the new contents, once they are known."""
 
     def claim(self) -> None:
-        """Write down whose put this is. Raises Late, and then changes nothing."""
+        """Write the claim of this put. Raises Late, and then changes nothing."""
         path = self._staging / CLAIM
         refuse_late(path.read_bytes() if path.exists() else None, self._claim)
-        # Not synced: it bars a late process, and after a power cut there is none.
+        # Not synced: it refuses a late process, and after a power cut there is none.
         beside = self._staging / f"{CLAIM}.new"
-        beside.write_bytes(told(self._claim))
+        beside.write_bytes(document_of(self._claim))
         beside.replace(path)
-        self._at("claimed")
+        self._on_step("claimed")
 
     def newest(self) -> Loaded | None:
         """See `place.Writing.newest`."""
@@ -104,9 +104,10 @@ class DiskWriting:
         """See `place.Writing.keep`."""
         files = list(files)
         self.needed_bytes = self._needed(files, have)
-        disk_space.require(self._staging, self.needed_bytes)  # rather than fill a disk with what is not whole
+        # Rather than fill a disk with an incomplete version.
+        disk_space.require(self._staging, self.needed_bytes)
         for file in files:
-            yield self._kept(file, have)
+            yield self._keep(file, have)
 
     def commit(self, draft: Draft) -> None:
         """See `place.Writing.commit`."""
@@ -115,19 +116,19 @@ class DiskWriting:
         remove_all_but(self._content, *draft.contents)
         if not draft.contents:
             self._content.rmdir()  # OCFL 1.1 section 3.3.1, W003 and E024
-        self._at("content")
+        self._on_step("content")
         for folder in (version, self._build):
             self._write_inventory(folder, draft.inventory, draft.algorithm)
         if first:
             (self._build / OBJECT_DECLARATION).write_bytes(OBJECT_DECLARED)
         sync_tree(self._build, self._descriptor)
-        self._at("built")
+        self._on_step("built")
         if first:
             move_durably(self._build, self._object)
-            self._at("moved")
+            self._on_step("moved")
         else:
             move_durably(version, self._object / version.name)
-            self._at("moved")
+            self._on_step("moved")
             self._move_root(draft.algorithm)
 
     def forget(self) -> None:
@@ -135,15 +136,15 @@ class DiskWriting:
         remove(self._build)
 
     def clear(self) -> None:
-        """Remove what was staged; the lock is left to its holder."""
+        """Remove the staged files; the lock is left to its holder."""
         remove_all_but(self._staging, LOCK)
-        self._at("cleared")
+        self._on_step("cleared")
 
     def _finished(self, ahead: Path, algorithm: str) -> bytes:
-        """The inventory of a version that a dead put moved in and did not declare: everything in it is synced."""
+        """Return the inventory of a version that a killed put moved in and did not declare; its files are synced."""
         root = f"{self._claim.root}/{ahead.name}"
         document = self._place.read(f"{root}/{NAME}")
-        promised = object_reader.told(self._place, root, algorithm)
+        promised = object_reader.sidecar_digest(self._place, root, algorithm)
         if document is None or inventories.sum_of(document.raw, algorithm) != promised:
             raise Damaged(
                 f"'{ahead.name}' of {shown(self._claim.object_id)} is beyond its inventory and no put left it so; "
@@ -153,18 +154,18 @@ class DiskWriting:
         return document.raw
 
     def _needed(self, files: Iterable[Incoming], have: Collection[str]) -> int:
-        """In whole blocks, without what is known to be there."""
+        """Return the space for the new contents in whole blocks."""
         block = os.statvfs(self._staging).f_frsize
-        known = {file.sums.get(self._shape.algorithm, file.path): file.size_bytes for file in files}
+        sizes = {file.sums.get(self._shape.algorithm, file.path): file.size_bytes for file in files}
         coming = (
-            n for value, n in known.items() if value not in have and not (self._content / value).exists()
+            n for value, n in sizes.items() if value not in have and not (self._content / value).exists()
         )
         return sum(-(-n // block) * block for n in coming)
 
-    def _kept(self, file: Incoming, have: Collection[str]) -> Kept:
-        known = file.sums.get(self._shape.algorithm)
-        if known is not None and (found := self._found(file, known)) is not None:
-            return found
+    def _keep(self, file: Incoming, have: Collection[str]) -> Kept:
+        expected = file.sums.get(self._shape.algorithm)
+        if expected is not None and (staged := self._staged(file, expected)) is not None:
+            return staged
         partial = self._staging / "partial"
         sums, size = sources.sums_for(file, self._shape.algorithm), 0
         with sources.opened(file) as source, partial.open("wb") as out:
@@ -177,12 +178,13 @@ class DiskWriting:
         added = value not in have
         if added:
             partial.replace(self._content / value)
-            self._at("kept")
+            self._on_step("kept")
         return Kept(digest=value, size_bytes=size, sums=values, added=added)
 
-    def _found(self, file: Incoming, known: str) -> Kept | None:
-        """What a dead put staged, if it has the digest that was promised: after a power cut it may not."""
-        staged = self._content / known
+    def _staged(self, file: Incoming, value: str) -> Kept | None:
+        """Return the content that a killed put staged if it has the right digest, which a power cut may have
+        damaged."""
+        staged = self._content / value
         if not staged.exists():
             return None
         with sources.opened(file):
@@ -191,8 +193,8 @@ class DiskWriting:
             values = sources.hashed(replace(file, source=staged), self._shape.algorithm)
         except NotAdmitted:
             return None
-        self._descriptor = None  # it was written before that was opened
-        return Kept(digest=known, size_bytes=file.size_bytes, sums=values, added=True)
+        self._descriptor = None  # the content was written before the descriptor was opened
+        return Kept(digest=value, size_bytes=file.size_bytes, sums=values, added=True)
 
     def _replace_root(self, raw: bytes, algorithm: str) -> None:
         self._write_inventory(self._build, raw, algorithm)
@@ -205,6 +207,6 @@ class DiskWriting:
 
     def _move_root(self, algorithm: str) -> None:
         move_durably(self._build / NAME, self._object / NAME)
-        self._at("inventory")
+        self._on_step("inventory")
         move_durably(self._build / f"{NAME}.{algorithm}", self._object / f"{NAME}.{algorithm}")
-        self._at("sidecar")
+        self._on_step("sidecar")

@@ -1,4 +1,4 @@
-"""A prefix of an S3 bucket, in the few verbs that a storage needs. Errors are OSError, without secrets."""
+"""A prefix of an S3 bucket, with the few operations that a storage needs. Errors are OSError, without secrets."""
 
 import base64
 import io
@@ -18,24 +18,24 @@ from spinney.apps.ingest.storage.contract import NotThere
 from spinney.apps.ingest.storage.place import Document
 
 DELETE_MAX = 1000
-"""Keys that one request may delete."""
+"""The number of keys that one request may delete."""
 _TRIES = 5
 _FULL = {"507", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"}
-"""Codes of services that have run full: the standard's, Ceph's and MinIO's. AWS never does."""
+"""The error codes of full services: the standard one, Ceph's and MinIO's. AWS is never full."""
 _CONNECT_S, _READ_S = 10, 60
 
 
 class ServiceFailed(OSError):
-    """The storage service did not do what it was asked; try again later, or mend its settings."""
+    """The storage service did not carry out a request; try again later, or correct its settings."""
 
 
 class Overtaken(Exception):
-    """A conditional write met another state than it was to meet."""
+    """A conditional write found another state than expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """An object of the bucket as a listing tells it."""
+    """An object of the bucket, from a listing."""
 
     path: str
     size_bytes: int
@@ -43,7 +43,7 @@ class Listed:
 
 
 class Bucket:
-    """Paths are below the prefix, '/' between their parts."""
+    """A prefix of a bucket; paths are below the prefix, '/' between their parts."""
 
     def __init__(self, client: Any, name: str, prefix: str) -> None:
         self._client, self.name = client, name
@@ -51,24 +51,24 @@ class Bucket:
         self._conditional = True
 
     def url(self, path: str) -> str:
-        """Of an object, by path."""
+        """Return the URL of an object, by path."""
         return f"{self._client.meta.endpoint_url.rstrip('/')}/{self.name}/{quote(self._prefix + path)}"
 
     def get(self, path: str) -> Document | None:
-        """A small object whole; None when it is not there."""
-        with _asking(f"reading {path}"):
+        """Read a small object; None when it does not exist."""
+        with _request_errors(f"reading {path}"):
             try:
-                told = self._client.get_object(**self._of(path))
+                answer = self._client.get_object(**self._of(path))
             except ClientError as error:
                 if _code(error) in ("NoSuchKey", "404"):
                     return None
                 raise
-            return Document(raw=told["Body"].read(), tag=told["ETag"])
+            return Document(raw=answer["Body"].read(), tag=answer["ETag"])
 
     @contextmanager
     def stream(self, path: str) -> Iterator[BinaryIO | None]:
-        """An object to be read once; None when it is not there."""
-        with _asking(f"reading {path}"):
+        """Open an object, to be read once; None when it does not exist."""
+        with _request_errors(f"reading {path}"):
             try:
                 body = self._client.get_object(**self._of(path))["Body"]
             except ClientError as error:
@@ -84,14 +84,14 @@ class Bucket:
     def put(
         self, path: str, raw: bytes, *, tag: str | None = None, fresh: bool = False, sha256: str | None = None
     ) -> str:
-        """Write an object, only over the state ``tag`` or (``fresh``) over nothing; answers its ETag.
+        """Write an object, only over the state ``tag`` or (``fresh``) if it does not exist; return its ETag.
 
-        The service checks what it gets: by ``sha256`` (hexadecimal) when known, else by the CRC that the client
+        The service checks the content by ``sha256`` (hexadecimal) when given, else by the CRC that the client
         adds. Raises Overtaken.
         """
         more: dict[str, str] = {"ChecksumSHA256": _base64(sha256)} if sha256 else {}
         condition: dict[str, str] = {"IfMatch": tag} if tag else {"IfNoneMatch": "*"} if fresh else {}
-        with _asking(f"writing {path}"):
+        with _request_errors(f"writing {path}"):
             try:
                 return self._put(path, raw, {**more, **(condition if self._conditional else {})})
             except ClientError as error:
@@ -103,21 +103,21 @@ class Bucket:
                 return self._put(path, raw, more)
 
     def list(self, path: str) -> Iterator[Listed]:
-        """Everything below ``path``, by the path below it."""
+        """Yield everything below ``path``, by the path below it."""
         start = f"{self._prefix}{path}/" if path else self._prefix
-        with _asking(f"listing {path}"):
+        with _request_errors(f"listing {path}"):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=start)
             for page in pages:
-                for one in page.get("Contents", ()):
-                    yield Listed(path=one["Key"][len(start) :], size_bytes=one["Size"], tag=one["ETag"])
+                for entry in page.get("Contents", ()):
+                    yield Listed(path=entry["Key"][len(start) :], size_bytes=entry["Size"], tag=entry["ETag"])
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Remove objects; what is not there is no error."""
-        left = [{"Key": f"{self._prefix}{p}"} for p in paths]
-        with _asking("deleting"):
-            for start in range(0, len(left), DELETE_MAX):
+        """Remove objects; a missing one is no error."""
+        keys = [{"Key": f"{self._prefix}{p}"} for p in paths]
+        with _request_errors("deleting"):
+            for start in range(0, len(keys), DELETE_MAX):
                 answer = self._client.delete_objects(
-                    Bucket=self.name, Delete={"Objects": left[start : start + DELETE_MAX], "Quiet": True}
+                    Bucket=self.name, Delete={"Objects": keys[start : start + DELETE_MAX], "Quiet": True}
                 )
                 if answer.get("Errors"):
                     raise ServiceFailed(
@@ -125,8 +125,8 @@ class Bucket:
                     )
 
     def abandon_uploads(self, path: str) -> None:
-        """End the uploads in parts below ``path`` that nobody completed; until then they are stored and paid for."""
-        with _asking(f"listing the uploads below {path}"):
+        """Abort the uploads in parts below ``path`` that were not completed; until then they are stored and cost."""
+        with _request_errors(f"listing the uploads below {path}"):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(
                 Bucket=self.name, Prefix=f"{self._prefix}{path}/"
             )
@@ -136,23 +136,27 @@ class Bucket:
                 )
 
     def put_parts(self, path: str, parts: Iterable[bytes]) -> None:
-        """Write a large object in parts. It comes to be after the last; raising in ``parts`` leaves none."""
+        """Write a large object in parts. It exists after the last part; an exception from ``parts`` leaves none."""
         of = self._of(path)
-        with _asking(f"writing {path}"):
+        with _request_errors(f"writing {path}"):
             upload = self._client.create_multipart_upload(**of)["UploadId"]
             try:
-                done = [
+                uploaded = [
                     {"PartNumber": n, **self._part(of, upload, n, part)}
                     for n, part in enumerate(parts, start=1)
                 ]
-                self._client.complete_multipart_upload(**of, UploadId=upload, MultipartUpload={"Parts": done})
+                self._client.complete_multipart_upload(
+                    **of, UploadId=upload, MultipartUpload={"Parts": uploaded}
+                )
             except BaseException:
                 self._client.abort_multipart_upload(**of, UploadId=upload)
                 raise
 
     def _part(self, of: Mapping[str, str], upload: str, number: int, part: bytes) -> dict[str, str]:
-        told = self._client.upload_part(**of, UploadId=upload, PartNumber=number, Body=part)
-        return {name: told[name] for name in ("ETag", "ChecksumCRC32", "ChecksumCRC64NVME") if name in told}
+        answer = self._client.upload_part(**of, UploadId=upload, PartNumber=number, Body=part)
+        return {
+            name: answer[name] for name in ("ETag", "ChecksumCRC32", "ChecksumCRC64NVME") if name in answer
+        }
 
     def _put(self, path: str, raw: bytes, more: Mapping[str, str]) -> str:
         return str(self._client.put_object(**self._of(path), Body=raw, **more)["ETag"])
@@ -162,7 +166,7 @@ class Bucket:
 
 
 def connect(name: str, prefix: str, endpoint: str | None, region: str | None, connections: int) -> Bucket:
-    """A bucket that answers. Raises NotThere when it is not there or not for these credentials."""
+    """Connect to a bucket. Raises NotThere when it does not exist or these credentials may not use it."""
     # By path where an endpoint is named: such services often have no host name for each bucket.
     config = Config(
         retries={"max_attempts": _TRIES, "mode": "standard"},
@@ -171,7 +175,7 @@ def connect(name: str, prefix: str, endpoint: str | None, region: str | None, co
         max_pool_connections=connections,
         s3={"addressing_style": "path" if endpoint else "auto"},
     )
-    with _asking(f"connecting to bucket {name}"):
+    with _request_errors(f"connecting to bucket {name}"):
         client: Any = boto3.session.Session(region_name=region).client(
             "s3", endpoint_url=endpoint, config=config
         )
@@ -190,17 +194,17 @@ def connect(name: str, prefix: str, endpoint: str | None, region: str | None, co
 
 
 @contextmanager
-def _asking(what: str) -> Iterator[None]:
+def _request_errors(request: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
         if _code(error) in _FULL:
-            raise NoRoom(f"the storage service refused {shown(what)} ({_code(error)})") from None
+            raise NoRoom(f"the storage service refused {shown(request)} ({_code(error)})") from None
         raise ServiceFailed(
-            f"the storage service refused {shown(what)} ({_code(error)}); try again later"
+            f"the storage service refused {shown(request)} ({_code(error)}); try again later"
         ) from None
     except BotoCoreError as error:
-        raise ServiceFailed(f"{shown(what)} failed ({type(error).__name__}); try again later") from None
+        raise ServiceFailed(f"{shown(request)} failed ({type(error).__name__}); try again later") from None
 
 
 def _code(error: ClientError) -> str:

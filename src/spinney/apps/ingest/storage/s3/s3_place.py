@@ -1,4 +1,4 @@
-"""A storage root in S3; the protocol stands in the package's docstring."""
+"""A storage root in S3; the protocol is in the package's docstring."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,10 +23,10 @@ from spinney.apps.ingest.storage.s3.s3_writing import AT_ONCE, S3Writing
 class S3Place:
     """A prefix of a bucket as a `place.Place`."""
 
-    __slots__ = ("_at", "_bucket")
+    __slots__ = ("_bucket", "_on_step")
 
-    def __init__(self, bucket: Bucket, at: Step) -> None:
-        self._bucket, self._at = bucket, at
+    def __init__(self, bucket: Bucket, on_step: Step) -> None:
+        self._bucket, self._on_step = bucket, on_step
 
     def read(self, path: str) -> Document | None:
         """See `place.Place.read`."""
@@ -45,21 +45,21 @@ class S3Place:
         return self._bucket.url(path)
 
     def sizes(self, root: str) -> Callable[[str], int | None]:
-        """See `place.Place.sizes`: one listing, for a request a file would take a hundred times as long."""
-        return {one.path: one.size_bytes for one in self._bucket.list(root)}.get
+        """See `place.Place.sizes`: one listing, since a request for each file would take a hundred times as long."""
+        return {entry.path: entry.size_bytes for entry in self._bucket.list(root)}.get
 
     def walk(self, root: str) -> Iterator[str]:
         """See `place.Place.walk`."""
-        return (one.path for one in self._bucket.list(root))
+        return (entry.path for entry in self._bucket.list(root))
 
     @contextmanager
     def writing(self, claim: Claim) -> Iterator[S3Writing]:
         """See `place.Place.writing`."""
-        room = S3Writing(self, self._bucket, claim, self._at)
+        room = S3Writing(self, self._bucket, claim, self._on_step)
         room.claim()
         try:
             yield room
-        except (Busy, Late):  # what is there is another writer's
+        except (Busy, Late):  # the files there are another writer's
             raise
         except NoRoom as error:
             room.give_up()
@@ -74,10 +74,10 @@ class S3Place:
 
 
 def open_s3(
-    name: str, prefix: str, endpoint: str | None, region: str | None, make: bool, at: Step
+    name: str, prefix: str, endpoint: str | None, region: str | None, make: bool, on_step: Step
 ) -> tuple[S3Place, Layout]:
-    """The place at ``prefix``, made a storage root when there is nothing and ``make`` is set. Raises NotAdmitted,
-    NotThere, OSError."""
+    """Open the place at ``prefix``; ``make`` makes it a storage root when it is empty. Raises NotAdmitted, NotThere,
+    OSError."""
     bucket = connect(name, prefix, endpoint, region, AT_ONCE + 2)
     where = f"s3://{name}/{prefix}"
     if bucket.get(ROOT_DECLARATION) is None:
@@ -85,14 +85,14 @@ def open_s3(
             raise NotThere(f"{shown(where)} is no storage root now; mend the URL, or make one there first")
         _establish(bucket, where)
     layout, config = bucket.get(LAYOUT), bucket.get(CONFIG)
-    return S3Place(bucket, at), read_layout(
+    return S3Place(bucket, on_step), read_layout(
         layout.raw if layout else None, config.raw if config else None, where
     )
 
 
 def _establish(bucket: Bucket, where: str) -> None:
     plan = documents()
-    other = next((one.path for one in bucket.list("") if one.path not in plan), None)
+    other = next((entry.path for entry in bucket.list("") if entry.path not in plan), None)
     if other is not None:
         raise NotAdmitted(
             f"{shown(where)} has '{shown(other)}' in it and is no OCFL storage root; name an empty prefix"

@@ -1,4 +1,4 @@
-"""A put in S3: content first, then the inventories, the root's as the one that counts."""
+"""A put in S3: content first, then the inventories, that of the root last, which makes the version count."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -10,7 +10,7 @@ from typing import TypeVar
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.claims import refuse_late, told
+from spinney.apps.ingest.storage.claims import document_of, refuse_late
 from spinney.apps.ingest.storage.contract import Busy, Incoming
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED, STAGING, staging
 from spinney.apps.ingest.storage.object_inventory import NAME
@@ -18,11 +18,11 @@ from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place,
 from spinney.apps.ingest.storage.s3.bucket import Bucket, Listed, Overtaken
 
 AT_ONCE = 8
-"""Files on the way at the same time."""
+"""How many files are uploaded at the same time."""
 PART_BYTES = 8 << 20
-"""What is no larger goes up in one request, out of memory; at most AT_ONCE times this is held."""
+"""A file that is no larger is uploaded in one request from memory; at most AT_ONCE times this is in memory."""
 PARTS_MAX = 9_000
-"""Of the 10,000 that S3 takes; a file beyond 72 GB gets larger parts."""
+"""The maximum number of parts (S3 allows 10,000); a file beyond 72 GB gets larger parts."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -31,31 +31,31 @@ _R = TypeVar("_R")
 class S3Writing:
     """A put as a `place.Writing`."""
 
-    def __init__(self, place: Place, bucket: Bucket, claim: Claim, at: Step) -> None:
-        self._place, self._bucket, self._claim, self._at = place, bucket, claim, at
+    def __init__(self, place: Place, bucket: Bucket, claim: Claim, on_step: Step) -> None:
+        self._place, self._bucket, self._claim, self._on_step = place, bucket, claim, on_step
         self._path = f"{STAGING}/{staging(claim.object_id)}/claim.json"
         self._tag = ""
         self._root_tag: str | None = None
         self._shape: Shape | None = None
-        self._left: dict[str, Listed] = {}
+        self._existing: dict[str, Listed] = {}
         # Parts of one large file at a time: they are held in memory, and may be large ones.
         self._large = Lock()
         self.needed_bytes = 0
-        """Of the files, once they are known; some of it may be there."""
+        """The size of the files, once they are known; some may be stored already."""
 
     def claim(self) -> None:
-        """Write down whose put this is. Raises Late, or Busy when another does the same just now."""
+        """Write the claim of this put. Raises Late, or Busy when another put does so at the same time."""
         if self._claim.fence is None:
             return
         before = self._bucket.get(self._path)
         refuse_late(before.raw if before else None, self._claim)
         try:
             self._tag = self._bucket.put(
-                self._path, told(self._claim), tag=before.tag if before else None, fresh=before is None
+                self._path, document_of(self._claim), tag=before.tag if before else None, fresh=before is None
             )
         except Overtaken:
             raise self._busy() from None
-        self._at("claimed")
+        self._on_step("claimed")
 
     def newest(self) -> Loaded | None:
         """See `place.Writing.newest`."""
@@ -70,65 +70,65 @@ class S3Writing:
     def begin(self, shape: Shape) -> None:
         """See `place.Writing.begin`."""
         self._shape = shape
-        self._left = {one.path: one for one in self._bucket.list(self._below(shape.version))}
+        self._existing = {entry.path: entry for entry in self._bucket.list(self._below(shape.version))}
         self._bucket.abandon_uploads(self._below(shape.version))
 
     def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """See `place.Writing.keep`."""
         files = list(files)
         self.needed_bytes = sum(file.size_bytes for file in files)
-        return _ahead(lambda file: self._kept(file, have), files)
+        return _ahead(lambda file: self._keep(file, have), files)
 
     def commit(self, draft: Draft) -> None:
         """See `place.Writing.commit`."""
         shape = self._planned()
-        self._at("content")
-        left = self._left.get(NAME)
-        self._put_once(f"{shape.version}/{NAME}", draft.inventory, left.tag if left else None)
+        self._on_step("content")
+        existing = self._existing.get(NAME)
+        self._put_once(f"{shape.version}/{NAME}", draft.inventory, existing.tag if existing else None)
         self._put_sidecar(f"{shape.version}/", draft.inventory, draft.algorithm)
-        self._at("built")
+        self._on_step("built")
         astray = self._astray(shape, draft)
         if self._root_tag is None:
             self._bucket.put(self._below(OBJECT_DECLARATION), OBJECT_DECLARED)
-            self._at("declared")
-        # From here nothing of this version may be removed again: when the next request fails, nobody knows
-        # whether the service has done it.
+            self._on_step("declared")
+        # From here nothing of this version may be removed again: when the next request fails, it is unknown
+        # whether the service has carried it out.
         self._shape = None
         self._put_once(NAME, draft.inventory, self._root_tag)
-        self._at("inventory")
+        self._on_step("inventory")
         self._put_sidecar("", draft.inventory, draft.algorithm)
-        self._at("sidecar")
+        self._on_step("sidecar")
         self._bucket.delete(astray)
-        self._at("swept")
+        self._on_step("swept")
 
     def forget(self) -> None:
         """See `place.Writing.forget`."""
-        if self._shape is None or not self._still_ours():
+        if self._shape is None or not self._holds_claim():
             return
         version = self._below(self._shape.version)
-        self._bucket.delete([f"{version}/{one.path}" for one in self._bucket.list(version)])
+        self._bucket.delete([f"{version}/{entry.path}" for entry in self._bucket.list(version)])
         if self._root_tag is None:
             self._bucket.delete([self._below(OBJECT_DECLARATION)])
 
     def give_up(self) -> None:
-        """Remove what was kept as far as the service lets; the next put removes the rest."""
+        """Remove the contents that were kept as far as the service allows; the next put removes the rest."""
         with suppress(OSError):
             self.forget()
             self.clear()
 
     def clear(self) -> None:
-        """Give the claim back, unless somebody has taken it over."""
-        if self._tag and self._still_ours():
+        """Remove the claim, unless another put has taken it over."""
+        if self._tag and self._holds_claim():
             self._bucket.delete([self._path])
-        self._at("cleared")
+        self._on_step("cleared")
 
-    def _kept(self, file: Incoming, have: Collection[str]) -> Kept:
+    def _keep(self, file: Incoming, have: Collection[str]) -> Kept:
         if file.size_bytes <= PART_BYTES:
-            return self._kept_small(file, have)
+            return self._keep_small(file, have)
         algorithm = self._planned().algorithm
         value = file.sums.get(algorithm)
         if value is None or self._has(value, file.size_bytes):
-            # The name has to be known before the first byte goes up; what a dead put left does not go up again.
+            # The digest is the name, needed before the first byte is uploaded; a killed put's content is reused.
             sums = sources.hashed(file, algorithm)
             value = sums[algorithm]
             if value in have or self._has(value, file.size_bytes):
@@ -137,7 +137,7 @@ class S3Writing:
             sums = self._upload(file, value)
         return Kept(digest=value, size_bytes=file.size_bytes, sums=sums, added=True)
 
-    def _kept_small(self, file: Incoming, have: Collection[str]) -> Kept:
+    def _keep_small(self, file: Incoming, have: Collection[str]) -> Kept:
         algorithm = self._planned().algorithm
         sums = sources.sums_for(file, algorithm)
         with sources.opened(file) as source:
@@ -147,11 +147,11 @@ class S3Writing:
         value = values[algorithm]
         if value not in have and not self._has(value, len(raw)):
             self._bucket.put(self._content(value), raw, sha256=values.get("sha256"))
-        self._at("kept")
+        self._on_step("kept")
         return Kept(digest=value, size_bytes=len(raw), sums=values, added=value not in have)
 
     def _upload(self, file: Incoming, value: str) -> dict[str, str]:
-        """In parts, under the digest that was promised: completed only when it has turned out to be that."""
+        """Upload a file in parts under its expected digest; the upload is completed only if the digest is right."""
         algorithm = self._planned().algorithm
         promised = Incoming(
             path=file.path,
@@ -169,42 +169,42 @@ class S3Writing:
                     sums.update(part)
                     size += len(part)
                     yield part
-                    self._at("part")
+                    self._on_step("part")
             sources.compare(promised, size, sums.values())
 
         self._bucket.put_parts(self._content(value), parts())
         return sums.values()
 
     def _has(self, value: str, size: int) -> bool:
-        one = self._left.get(f"{self._planned().content}/{value}")
-        return one is not None and one.size_bytes == size
+        existing = self._existing.get(f"{self._planned().content}/{value}")
+        return existing is not None and existing.size_bytes == size
 
     def _astray(self, shape: Shape, draft: Draft) -> list[str]:
-        """What a dead put left in the version. Raises Busy when something that belongs there is gone."""
+        """Return the files that a killed put left in the version. Raises Busy when a file of the version is missing."""
         belongs = {f"{shape.content}/{value}" for value in draft.contents}
-        there = {one.path for one in self._bucket.list(self._below(shape.version))}
-        if not belongs <= there:
+        existing = {entry.path for entry in self._bucket.list(self._below(shape.version))}
+        if not belongs <= existing:
             raise self._busy()
-        known = belongs | {NAME, f"{NAME}.{draft.algorithm}"}
-        return [self._below(f"{shape.version}/{path}") for path in there - known]
+        expected = belongs | {NAME, f"{NAME}.{draft.algorithm}"}
+        return [self._below(f"{shape.version}/{path}") for path in existing - expected]
 
     def _put_once(self, path: str, raw: bytes, tag: str | None) -> None:
         try:
             self._bucket.put(self._below(path), raw, tag=tag, fresh=tag is None)
         except Overtaken:
-            # A request whose answer was lost is sent again by the client, and then meets its own work.
-            there = self._bucket.get(self._below(path))
-            if there is None or there.raw != raw:
+            # A request whose answer was lost is sent again by the client, and then finds its own result.
+            document = self._bucket.get(self._below(path))
+            if document is None or document.raw != raw:
                 raise self._busy() from None
 
     def _put_sidecar(self, folder: str, raw: bytes, algorithm: str) -> None:
         self._bucket.put(self._below(f"{folder}{NAME}.{algorithm}"), inventories.sidecar(raw, algorithm))
 
-    def _still_ours(self) -> bool:
+    def _holds_claim(self) -> bool:
         if not self._tag:
             return True
-        now = self._bucket.get(self._path)
-        return now is not None and now.tag == self._tag
+        claim = self._bucket.get(self._path)
+        return claim is not None and claim.tag == self._tag
 
     def _content(self, value: str) -> str:
         shape = self._planned()
@@ -231,7 +231,7 @@ def _read_whole(read: Callable[[int], bytes], length: int) -> bytes:
 
 
 def _ahead(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-    """``act`` on each, several at once, answered in order, with no more begun than are at work."""
+    """Call ``act`` on each item, several at once, and yield the results in order; few items are read ahead."""
     under_way: deque[Future[_R]] = deque()
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="spinney-s3") as pool:
         try:
@@ -242,5 +242,5 @@ def _ahead(act: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
             while under_way:
                 yield under_way.popleft().result()
         finally:
-            for one in under_way:
-                one.cancel()
+            for future in under_way:
+                future.cancel()
