@@ -205,7 +205,7 @@ def test_no_error_and_no_repr_tells_a_password(form: str, silent_port: int) -> N
     assert str(silent_port) in str(away.value)
     assert "cannot be reached" in str(away.value)
     assert "s3cr3t" not in repr(inventory) + repr(inventory._database) + repr(inventory._database._engine)
-    assert "s3cr3t" not in repr(inventory._database._way)
+    assert "s3cr3t" not in repr(inventory._database._backend)
 
 
 @pytest.mark.parametrize(

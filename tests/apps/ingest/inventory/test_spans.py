@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.apps.ingest.inventory.file_spans import FIRST, LAST, Content, Span, entered
+from spinney.apps.ingest.inventory.file_spans import FIRST, LAST, Content, Span, span_changes
 
 VERSIONS = st.dictionaries(
     st.integers(1, 12), st.frozensets(st.sampled_from([("a", 1), ("a", 2), ("b", 1), ("c", 1)])), min_size=1
@@ -27,7 +27,7 @@ class Table:
         over = [span for span in self.spans.values() if span.first <= version <= span.last]
         before = max((v for v in self.recorded if v < version), default=None)
         after = min((v for v in self.recorded if v > version), default=None)
-        changes = entered(over, files, version, before, after)
+        changes = span_changes(over, files, version, before, after)
         for row, first, last in changes.narrowed:
             self.spans[row] = Span(row, first, last, self.spans[row].content)
         for content, first, last in changes.added:

@@ -1,13 +1,13 @@
-"""Identifiers: ARKs, the names that are minted for them, and who mints.
+"""Identifiers: ARKs, the names that are minted for them, and the minters.
 
-Nothing here keeps anything. A ``LocalMinter`` is a function of a number that a table of another room
-gives for a key, the same for ever: a crash wastes nothing, since the key meets its number again. An
-``EzidMinter`` asks a service, which mints anew each time: what it answers must be kept at once, under
-the key, by the caller; a crash in between, or an answer that was lost, wastes one ARK.
+Nothing in this package is stored. A ``LocalMinter`` makes an ARK from a number that a table of the inventory
+gives for a key, the same for ever: a crash wastes nothing, since the key gets its number again. An
+``EzidMinter`` calls a service, which mints a new ARK each time: the caller must store the answer at once,
+under the key; a crash in between, or an answer that was lost, wastes one ARK.
 
-``arks`` their parts, their one form, which of them are the same · ``noid`` templates, check characters,
-numbers into names · ``scatter`` an order that looks like none and repeats nothing · ``minters`` the
-protocol and the local one · ``ezid`` the service · ``anvl`` the lines that ERC and EZID write.
+``arks`` the parts of ARKs, their canonical form and equality · ``noid`` templates, check characters,
+numbers into names · ``scatter`` an order that looks random and repeats nothing · ``minters`` the
+protocol and the local minter · ``ezid`` the EZID service · ``anvl`` the lines that ERC and EZID use.
 """
 
 from spinney.apps.ingest.identifiers.arks import Ark

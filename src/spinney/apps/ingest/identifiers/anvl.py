@@ -1,8 +1,8 @@
 """ANVL, "A Name-Value Language": lines of ``name: value``, as ERC and EZID write them.
 
 After draft-kunze-anvl and the EZID API's section "Request and response bodies": percent signs and line
-ends are written as %25, %0A, %0D, in names the colon too. A line that begins with blank space goes on
-with the value before it; one that begins with '#' is a comment; an empty one ends the record.
+ends are written as %25, %0A, %0D, in names the colon too. A line that begins with blank space continues
+the value before it; one that begins with '#' is a comment; an empty one ends the record.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
-# Line ends as str.splitlines knows them, and what else no line of text should hold.
+# The line ends of str.splitlines, and other characters that no line of text should contain.
 _IN_VALUES = re.compile("[%\u0000-\u001f\u007f-\u009f\u2028\u2029]")
 _IN_NAMES = re.compile("[%:\u0000-\u001f\u007f-\u009f\u2028\u2029]")
 _BLANK = " \t"
@@ -25,18 +25,18 @@ class Element:
     name: str
     value: str
     raw: str
-    """The value as it stands, for those who divide it: what was escaped divides nothing."""
+    """The value before unescaping, for callers that split it: an escaped separator does not split."""
     line: int
-    """Where it begins, from 1 on."""
+    """The number of its first line, from 1."""
 
 
 def line(name: str, value: str) -> str:
-    """One line, with its end. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    """Return one line, with its end. Lone surrogates, which UTF-8 cannot represent, become U+FFFD."""
     return f"{_escaped(_IN_NAMES, name)}: {_escaped(_IN_VALUES, value)}".rstrip(" ") + "\n"
 
 
 def parse(text: str) -> list[Element]:
-    """The elements of the first record; raises NotAdmitted with the number of a line that is none."""
+    """Return the elements of the first record. Raises NotAdmitted with the number of an invalid line."""
     elements: list[Element] = []
     for number, raw in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
         if not raw.strip():
@@ -57,7 +57,7 @@ def parse(text: str) -> list[Element]:
 
 
 def unescaped(text: str) -> str:
-    """A name or value with its %-escapes undone; what is no escape, or no UTF-8, stays as it is."""
+    """Undo the %-escapes of a name or value; invalid escapes, and those that are no UTF-8, are kept."""
     return _ESCAPES.sub(_decoded, text)
 
 

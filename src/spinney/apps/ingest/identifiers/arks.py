@@ -1,10 +1,10 @@
-"""ARKs: their parts, their one form, and which of them are the same.
+"""ARKs: their parts, their canonical form, and their equality.
 
-After draft-kunze-ark, sections "ARK Anatomy" and "Normalization and Lexical Equivalence". One form is
-made of all that mean the same: the host before it goes, the label becomes ``ark:/`` (the older form
-``ark:/12345/x`` and the newer ``ark:12345/x`` are one), hyphens go, since text formatting brings them
-in, the authority's number becomes lower case, hexadecimal digits upper case, and structural characters
-that follow another or end the name go. The case of the name counts.
+After draft-kunze-ark, sections "ARK Anatomy" and "Normalization and Lexical Equivalence". Equivalent ARKs have
+one canonical form: the host before it is removed, the label becomes ``ark:/`` (the older form ``ark:/12345/x``
+and the newer ``ark:12345/x`` are equivalent), hyphens are removed, since text formatting inserts them, the
+authority's number becomes lower case, hexadecimal digits upper case, and structural characters that follow
+another or end the name are removed. The case of the name counts.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 LENGTH_MAX = 255
-"""Characters of an ARK that is read; ours, so that a name made from it fits a file system."""
+"""The maximum characters of an ARK that is parsed: our own limit, so that names made from it fit a file system."""
 
 _HOST = re.compile(r"https?://[^/\s]+/(?=ark:)", re.IGNORECASE)
 _HYPHENS = re.compile("[-\u00ad\u2010-\u2015]")
@@ -26,21 +26,21 @@ _STRUCTURAL_RUN = re.compile(r"([./])[./]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ark:
-    """An ARK in its one form; ``str`` writes it."""
+    """An ARK in its canonical form; ``str`` writes it."""
 
     naan: str
     """The number of the name assigning authority."""
     name: str
-    """What the authority assigned."""
+    """The name that the authority assigned."""
     qualifier: str = ""
-    """What lies within the object, or a variant of it, from the first '/' or '.' on."""
+    """A part of the object, or a variant of it, from the first '/' or '.' on."""
 
     def __str__(self) -> str:
         return f"ark:/{self.naan}/{self.name}{self.qualifier}"
 
 
 def parse(text: str) -> Ark:
-    """The ARK that a text is; raises NotAdmitted when it is none."""
+    """Parse an ARK. Raises NotAdmitted when the text is none."""
     stripped = text.strip()
     if len(stripped) > LENGTH_MAX:
         raise _too_long(stripped)
@@ -54,20 +54,20 @@ def parse(text: str) -> Ark:
     whole = _HEX.sub(lambda m: m[0].upper(), name)
     whole = _STRUCTURAL_RUN.sub(r"\1", whole).rstrip("./")
     cut = re.search(r"[./]|$", whole)
-    at = cut.start() if cut else len(whole)
-    found = Ark(naan=naan, name=whole[:at], qualifier=whole[at:])
-    if len(str(found)) > LENGTH_MAX:  # by the slash behind the label
+    name_end = cut.start() if cut else len(whole)
+    ark = Ark(naan=naan, name=whole[:name_end], qualifier=whole[name_end:])
+    if len(str(ark)) > LENGTH_MAX:  # by the slash after the label
         raise _too_long(stripped)
-    return found
+    return ark
 
 
 def canonical(text: str) -> str:
-    """The one form of an ARK, ``ark:/12345/fk4abc``; raises NotAdmitted."""
+    """Return the canonical form of an ARK, ``ark:/12345/fk4abc``. Raises NotAdmitted."""
     return str(parse(text))
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two ARKs identify the same thing; raises NotAdmitted when one is none."""
+    """Whether two ARKs identify the same thing. Raises NotAdmitted when one is invalid."""
     return parse(one) == parse(other)
 
 

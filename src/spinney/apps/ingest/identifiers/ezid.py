@@ -3,9 +3,9 @@
 After "The EZID API, Version 2", operation "mint identifier": POST to ``/shoulder/<shoulder>`` with ANVL
 in the body; the answer is ``success: <identifier>`` or ``error: <reason>``.
 
-EZID mints anew each time that it is asked. An answer that is lost, because the line broke, the time
-was up or this process died, leaves an ARK that nobody uses; the next try mints another. That is the
-price of a service that takes no key; an ARK is never given twice.
+EZID mints a new ARK at each request. An answer that is lost, because the connection broke, the time limit
+passed or this process died, leaves an ARK that nobody uses; the next try mints another. That is the
+price of a service without idempotency keys; an ARK is never given twice.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ _LENGTHS = {"content-length", "transfer-encoding"}
 
 
 class MintFailed(Exception):
-    """The service gave no ARK this time; the message says how often it was asked, and what to do."""
+    """The service gave no ARK; the message says how often it was tried, and what to do."""
 
 
 class _Again(Exception):
-    """This try brought no answer and another might."""
+    """This try got no answer, and another might."""
 
 
 def _pause(tries: int) -> None:
@@ -47,42 +47,42 @@ def _pause(tries: int) -> None:
 class EzidMinter:
     """Mints on one shoulder of an EZID service.
 
-    The same key may be given another ARK when it is asked for again; the caller keeps the first.
+    A repeated call with the same key may return another ARK; the caller keeps the first.
     """
 
     url: str
-    """Of the service: ``https://ezid.example.org``. Plain http only to this host itself (loopback)."""
+    """The URL of the service: ``https://ezid.example.org``. Plain http only to this host itself (loopback)."""
     shoulder: str
-    """With the NAAN: ``ark:/99999/fk4``."""
+    """The shoulder with the NAAN: ``ark:/99999/fk4``."""
     user: str
     password: str = field(repr=False)
     tries: int = 4
-    """In all, for one ARK."""
+    """The maximum number of tries for one ARK."""
     timeout_s: float = 30.0
-    """For one try, from the connection to the last byte of the answer."""
+    """The time limit of one try, from the connection to the last byte of the answer."""
     pause: Callable[[int], None] = field(default=_pause, repr=False)
-    """Waits before the next try; gets how many there have been."""
+    """Called before the next try, with the number of tries so far; waits."""
     check_characters: bool = True
     """Whether the shoulder's names end in a NOID check character, as EZID's do; a wrong one is refused."""
 
     def __post_init__(self) -> None:
-        _judge_url(self.url)
+        _require_safe_url(self.url)
         if self.tries < 1:
             raise NotAdmitted(f"{self.tries} tries mint nothing; give 1 or more")
         arks.parse(self.shoulder)
 
     def mint(self, key: str, about: Mapping[str, str]) -> str:
-        """A new ARK; ``about`` has who, what, when, target, or elements by EZID's own names.
+        """Mint a new ARK; ``about`` has who, what, when, target, or elements by EZID's own names.
 
-        Not to be called in a running event loop (call it in a thread there).
+        It cannot be called in a running event loop (call it in a thread there).
 
-        Raises NotAdmitted when the service refuses (another try would meet the same), MintFailed when
-        it did not answer in ``tries`` tries or answered what cannot be read.
+        Raises NotAdmitted when the service refuses (another try would have the same result), MintFailed when
+        it did not answer in ``tries`` tries or gave an invalid answer.
         """
         body = _body(about)
         for tries in range(1, self.tries + 1):
             try:
-                return self._minted(self._answer(body))
+                return self._ark_of(self._answer(body))
             except _Again as error:
                 reason = str(error)
             if tries < self.tries:
@@ -92,13 +92,13 @@ class EzidMinter:
         )
 
     def _answer(self, body: str) -> str:
-        """The text of a successful answer."""
+        """Return the text of a successful answer."""
         import httpx  # slow to load, and most services mint themselves
 
         try:
-            # A loop of its own: httpx's timeouts are for each piece, and a service that drips could hold
-            # a stage for ever. Here the whole try has one.
-            status, text = asyncio.run(self._asked(body))
+            # An event loop of its own: httpx's timeouts are for each piece, and a service that drips could hold
+            # a stage for ever. Here the whole try has a time limit.
+            status, text = asyncio.run(self._request(body))
         except TimeoutError:
             raise _Again(f"no whole answer within {self.timeout_s:g} s") from None
         except httpx.TransportError as error:
@@ -112,7 +112,7 @@ class EzidMinter:
             )
         return text
 
-    async def _asked(self, body: str) -> tuple[int, str]:
+    async def _request(self, body: str) -> tuple[int, str]:
         import httpx
 
         content = b""
@@ -135,8 +135,8 @@ class EzidMinter:
                     raise _Again(f"its answer is longer than {ANSWER_MAX_BYTES} bytes")
         return response.status_code, self._shown(content.decode("utf-8", "backslashreplace"))
 
-    def _minted(self, answer: str) -> str:
-        """The ARK of an answer. It is not asked again for what cannot be read: it may have minted."""
+    def _ark_of(self, answer: str) -> str:
+        """Return the ARK in an answer. An invalid answer is not tried again, since the service may have minted."""
         word, _, rest = answer.partition(":")
         identifier = rest.partition("|")[0].strip()
         try:
@@ -159,7 +159,7 @@ class EzidMinter:
         return ark
 
     def _shown(self, text: str) -> str:
-        """A foreign text on one line, and without the password, should the service repeat it."""
+        """Return foreign text on one line, and without the password, which the service might repeat."""
         header = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
         for secret in (header, self.password):
             if secret:
@@ -174,7 +174,7 @@ def _body(about: Mapping[str, str]) -> str:
     )
 
 
-def _judge_url(text: str) -> None:
+def _require_safe_url(text: str) -> None:
     import httpx
 
     try:

@@ -1,4 +1,4 @@
-"""Who mints ARKs: what every minter promises, and the one that needs no service."""
+"""Minters of ARKs: the protocol of every minter, and the local one, which needs no service."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,36 +13,36 @@ _SHOULDER = re.compile(r"[0-9A-Za-z=~*+@_$]+", re.ASCII)
 
 
 class Minter(Protocol):
-    """Gives ARKs to things.
+    """Mints ARKs.
 
-    ``key`` names the thing for ever (a job's id). A minter that can answers the same key with the same
-    ARK; one that cannot says so, and its caller keeps each answer the moment it has it. Raises NotAdmitted
-    when another attempt would meet the same, something else when it might not.
+    ``key`` identifies the thing for ever (a job's id). A minter returns the same ARK for the same key where it
+    can; where it cannot, its documentation says so, and its caller stores each answer at once. Raises NotAdmitted
+    when another attempt would have the same result, another error when it might not.
     """
 
     def mint(self, key: str, about: Mapping[str, str]) -> str:
-        """An ARK in its one form (``arks.canonical``); ``about`` has who, what, when, target."""
+        """Return an ARK in its canonical form (``arks.canonical``); ``about`` has who, what, when, target."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalMinter:
-    """Mints ``ark:/naan/shoulder…`` from numbers; the same ARK for the same key, whatever happens.
+    """Mints ``ark:/naan/shoulder…`` from numbers, always the same ARK for the same key.
 
-    NAAN, shoulder, template and order must stay as they are while there are names of that shoulder: the
-    numbers go on, and another template could make of a new one a name that was given before. A new
-    template needs a new shoulder. By custom a shoulder is letters with one digit behind, such as ``fk4``.
+    NAAN, shoulder, template and order must stay the same while there are names of that shoulder: the numbers
+    continue, and another template could make a name from a new number that was given before. A new template
+    needs a new shoulder. By convention a shoulder consists of letters and one digit, such as ``fk4``.
     """
 
     naan: str
     shoulder: str
-    """Without the NAAN: ``fk4``."""
+    """The shoulder without the NAAN: ``fk4``."""
     template: str
     """A NOID mask without a prefix: ``zeedeedk``, ``reedeedk``."""
     number: Callable[[str, str], int]
-    """Of this minter's name and a key: from 0 on, the same for the same key, no two keys alike."""
+    """Returns the number for this minter's name and a key: from 0, always the same for a key, distinct for others."""
     order: bytes = field(default=b"", repr=False)
-    """Which order names come in (``noid.nth``); without one, ``z`` counts up."""
+    """The key of the names' order (``noid.nth``); without one, ``z`` counts up."""
 
     def __post_init__(self) -> None:
         if not _NAAN.fullmatch(self.naan):
@@ -54,11 +54,11 @@ class LocalMinter:
 
     @property
     def name(self) -> str:
-        """By which its numbers are kept apart from those of others."""
+        """The name that separates its numbers from those of other minters."""
         return f"{self.naan}/{self.shoulder}"
 
     def mint(self, key: str, about: Mapping[str, str]) -> str:
-        """The ARK of a key; raises NotAdmitted when the template has no more names."""
+        """Return the ARK of a key. Raises NotAdmitted when the template has no more names."""
         pattern = noid.template(f"{self.shoulder}.{self.template}")
-        made = noid.nth(pattern, self.number(self.name, key), authority=self.naan, key=self.order)
-        return arks.canonical(f"ark:/{self.naan}/{made}")
+        name = noid.nth(pattern, self.number(self.name, key), authority=self.naan, key=self.order)
+        return arks.canonical(f"ark:/{self.naan}/{name}")

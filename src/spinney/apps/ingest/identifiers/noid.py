@@ -1,17 +1,17 @@
 """NOID: names from numbers by a template, with a check character.
 
 After J. Kunze, "noid - Nice Opaque Identifier Generator commands" (sections TEMPLATES and NOID CHECK
-DIGIT ALGORITHM). A template is ``prefix.mask`` or ``mask``. The mask begins with the order of names and
-goes on with one letter a character:
+DIGIT ALGORITHM). A template is ``prefix.mask`` or ``mask``. The mask begins with the order of names,
+followed by one letter for each character:
 
-    r   as many names as the mask has, in an order that looks like none
+    r   as many names as the mask has, in an order that looks random
     s   as many names as the mask has, one after the other
-    z   one after the other without end: past the last one, names grow by a character on the left
+    z   one after the other without end: after the last one, names grow by a character on the left
     d   a digit                     e   a digit or one of 19 consonants ("betanumeric")
     k   at the end only: the check character
 
-No vowels, so that no words come about, and no l, which is taken for 1. The order of ``r`` is ours
-(``scatter``), not that of the Perl program. With a key, ``z`` is scattered too, among names of a length.
+There are no vowels, so that no words are formed, and no l, which looks like 1. The order of ``r`` is our own
+(``scatter``), not that of the Perl program. With a key, ``z`` is scattered too, among names of the same length.
 """
 
 import re
@@ -21,7 +21,7 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers.scatter import scattered
 
 ALPHABET = "0123456789bcdfghjkmnpqrstvwxz"
-"""The 29 characters of a name; a prime, so that the check finds one wrong and two swapped characters."""
+"""The 29 characters of a name; a prime number, so that the check detects one wrong or two swapped characters."""
 MASK_MAX = 64
 
 _TEMPLATE = re.compile(r"(?:([0-9A-Za-z=~*+@_$]*)\.)?([rsz])([de]{1,%d})(k?)" % MASK_MAX, re.ASCII)  # noqa: UP031
@@ -31,23 +31,23 @@ _RADIX = {"d": 10, "e": len(ALPHABET)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """How names are made; ``template`` reads one."""
+    """A parsed template of names."""
 
     prefix: str
     order: str
     mask: str
-    """Of d and e only."""
+    """The letters d and e."""
     checked: bool
     """Whether a check character ends the name."""
 
     @property
     def size(self) -> int | None:
-        """How many names there are; None when there is no end."""
+        """The number of names; None when it is unlimited."""
         return None if self.order == "z" else _names(self.mask)
 
 
 def template(text: str) -> Template:
-    """Read a template such as ``fk4.zeedeedk`` or ``reedeek``; raises NotAdmitted."""
+    """Parse a template such as ``fk4.zeedeedk`` or ``reedeek``. Raises NotAdmitted."""
     match = _TEMPLATE.fullmatch(text)
     if match is None:
         raise NotAdmitted(
@@ -58,11 +58,11 @@ def template(text: str) -> Template:
 
 
 def nth(pattern: Template, number: int, *, authority: str = "", key: bytes = b"") -> str:
-    """The name of a number, from 0 on; another number has another name.
+    """Return the name of a number, from 0; each number has another name.
 
-    ``authority`` is the NAAN, or the NAAN and what else stands before the name; it is not part of the name,
-    but the check character is over ``authority/name`` when it is given. ``key`` chooses the order of
-    ``r``, and one for ``z``. Raises NotAdmitted when the template has no such name any more.
+    ``authority`` is the NAAN, or the NAAN and the rest of the text before the name; it is not part of the name,
+    but if it is given the check character covers ``authority/name``. ``key`` chooses the order of ``r``, and
+    one for ``z``. Raises NotAdmitted for a number beyond the template's names.
     """
     size = pattern.size
     if number < 0 or (size is not None and number >= size):
@@ -75,7 +75,7 @@ def nth(pattern: Template, number: int, *, authority: str = "", key: bytes = b""
         mask, before = _grown(mask, number)
     place = number - before
     if pattern.order == "r" or (pattern.order == "z" and key):
-        # A longer mask has more numbers than those before it, which its first names are not to repeat.
+        # The numbers of a longer mask continue those of the shorter ones, whose names it must not repeat.
         place = scattered(place, _names(mask) - before, key)
     name = pattern.prefix + _rendered(mask, before + place)
     if not pattern.checked:
@@ -84,9 +84,9 @@ def nth(pattern: Template, number: int, *, authority: str = "", key: bytes = b""
 
 
 def check_character(text: str) -> str:
-    """The check character for a name, with its authority before it: ``13030/xf93gt2`` has ``q``.
+    """Return the check character for a name, with its authority before it: ``13030/xf93gt2`` has ``q``.
 
-    It finds any one wrong character and any two swapped neighbours among the first 28.
+    It detects any one wrong character and any two swapped neighbours among the first 28.
     """
     total = sum(place * _VALUES.get(character, 0) for place, character in enumerate(text, start=1))
     return ALPHABET[total % len(ALPHABET)]
@@ -105,7 +105,7 @@ def _names(mask: str) -> int:
 
 
 def _grown(mask: str, number: int) -> tuple[str, int]:
-    """The mask, longer by its first letter as often as the number needs, and the numbers of those before."""
+    """Return the mask, extended by its first letter as often as the number needs, and the count of shorter names."""
     before, size = 0, _names(mask)
     while number >= size:
         before, size = size, size * _RADIX[mask[0]]

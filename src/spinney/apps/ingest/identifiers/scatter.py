@@ -1,8 +1,8 @@
-"""An order of the numbers below a size that looks like none, repeats nothing and needs no memory.
+"""An order of the numbers below a size that looks random, repeats nothing and needs no memory.
 
-A Feistel network permutes the smallest space of 2n bits that holds the size; what falls outside is
+A Feistel network permutes the smallest space of 2n bits that contains the size; a result outside of the size is
 permuted again until it falls inside ("cycle walking", Black and Rogaway 2002; at most four rounds on
-average). This scatters names, it hides nothing: who has the key can undo it.
+average). This only scatters names and is no encryption: anyone with the key can reverse it.
 """
 
 import hashlib
@@ -11,9 +11,9 @@ _ROUNDS = 6
 
 
 def scattered(number: int, size: int, key: bytes = b"") -> int:
-    """The place of ``number`` in the order that ``key`` gives to the numbers 0..size-1.
+    """Return the place of ``number`` in the order that ``key`` gives to the numbers 0..size-1.
 
-    For ever the same: names that were minted depend on it.
+    It must never change: names that were minted depend on it.
     """
     if not 0 <= number < size:
         raise ValueError(f"{number} is not within 0..{size - 1}; give a number below the size")

@@ -1,23 +1,23 @@
-"""The inventory: what the archive holds, in SQL tables of its own, on SQLite or PostgreSQL.
+"""The inventory: the content of the archive in SQL tables of its own, on SQLite or PostgreSQL.
 
-**Who writes what, in which order.** An object job, when it has no ark, asks ``number`` for the number of its own key
-and makes an ark of it; then it ``bind``s its local ids to the ark. Both are kept the moment they are given, so a job
-that runs again gets the same. When the storage has the version, the job ``record``s it: the object, the version, what
-its files differ from the neighbouring versions', and the local ids once more. An audit asks which objects are
-``due_for_fixity``, reads them in the storage, and says what it found to ``audited``. Nobody else writes.
+**Who writes what, in which order.** An object job that has no ark gets a ``number`` for its own key and makes an ark of
+it; then it ``bind``s its local ids to the ark. Both are stored at once, so that a job that runs again gets the same.
+When the storage has the version, the job ``record``s it: the object, the version, the differences of its files from
+the neighbouring versions, and the local ids once more. An audit looks up which objects are ``due_for_fixity``, reads
+them in the storage, and enters the result with ``audited``. Nothing else writes.
 
-**What a crash leaves.** Each verb is one transaction, so a crash leaves all of it or nothing, and who does not know
-which asks again: the same key gets the same number, the same binding, entry or audit is written once. A number may stay
-unused, and a local id may be bound to an ark that is never recorded: that ark waits for its job.
+**What a crash leaves.** Each operation is one transaction, so a crash leaves all of it or nothing, and a caller who
+does not know which repeats it: the same key gets the same number, the same binding, entry or audit is written once. A
+number may stay unused, and a local id may be bound to an ark that is never recorded: that ark waits for its job.
 
-**Two at once.** The rows of one object, of one minter and of one local id are locked while a transaction writes them;
-on SQLite there is one writer at a time. A version never changes: another content under the same number is refused, and
+**Concurrency.** The rows of one object, of one minter and of one local id are locked while a transaction writes them;
+on SQLite there is one writer at a time. A version never changes: other content under the same number is refused, and
 so is a local id that belongs to another object.
 
-``inventory`` has the operations, and ``opening`` opens it. ``model`` has the classes, ``entry_rules`` what may enter.
-``versions`` records a version, with ``file_spans`` for how a file is kept once for many of them; ``minter_numbers``,
-``local_ids``, ``searches`` and ``fixity_checks`` are one operation each. ``sql`` has tables, upgrades and the two
-databases. Importing this package loads no SQLAlchemy; opening an inventory does.
+``inventory`` has the operations, and ``opening`` opens it. ``model`` has the classes, ``entry_rules`` the validation.
+``versions`` records a version, with ``file_spans`` for storing a file once for many versions; ``minter_numbers``,
+``local_ids``, ``searches`` and ``fixity_checks`` implement the other operations. ``sql`` has tables, upgrades and the
+two databases. Importing this package loads no SQLAlchemy; opening an inventory does.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``Inventory``, loaded when it is asked for: with SQLAlchemy, it takes as long as all the rest."""
+    """Load ``Inventory`` on first use: with SQLAlchemy, it takes as long as all the rest."""
     if name != "Inventory":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from spinney.apps.ingest.inventory.inventory import Inventory

@@ -1,4 +1,4 @@
-"""What may enter the inventory: checked before a transaction is begun, so that no database refuses it half-way."""
+"""Validation of entries, before a transaction begins, so that no database refuses an entry half-way."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,37 +11,38 @@ from spinney.apps.ingest.inventory.model import Entry
 from spinney.apps.ingest.inventory.sql import values
 
 NAME_MAX_BYTES = 255
-"""Of an ark, a collection, an owner and the like."""
+"""The maximum length of an ark, a collection, an owner and the like."""
 KEY_MAX_BYTES = 1000
-"""Of a local id or a minter's key: they are indexed, and PostgreSQL keeps no index entry above 2,700 bytes."""
+"""The maximum length of a local id or a minter's key, which are indexed: PostgreSQL allows no index entry above 2,700
+bytes."""
 _SIZE_MAX = 2**63 - 1
 _BATCH, _JOB = re.compile(r"bid-[\w.-]+"), re.compile(r"jid-[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The files of an entry, checked."""
+    """The checked files of an entry."""
 
     contents: Sequence[Content]
     size_bytes: int
 
 
 def admitted(entry: Entry) -> Admitted:
-    """Check an entry, and read its files. Raises NotAdmitted; ValueError for a time without zone."""
-    for what, value in (
+    """Check an entry, and read its files. Raises NotAdmitted; ValueError for a time without a zone."""
+    for field, value in (
         ("ark", entry.ark),
         ("collection", entry.collection),
         ("owner", entry.owner),
         ("submitter", entry.submitter),
         ("storage target", entry.storage),
     ):
-        name(what, value)
-    for what, value, form in (("batch id", entry.batch_id, _BATCH), ("job id", entry.job_id, _JOB)):
-        if not form.fullmatch(name(what, value)):
-            raise NotAdmitted(f"'{shown(value)}' is no {what}; it begins with '{form.pattern[:4]}'")
-    for what, said in (("who", entry.who), ("what", entry.what), ("when", entry.when)):
-        if said is not None:
-            plain(what, said)
+        name(field, value)
+    for field, value, form in (("batch id", entry.batch_id, _BATCH), ("job id", entry.job_id, _JOB)):
+        if not form.fullmatch(name(field, value)):
+            raise NotAdmitted(f"'{shown(value)}' is no {field}; it begins with '{form.pattern[:4]}'")
+    for field, text in (("who", entry.who), ("what", entry.what), ("when", entry.when)):
+        if text is not None:
+            plain(field, text)
     if not 1 <= entry.version < LAST:
         raise NotAdmitted(f"{entry.version} is no version of {shown(entry.ark)}; versions count from 1")
     values.micros(entry.created)
@@ -49,12 +50,12 @@ def admitted(entry: Entry) -> Admitted:
 
 
 def local_ids_admitted(local_ids: Iterable[str]) -> list[str]:
-    """Each once, in the order in which they are locked. Raises NotAdmitted."""
+    """Return each local id once, in the order in which they are locked. Raises NotAdmitted."""
     return sorted({name("local id", local_id, KEY_MAX_BYTES) for local_id in local_ids})
 
 
 def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
-    """A text that is looked up by. Raises NotAdmitted."""
+    """Return a text by which entries are looked up, checked. Raises NotAdmitted."""
     if not value:
         raise NotAdmitted(f"the {what} is empty; give one")
     if len(plain(what, value).encode()) > longest_bytes:
@@ -65,7 +66,7 @@ def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
 
 
 def plain(what: str, value: str) -> str:
-    """A text that both databases can keep. Raises NotAdmitted."""
+    """Return a text, checked to be one that both databases can store. Raises NotAdmitted."""
     if "\0" in value:
         raise NotAdmitted(f"the {what} '{shown(value[:40])}' has a NUL in it; take it out")
     try:
@@ -93,9 +94,9 @@ def _files(entry: Entry) -> Admitted:
     return Admitted([contents[path] for path in sorted(contents)], size_bytes)
 
 
-def _digests(path: str, given: Mapping[str, str]) -> Mapping[str, str]:
+def _digests(path: str, digests_: Mapping[str, str]) -> Mapping[str, str]:
     checked: dict[str, str] = {}
-    for digest in (digests.digest(algorithm, value) for algorithm, value in given.items()):
+    for digest in (digests.digest(algorithm, value) for algorithm, value in digests_.items()):
         if checked.setdefault(digest.algorithm, digest.value) != digest.value:
             raise NotAdmitted(f"'{shown(path)}' has two {digest.algorithm} values; give the right one")
     return checked

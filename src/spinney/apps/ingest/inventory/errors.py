@@ -1,4 +1,4 @@
-"""What goes wrong with the inventory. Every message says what to do next."""
+"""The errors of the inventory. Every message says what to do next."""
 
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.errors import SpinneyError
@@ -16,9 +16,9 @@ class LocalIdTaken(NotAdmitted):
 
 
 class InventoryUnusable(SpinneyError):
-    """The inventory cannot be used as it is; the message names the cause and the mend."""
+    """The inventory cannot be used as it is; the message names the cause and the remedy."""
 
 
 class InventoryAway(InventoryUnusable):
-    """The inventory does not answer now, or has no room. Whether what was asked has been done may be unknown; it may
-    be asked again, since every verb does once what it is asked twice."""
+    """The inventory does not answer now, or its disk is full. Whether the operation was carried out may be unknown; it
+    may be repeated, since every operation is idempotent."""

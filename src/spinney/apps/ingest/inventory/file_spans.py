@@ -1,13 +1,13 @@
-"""A file is kept once for all versions that have it unchanged: the rule, apart from any database.
+"""The rule by which a file is stored once for all versions that have it unchanged, independent of any database.
 
-A **span** is a run of recorded versions that all have the same file, with nothing between them that has not. It is kept
-as wide as no recorded version says otherwise: it begins right behind the last recorded version before it that has not
-the file, or at ``FIRST``, and ends right before the next that has not, or at ``LAST``. So
+A **span** is a run of recorded versions that all have the same file, with no recorded version between them that does
+not. It is stored with the widest possible limits: it begins right after the last recorded version before it that does
+not have the file, or at ``FIRST``, and ends right before the next that does not, or at ``LAST``. So
 
-* a version costs what differs from its neighbours, not what it has: an object of a thousand versions of a thousand
+* a version takes as many rows as it differs from its neighbours: an object of a thousand versions of a thousand
   files, one of which changes each time, takes two thousand spans;
-* versions may come in any order, and the spans are the same in the end;
-* what a span says of a version that is not recorded means nothing.
+* versions may be recorded in any order, and the spans are the same in the end;
+* a span says nothing about versions that are not recorded.
 """
 
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 FIRST, LAST = 1, 2**31 - 1
 
 Content = tuple[object, ...]
-"""All that makes a file the same: path, size, kind, date, digests."""
+"""The values by which files are compared: path, size, type, date, digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """``id``: of its row."""
+    """A file and the range of versions that have it. ``id``: that of its row."""
 
     id: int
     first: int
@@ -31,18 +31,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """``narrowed``: (row, first, last). ``added``: (content, first, last)."""
+    """The changes of spans. ``narrowed``: (row, first, last). ``added``: (content, first, last)."""
 
     narrowed: list[tuple[int, int, int]]
     added: list[tuple[Content, int, int]]
 
 
-def entered(
+def span_changes(
     spans: Iterable[Span], files: Iterable[Content], version: int, before: int | None, after: int | None
 ) -> Changes:
-    """What changes when a version is recorded that has just these files.
+    """Return the changes when a version with these files is recorded.
 
-    ``spans``: all that reach over ``version``. ``before``, ``after``: the nearest recorded versions, None where there
+    ``spans``: all that contain ``version``. ``before``, ``after``: the nearest recorded versions, None where there
     is none.
     """
     missing = dict.fromkeys(files)

@@ -1,7 +1,7 @@
-"""Fixity: which object should be read next, and what reading it has shown.
+"""Fixity: the objects that should be read next, and the results of audits.
 
-The database keeps the answers; who reads the files is somebody else. What an object's state is follows from its newest
-audit alone, so an answer that comes late changes the history and nothing else.
+The files are read elsewhere; the database only stores the results. The state of an object follows from its newest
+audit alone, so that a result that is entered late changes only the history.
 """
 
 import json
@@ -19,16 +19,16 @@ from spinney.apps.ingest.inventory.sql.database import Database
 from spinney.apps.ingest.inventory.sql.schema import audits, objects, versions
 
 KEPT = 10
-"""Audits of an object; when its damage began is kept beside them."""
+"""How many audits of an object are kept; the time at which its damage began is kept beside them."""
 FAULTS_MAX = 100
-"""Of an audit, and how many more."""
+"""How many faults of an audit are kept; the others are only counted."""
 _FAULT_MAX = 1000
-"""Characters."""
+"""The maximum number of characters of a fault."""
 _NEWEST_FIRST = audits.c.at_us.desc()
 
 
 def due(database: Database, before: datetime, limit: int, within: Sequence[str] | None = None) -> list[Due]:
-    """Objects not audited since ``before``: those never audited first, then the least recently audited."""
+    """Return objects not audited since ``before``: those never audited first, then the least recently audited."""
     query = (
         select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
         .join(
@@ -54,29 +54,33 @@ def due(database: Database, before: datetime, limit: int, within: Sequence[str] 
 def audited(
     database: Database, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]
 ) -> None:
-    """Enter an audit's result; ``faults``: a sentence each, none when all is well. The same ``when`` again changes
-    nothing. Raises NotAdmitted for an object that is not here."""
-    at_us, said = values.micros(when), _bounded(faults)
+    """Enter an audit's result; ``faults``: a sentence each, none when all is well. A repetition with the same ``when``
+    changes nothing. Raises NotAdmitted for an object that is not recorded."""
+    at_us, kept_faults = values.micros(when), _bounded(faults)
     with database.write() as connection:
         query = select(objects.c.id, objects.c.damaged_since_us).where(objects.c.ark == ark).with_for_update()
-        known = connection.execute(query).first()
-        if known is None:
+        object_ = connection.execute(query).first()
+        if object_ is None:
             raise NotAdmitted(
                 f"{shown(ark)} is not in the inventory, so its audit cannot be kept; record it first"
             )
         connection.execute(
             database.insert(audits)
             .values(
-                object_id=known.id, at_us=at_us, files=files, size_bytes=size_bytes, faults=json.dumps(said)
+                object_id=object_.id,
+                at_us=at_us,
+                files=files,
+                size_bytes=size_bytes,
+                faults=json.dumps(kept_faults),
             )
             .on_conflict_do_nothing()
         )
-        _forget_oldest(connection, known.id)
-        _stand_by_newest(connection, known.id, known.damaged_since_us)
+        _forget_oldest(connection, object_.id)
+        _update_state(connection, object_.id, object_.damaged_since_us)
 
 
 def history(database: Database, ark: str) -> list[Audit]:
-    """Its audits, newest first."""
+    """Return the audits of an object, newest first."""
     query = (
         select(audits)
         .join(objects, objects.c.id == audits.c.object_id)
@@ -88,7 +92,7 @@ def history(database: Database, ark: str) -> list[Audit]:
 
 
 def damaged(database: Database, limit: int, within: Sequence[str] | None = None) -> list[Damaged]:
-    """Objects whose newest audit found faults, in the order in which they were recorded."""
+    """Return the objects whose newest audit found faults, in the order in which they were recorded."""
     query = (
         select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
         .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
@@ -113,14 +117,14 @@ def _within(collections: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
 
 
 def _bounded(faults: Iterable[str]) -> Sequence[str]:
-    kept: list[str] = []
+    bounded: list[str] = []
     more = 0
     for fault in faults:
-        if len(kept) < FAULTS_MAX:
-            kept.append(shown(plain("fault", fault)[:_FAULT_MAX]))
+        if len(bounded) < FAULTS_MAX:
+            bounded.append(shown(plain("fault", fault)[:_FAULT_MAX]))
         else:
             more += 1
-    return [*kept, f"and {more} more"] if more else kept
+    return [*bounded, f"and {more} more"] if more else bounded
 
 
 def _forget_oldest(connection: Connection, object_id: int) -> None:
@@ -129,7 +133,7 @@ def _forget_oldest(connection: Connection, object_id: int) -> None:
     connection.execute(delete(audits).where(of_object, audits.c.at_us < oldest_kept.scalar_subquery()))
 
 
-def _stand_by_newest(connection: Connection, object_id: int, damaged_since_us: int | None) -> None:
+def _update_state(connection: Connection, object_id: int, damaged_since_us: int | None) -> None:
     of_object = select(audits.c.at_us, audits.c.faults).where(audits.c.object_id == object_id)
     newest = connection.execute(of_object.order_by(_NEWEST_FIRST).limit(1)).one()
     is_damaged = newest.faults != "[]"

@@ -1,4 +1,4 @@
-"""The inventory as others hold it: one object, opened by a URL."""
+"""The inventory: one object with all operations, opened by a URL."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -15,15 +15,15 @@ from spinney.apps.ingest.inventory.sql.database import Database
 
 
 class Inventory:
-    """What the archive holds. Use it in a ``with`` block, or ``close`` it; from any thread, but not across a fork.
+    """The content of the archive. Use it in a ``with`` block, or ``close`` it; from any thread, but not across a fork.
 
-    All verbs raise InventoryAway while the database does not answer, and InventoryUnusable when it cannot be used as it
-    is; those that take text, NotAdmitted for what cannot be kept. What is said to be written is durable on return.
+    All methods raise InventoryAway while the database does not answer, and InventoryUnusable when it cannot be used as
+    it is; those with text parameters, NotAdmitted for text that cannot be stored. Writes are durable on return.
     """
 
     def __init__(self, database: Database, file: Path | None) -> None:
         self._database, self._file = database, file
-        self._is_workable = False
+        self._is_checked = False
 
     def __enter__(self) -> Self:
         return self
@@ -37,7 +37,7 @@ class Inventory:
         return f"Inventory({self._database.name})"
 
     def init(self) -> None:
-        """Make the tables, or bring them up to date. Any number may do so at once; what is current is left alone."""
+        """Make the tables, or upgrade them. Several processes may do so at once; current tables are left alone."""
         upgrades.init(self._database, self._file)
 
     def close(self) -> None:
@@ -46,34 +46,34 @@ class Inventory:
     # --- writing --------------------------------------------------------------------------
 
     def number(self, minter: str, key: str) -> int:
-        """The number that this minter gave to this key, from 1; a new one when it has none. No number is given twice;
+        """Return the number of this key with this minter, from 1; a new one when it has none. No number is given twice;
         there may be gaps."""
-        return minter_numbers.number(self._workable, minter, key)
+        return minter_numbers.number(self._checked_database, minter, key)
 
     def bind(self, collection: str, local_ids: Iterable[str], ark: str) -> None:
-        """Say that these local ids mean this ark, which need not be recorded yet: all of them, or none. Raises
+        """Bind all of these local ids to this ark, which need not be recorded yet, or none of them. Raises
         LocalIdTaken when one belongs to another ark."""
-        binding.bind(self._workable, collection, local_ids, ark)
+        binding.bind(self._checked_database, collection, local_ids, ark)
 
     def record(self, entry: Entry) -> None:
-        """Enter a version with its files, and bind its local ids. The same entry again changes nothing; versions may
-        come in any order.
+        """Enter a version with its files, and bind its local ids. A repetition changes nothing; versions may be
+        recorded in any order.
 
-        Raises NotAdmitted for a version that is there with other content and for an object of another collection or
-        owner; LocalIdTaken. ``created`` is not compared; the first stands.
+        Raises NotAdmitted for a version that is recorded with other content and for an object of another collection or
+        owner; LocalIdTaken. ``created`` is not compared; the first value is kept.
         """
-        versions.record(self._workable, entry)
+        versions.record(self._checked_database, entry)
 
     def audited(self, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]) -> None:
-        """Enter what reading all files of an object has shown: a sentence for each fault, none when all is well. The
-        same ``when`` again changes nothing. Raises NotAdmitted for an object that is not recorded."""
-        fixity_checks.audited(self._workable, ark, when, files, size_bytes, faults)
+        """Enter the result of reading all files of an object: a sentence for each fault, none when all is well. A
+        repetition with the same ``when`` changes nothing. Raises NotAdmitted for an object that is not recorded."""
+        fixity_checks.audited(self._checked_database, ark, when, files, size_bytes, faults)
 
     # --- looking up -----------------------------------------------------------------------
 
     def ark_of(self, collection: str, local_id: str) -> str | None:
-        """What a local id is bound to."""
-        return binding.ark_of(self._workable, collection, local_id)
+        """Return the ark that a local id is bound to."""
+        return binding.ark_of(self._checked_database, collection, local_id)
 
     def find(
         self,
@@ -87,17 +87,17 @@ class Inventory:
         limit: int = 100,
         after: str | None = None,
     ) -> list[Found]:
-        """Recorded objects that fit all that is named, in the order in which they were first recorded; with a
-        ``file_name`` or a ``digest``, their files that fit, one answer for each.
+        """Return the recorded objects that match all given conditions, in the order in which they were first recorded;
+        with a ``file_name`` or a ``digest``, an entry for each of their files that match.
 
         ``file_name``: the last part of a path, or more of it (``b/c.txt`` finds ``a/b/c.txt``). ``digest``:
         ``sha256:9f86…``, or hexadecimal alone for any algorithm with values of that length. ``after``: the ``place`` of
-        what was found last. ``within``: only objects of these collections.
+        the last entry of the previous page. ``within``: only objects of these collections.
 
-        Raises NotAdmitted for what is no digest or no place, and for a limit outside 1..1000.
+        Raises NotAdmitted for an invalid digest or place, and for a limit outside 1..1000.
         """
         return searches.find(
-            self._workable,
+            self._checked_database,
             ark=ark,
             local_id=local_id,
             file_name=file_name,
@@ -109,43 +109,43 @@ class Inventory:
         )
 
     def object(self, ark: str) -> Object | None:
-        """An object with its versions."""
-        return searches.object_(self._workable, ark)
+        """Return an object with its versions, or None."""
+        return searches.object_(self._checked_database, ark)
 
     def files(self, ark: str, version: int) -> Iterator[File]:
-        """The files of a version, by path, as of one moment; close the iterator when you leave it early. Raises
+        """Yield the files of a version, by path, from one snapshot; close the iterator when you leave it early. Raises
         NotAdmitted, at the first step, for a version that is not recorded."""
-        return searches.files_of(self._workable, ark, version)
+        return searches.files_of(self._checked_database, ark, version)
 
     def batch_entries(self, batch_id: str, *, apart: str | None = None) -> Iterator[Recorded]:
-        """The versions that a batch has brought, object after object. ``apart``: a folder of them, whose files are
-        counted apart as well."""
-        return searches.batch_entries(self._workable, batch_id, apart)
+        """Yield the versions that a batch has made, object by object. ``apart``: a folder whose files are also counted
+        separately."""
+        return searches.batch_entries(self._checked_database, batch_id, apart)
 
     def storages(self) -> set[str]:
-        """The names of storages that hold recorded versions. Reads all versions."""
-        return searches.storages(self._workable)
+        """Return the names of the storages of recorded versions. Reads all versions."""
+        return searches.storages(self._checked_database)
 
     # --- fixity ---------------------------------------------------------------------------
 
     def due_for_fixity(
         self, before: datetime, limit: int = 100, *, within: Sequence[str] | None = None
     ) -> list[Due]:
-        """Objects not audited since ``before``: those never audited first, then the least recently audited.
+        """Return objects not audited since ``before``: those never audited first, then the least recently audited.
         ``within``: only objects of these collections."""
-        return fixity_checks.due(self._workable, before, limit, within)
+        return fixity_checks.due(self._checked_database, before, limit, within)
 
     def audits(self, ark: str) -> Sequence[Audit]:
-        """The last audits of an object (at most ``auditing.KEPT``), newest first."""
-        return fixity_checks.history(self._workable, ark)
+        """Return the last audits of an object (at most ``fixity_checks.KEPT``), newest first."""
+        return fixity_checks.history(self._checked_database, ark)
 
     def damaged(self, limit: int = 1000, *, within: Sequence[str] | None = None) -> list[Damaged]:
-        """Objects whose last audit found faults. ``within``: only objects of these collections."""
-        return fixity_checks.damaged(self._workable, limit, within)
+        """Return the objects whose last audit found faults. ``within``: only objects of these collections."""
+        return fixity_checks.damaged(self._checked_database, limit, within)
 
     @property
-    def _workable(self) -> Database:
-        if not self._is_workable:
+    def _checked_database(self) -> Database:
+        if not self._is_checked:
             upgrades.require(self._database)
-            self._is_workable = True
+            self._is_checked = True
         return self._database

@@ -1,4 +1,4 @@
-"""Local ids: what a depositor calls an object, within a collection."""
+"""Local ids: the names that depositors give to objects, within a collection."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,22 +10,22 @@ from spinney.apps.ingest.inventory.sql.database import Database
 from spinney.apps.ingest.inventory.sql.schema import local_ids
 
 _MANY = 500
-"""Names in one statement; SQLite's own limit of parameters is 32,766, older builds have 999."""
+"""The number of names in one statement; SQLite allows 32,766 parameters, older builds 999."""
 
 
 def ark_of(database: Database, collection: str, local_id: str) -> str | None:
-    """Raises NotAdmitted."""
+    """Return the ark that a local id is bound to, or None. Raises NotAdmitted."""
     name("collection", collection)
     name("local id", local_id, KEY_MAX_BYTES)
     with database.read() as connection:
-        found = select(local_ids.c.ark).where(
+        query = select(local_ids.c.ark).where(
             local_ids.c.local_id == local_id, local_ids.c.collection == collection
         )
-        return connection.execute(found).scalar()
+        return connection.execute(query).scalar()
 
 
 def bind(database: Database, collection: str, names: Iterable[str], ark: str) -> None:
-    """All or none. Raises LocalIdTaken, NotAdmitted."""
+    """Bind all of these local ids to an ark, or none. Raises LocalIdTaken, NotAdmitted."""
     name("collection", collection)
     name("ark", ark)
     admitted = local_ids_admitted(names)
@@ -38,16 +38,16 @@ def bind(database: Database, collection: str, names: Iterable[str], ark: str) ->
 def bind_within(
     database: Database, connection: Connection, collection: str, names: Sequence[str], ark: str
 ) -> None:
-    """The same in a transaction that has begun; ``names`` are admitted, in their order. Raises LocalIdTaken."""
-    for some in (names[at : at + _MANY] for at in range(0, len(names), _MANY)):
-        rows = [{"local_id": n, "collection": collection, "ark": ark} for n in some]
-        made = connection.execute(database.insert(local_ids).on_conflict_do_nothing(), rows)
-        if made.rowcount == len(some):
+    """Bind local ids within a transaction; ``names`` are checked and sorted. Raises LocalIdTaken."""
+    for chunk in (names[start : start + _MANY] for start in range(0, len(names), _MANY)):
+        rows = [{"local_id": n, "collection": collection, "ark": ark} for n in chunk]
+        inserted = connection.execute(database.insert(local_ids).on_conflict_do_nothing(), rows)
+        if inserted.rowcount == len(chunk):
             continue  # all were free
         others = (
             select(local_ids.c.local_id, local_ids.c.ark)
             .where(
-                local_ids.c.local_id.in_(some), local_ids.c.collection == collection, local_ids.c.ark != ark
+                local_ids.c.local_id.in_(chunk), local_ids.c.collection == collection, local_ids.c.ark != ark
             )
             .order_by(local_ids.c.local_id)
             .limit(1)
@@ -58,15 +58,15 @@ def bind_within(
 
 
 def bound_to(connection: Connection, arks: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """The local ids of each of these, by name; one that has none is left out."""
-    found: dict[str, list[str]] = {}
-    wanted = sorted(set(arks))
-    for some in (wanted[at : at + _MANY] for at in range(0, len(wanted), _MANY)):
+    """Return the sorted local ids of each of these arks; an ark without any is left out."""
+    by_ark: dict[str, list[str]] = {}
+    sorted_arks = sorted(set(arks))
+    for chunk in (sorted_arks[start : start + _MANY] for start in range(0, len(sorted_arks), _MANY)):
         query = (
             select(local_ids.c.ark, local_ids.c.local_id)
-            .where(local_ids.c.ark.in_(some))
+            .where(local_ids.c.ark.in_(chunk))
             .order_by(local_ids.c.ark, local_ids.c.local_id)
         )
         for ark, local_id in connection.execute(query):
-            found.setdefault(ark, []).append(local_id)
-    return found
+            by_ark.setdefault(ark, []).append(local_id)
+    return by_ark

@@ -1,4 +1,4 @@
-"""Numbers for a minter: a key gets one, and keeps it for ever."""
+"""The numbers of a minter: each key gets one, and keeps it for ever."""
 
 from sqlalchemy import select
 
@@ -8,25 +8,25 @@ from spinney.apps.ingest.inventory.sql.schema import minters, numbers
 
 
 def number(database: Database, minter: str, key: str) -> int:
-    """The number of this key, from 1; a new one when it has none. No number is given twice by one minter; there may be
-    gaps. Raises NotAdmitted."""
+    """Return the number of this key, from 1; a new one when it has none. No number is given twice by one minter; there
+    may be gaps. Raises NotAdmitted."""
     name("minter", minter)
     name("key", key, KEY_MAX_BYTES)
-    given = select(numbers.c.number).where(numbers.c.minter == minter, numbers.c.key == key)
+    query = select(numbers.c.number).where(numbers.c.minter == minter, numbers.c.key == key)
     with database.write() as connection:
-        found = connection.execute(given).scalar()
-        if found is not None:
-            return int(found)
-        counted = (
+        existing = connection.execute(query).scalar()
+        if existing is not None:
+            return int(existing)
+        increment = (
             database.insert(minters)
             .values(minter=minter, last=1)
             .on_conflict_do_update(index_elements=["minter"], set_={"last": minters.c.last + 1})
             .returning(minters.c.last)
         )
-        # From here on this minter is ours until the commit. Who has waited for it looks again.
-        fresh = int(connection.execute(counted).scalar_one())
-        found = connection.execute(given).scalar()
-        if found is not None:
-            return int(found)
-        connection.execute(numbers.insert().values(minter=minter, key=key, number=fresh))
-        return fresh
+        # From here on this minter's row is locked until the commit. A transaction that has waited looks again.
+        new_number = int(connection.execute(increment).scalar_one())
+        existing = connection.execute(query).scalar()
+        if existing is not None:
+            return int(existing)
+        connection.execute(numbers.insert().values(minter=minter, key=key, number=new_number))
+        return new_number

@@ -1,4 +1,4 @@
-"""What goes into the inventory, and what comes out of it."""
+"""The data types of the inventory: entries, and the results of its queries."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,21 +7,21 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file of an object, as one or more of its versions have it."""
+    """A file of an object, in one or more of its versions."""
 
     path: str
-    """Within the object."""
+    """The path within the object."""
     size_bytes: int
     mime_type: str | None = None
     modified: str | None = None
-    """When it was last changed, as its manifest or container says; in whatever form."""
+    """When it was last changed, from its manifest or container, in any format."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """Algorithm to hexadecimal value; see ``digests``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A version of an object, with what it belongs to: what ``record`` takes."""
+    """A version of an object, with its origin: the parameter of ``record``."""
 
     ark: str
     collection: str
@@ -34,18 +34,18 @@ class Entry:
     version: int
     """From 1."""
     created: datetime
-    """When the storage made the version; aware."""
+    """When the storage made the version, with a time zone."""
     storage: str
-    """Name of the target that keeps it."""
+    """The name of the storage target that keeps it."""
     files: Iterable[File]
-    """All of the version, whichever version brought them. Read once."""
+    """All files of the version, also unchanged ones. Read once."""
     local_ids: Sequence[str] = ()
     who: str | None = None
     what: str | None = None
     when: str | None = None
-    """Of the object's description, as its depositor words it."""
+    """``who``, ``what`` and ``when`` are the depositor's description of the object."""
     verified: int = 0
-    """Digests that its depositor gave and that were found right."""
+    """How many digests its depositor gave that were verified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Version:
     files: int
     size_bytes: int
     verified: int
-    """Digests that its depositor gave and that were found right."""
+    """How many digests its depositor gave that were verified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,39 +79,39 @@ class Object:
     audited: datetime | None
     """When its files were last read and compared; None: never."""
     damaged_since: datetime | None
-    """The first of the audits in a row that found faults; None: the last found none."""
+    """The first of the consecutive audits that found faults; None: the last found none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """A file that was looked for: in which versions it is."""
+    """A file that was found, and the versions that have it."""
 
     file: File
     first_version: int
     last_version: int
-    """The file is in all recorded versions from the first to this one. It may be in later ones again: then it is found
-    once more."""
+    """The file is in all recorded versions from the first to this one. If later ones have it again, it has another
+    entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """An object, or one file of an object, that fits what was looked for."""
+    """An object, or one file of an object, that matches a search."""
 
     ark: str
     collection: str
     owner: str
     local_ids: Sequence[str]
     head: Version
-    """Its newest version."""
+    """The newest version."""
     file: FoundFile | None
-    """None unless a file was looked for."""
+    """None unless files were searched."""
     place: str
-    """Given back as ``after``, it leads to what comes next. Its form is nobody's concern."""
+    """The value for ``after`` to get the next page. Its format is internal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A version that a batch has brought."""
+    """A version that a batch has made."""
 
     ark: str
     collection: str
@@ -120,29 +120,29 @@ class Recorded:
     version: Version
     apart_files: int = 0
     apart_bytes: int = 0
-    """Of its files those below the folder that was to be counted apart."""
+    """Number and size of the files below the folder that is counted separately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """An object that an audit should read: its newest version and where that is kept."""
+    """An object that an audit should read: its newest version and the storage of that."""
 
     ark: str
     storage: str
     version: int
     audited: datetime | None
-    """None: never yet."""
+    """When it was last audited; None: never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What reading all files of an object has shown."""
+    """The result of reading all files of an object."""
 
     when: datetime
     files: int
     size_bytes: int
     faults: Sequence[str]
-    """A sentence for each; of very many the first ones, and how many more."""
+    """A sentence for each fault; of very many the first ones, and the number of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +152,6 @@ class Damaged:
     ark: str
     collection: str
     since: datetime
-    """The first of the audits in a row that found any."""
+    """The first of the consecutive audits that found faults."""
     audit: Audit
-    """The last."""
+    """The last audit."""

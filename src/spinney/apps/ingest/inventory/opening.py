@@ -1,4 +1,4 @@
-"""How an inventory is opened: apart from its verbs, so that who may open one loads SQLAlchemy only when it does."""
+"""Opening of an inventory, in a module of its own so that SQLAlchemy is loaded only when one is opened."""
 
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def open_inventory(url: str) -> "Inventory":
-    """``sqlite:///file`` (``sqlite:////absolute/file``) or ``postgresql://user@host/database?schema=name``.
+    """Open ``sqlite:///file`` (``sqlite:////absolute/file``) or ``postgresql://user@host/database?schema=name``.
 
-    Nothing is connected to yet. Raises UsageError for what is no such URL.
+    It connects on first use. Raises UsageError for another URL.
     """
     from spinney.apps.ingest.inventory.inventory import Inventory
     from spinney.apps.ingest.inventory.sql.database import database

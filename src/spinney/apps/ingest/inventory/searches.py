@@ -1,7 +1,7 @@
-"""Looking up what the inventory holds. Every search is led by an index, and gives its answer in pages.
+"""Searches in the inventory. Every search uses an index, and returns its results in pages.
 
-A page goes on behind the place of what was found last, not behind a count: so it costs the same at the end as at the
-beginning, and what is recorded meanwhile shifts nothing.
+A page begins after the place of the last result, not after a count: so it costs the same at the end as at the
+beginning, and entries that are recorded meanwhile shift nothing.
 """
 
 import re
@@ -42,14 +42,14 @@ def find(
     if not 1 <= limit <= PAGE_MAX:
         raise NotAdmitted(f"a page has 1 to {PAGE_MAX} entries, not {limit}; ask for the rest with 'after'")
     behind = _place(after)
-    for what, text in (
+    for field, text in (
         ("ark", ark),
         ("local id", local_id),
         ("file name", file_name),
         ("collection", collection),
     ):
         if text is not None:
-            plain(what, text)
+            plain(field, text)
     conditions: list[ColumnElement[bool]] = [] if within is None else [objects.c.collection.in_(within)]
     if ark is not None:
         conditions.append(objects.c.ark == ark)
@@ -66,9 +66,9 @@ def find(
             conditions.append(_has_digest(digest))
         query = _files(conditions, behind)
     with database.read() as connection:
-        found = connection.execute(query.limit(limit)).all()
-        names = bound_to(connection, (row.ark for row in found))
-    return [_found(row, names.get(row.ark, ())) for row in found]
+        found_rows = connection.execute(query.limit(limit)).all()
+        names = bound_to(connection, (row.ark for row in found_rows))
+    return [_search_result(row, names.get(row.ark, ())) for row in found_rows]
 
 
 def object_(database: Database, ark: str) -> Object | None:
@@ -93,12 +93,12 @@ def files_of(database: Database, ark: str, version: int) -> Iterator[File]:
     """See ``Inventory.files``."""
     # One transaction throughout: a version that is recorded meanwhile moves the ends of spans.
     with database.read() as connection:
-        recorded = (
+        object_query = (
             select(objects.c.id)
             .join(versions, versions.c.object_id == objects.c.id)
             .where(objects.c.ark == ark, versions.c.version == version)
         )
-        object_id = connection.execute(recorded).scalar()
+        object_id = connection.execute(object_query).scalar()
         if object_id is None:
             raise NotAdmitted(
                 f"version {version} of {shown(ark)} is not in the inventory; look for the ark first"
@@ -134,29 +134,29 @@ def batch_entries(database: Database, batch_id: str, apart: str | None) -> Itera
             .limit(PAGE_MAX)
         )
         with database.read() as connection:
-            found = connection.execute(query).all()
-            names = bound_to(connection, (row.ark for row in found))
-            below = _below(connection, apart, {row.id for row in found}) if apart and found else {}
-        for row in found:
+            page = connection.execute(query).all()
+            names = bound_to(connection, (row.ark for row in page))
+            below = _below(connection, apart, {row.id for row in page}) if apart and page else {}
+        for row in page:
             sizes = [size for first, last, size in below.get(row.id, ()) if first <= row.version <= last]
-            entry = _recorded(row, names.get(row.ark, ()))
+            entry = _recorded_version(row, names.get(row.ark, ()))
             yield replace(entry, apart_files=len(sizes), apart_bytes=sum(sizes))
-        if len(found) < PAGE_MAX:
+        if len(page) < PAGE_MAX:
             return
-        behind = (found[-1].id, found[-1].version)
+        behind = (page[-1].id, page[-1].version)
 
 
 def _below(connection: Connection, folder: str, objects_: set[int]) -> dict[int, list[tuple[int, int, int]]]:
-    """Of each object, first and last version and size of the files below a folder."""
+    """Return first and last version and size of the files below a folder, by object."""
     query = select(files.c.object_id, files.c.first_version, files.c.last_version, files.c.size_bytes).where(
         files.c.object_id.in_(objects_),
         files.c.path >= f"{folder}/",
         files.c.path < f"{folder}{_BEHIND_SLASH}",
     )
-    found: dict[int, list[tuple[int, int, int]]] = {}
+    by_object: dict[int, list[tuple[int, int, int]]] = {}
     for object_id, first, last, size in connection.execute(query):
-        found.setdefault(object_id, []).append((first, last, size))
-    return found
+        by_object.setdefault(object_id, []).append((first, last, size))
+    return by_object
 
 
 # --- conditions -------------------------------------------------------------------------------
@@ -173,27 +173,27 @@ def _is_called(file_name: str) -> ColumnElement[bool]:
     name = file_name.rpartition("/")[2]
     if name == file_name:
         return files.c.name == name
-    # Not LIKE, which takes capitals for small letters on SQLite.
+    # Not LIKE, which ignores case on SQLite.
     ending = func.substr(files.c.path, func.length(files.c.path) - len(file_name)) == f"/{file_name}"
     return and_(files.c.name == name, or_(files.c.path == file_name, ending))
 
 
-def _has_digest(wanted: Digest | str) -> ColumnElement[bool]:
-    return or_(*(files.c[d.algorithm] == bytes.fromhex(d.value) for d in _meant(wanted)))
+def _has_digest(digest_: Digest | str) -> ColumnElement[bool]:
+    return or_(*(files.c[d.algorithm] == bytes.fromhex(d.value) for d in _possible_digests(digest_)))
 
 
-def _meant(wanted: Digest | str) -> Sequence[Digest]:
-    if isinstance(wanted, Digest):
-        return [wanted]
-    algorithm, colon, value = wanted.partition(":")
+def _possible_digests(digest_: Digest | str) -> Sequence[Digest]:
+    if isinstance(digest_, Digest):
+        return [digest_]
+    algorithm, colon, value = digest_.partition(":")
     if colon:
         return [digest(algorithm, value)]
-    plain = wanted.strip().lower()
+    plain = digest_.strip().lower()
     fitting = [digest(algorithm, plain) for algorithm, digits in ALGORITHMS.items() if digits == len(plain)]
     if not fitting:
         lengths = sorted(set(ALGORITHMS.values()))
         raise NotAdmitted(
-            f"'{shown(wanted[:40])}' is no digest: none has {len(plain)} hexadecimal digits "
+            f"'{shown(digest_[:40])}' is no digest: none has {len(plain)} hexadecimal digits "
             f"({', '.join(map(str, lengths))} are possible); give all of it"
         )
     return fitting
@@ -225,7 +225,7 @@ _HEAD = and_(versions.c.object_id == objects.c.id, versions.c.version == objects
 _any = versions.alias("any_version")
 _FILE = (
     files.c.id.label("file_id"),
-    # A span reaches as far as no recorded version says otherwise; these are the recorded ones at its ends.
+    # A span may extend beyond the recorded versions that it contains; these are the first and last of those.
     select(func.min(_any.c.version))
     .where(_any.c.object_id == files.c.object_id, _any.c.version >= files.c.first_version)
     .scalar_subquery()
@@ -243,15 +243,15 @@ _FILE = (
 def _place(after: str | None) -> tuple[int, int]:
     if after is None:
         return 0, 0
-    read = _PLACE.fullmatch(after)
-    if read is None:
+    match = _PLACE.fullmatch(after)
+    if match is None:
         raise NotAdmitted(
             f"'{shown(after[:40])}' is no place in an answer; give the 'place' of what was found last"
         )
-    return int(read[1]), int(read[2] or 0)
+    return int(match[1]), int(match[2] or 0)
 
 
-def _found(row: Row[Any], names: Sequence[str]) -> Found:
+def _search_result(row: Row[Any], names: Sequence[str]) -> Found:
     is_file = "file_id" in row._fields
     file = (
         FoundFile(
@@ -273,7 +273,7 @@ def _found(row: Row[Any], names: Sequence[str]) -> Found:
     )
 
 
-def _recorded(row: Row[Any], names: Sequence[str]) -> Recorded:
+def _recorded_version(row: Row[Any], names: Sequence[str]) -> Recorded:
     return Recorded(
         ark=row.ark, collection=row.collection, owner=row.owner, local_ids=names, version=rows.version(row)
     )

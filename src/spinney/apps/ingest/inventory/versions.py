@@ -1,4 +1,4 @@
-"""Entering a version of an object: object, version, files and local ids in one transaction."""
+"""Records a version of an object: object, version, files and local ids in one transaction."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory.entry_rules import Admitted, admitted, local_ids_admitted
-from spinney.apps.ingest.inventory.file_spans import Changes, Span, entered
+from spinney.apps.ingest.inventory.file_spans import Changes, Span, span_changes
 from spinney.apps.ingest.inventory.local_ids import bind_within
 from spinney.apps.ingest.inventory.model import Entry, Version
 from spinney.apps.ingest.inventory.sql import rows, values
@@ -15,26 +15,26 @@ from spinney.apps.ingest.inventory.sql.schema import files, objects, versions
 
 
 def record(database: Database, entry: Entry) -> None:
-    """Enter a version; durable on return. The same entry again changes nothing; versions may come in any order.
+    """Record a version; durable on return. A repetition changes nothing; versions may be recorded in any order.
 
-    ``created`` and ``verified`` are not compared: a run that was cut off may look at the clock once more, or find that
-    a file stands already; the first stand.
+    ``created`` and ``verified`` are not compared, and their first values are kept: a stage that runs again may read the
+    clock once more, or find a file that was fetched already.
 
-    Raises NotAdmitted for a version that is there with other content, for an object of another collection or owner,
-    and for what may not enter at all; LocalIdTaken.
+    Raises NotAdmitted for a version that is recorded with other content, for an object of another collection or owner,
+    and for invalid entries; LocalIdTaken.
     """
     checked = admitted(entry)
     names = local_ids_admitted(entry.local_ids)
     with database.write() as connection:
         object_id = _new_object(database, connection, entry)
         if object_id is not None:
-            # Nothing else can be there, so nothing is looked for.
+            # A new object has no other versions, so none are looked up.
             _enter(
                 connection,
                 object_id,
                 entry,
                 checked,
-                entered([], checked.contents, entry.version, None, None),
+                span_changes([], checked.contents, entry.version, None, None),
             )
         else:
             _enter_another(connection, entry, checked)
@@ -42,52 +42,57 @@ def record(database: Database, entry: Entry) -> None:
 
 
 def _new_object(database: Database, connection: Connection, entry: Entry) -> int | None:
-    """Its id, when it was not there. On PostgreSQL this waits for another transaction that is making it."""
-    made = (
+    """Insert the object, and return its id; None when it exists. On PostgreSQL this waits for another transaction that
+    is inserting it."""
+    insert = (
         database.insert(objects)
         .values(ark=entry.ark, collection=entry.collection, owner=entry.owner, head_version=entry.version)
         .on_conflict_do_nothing(index_elements=["ark"])
         .returning(objects.c.id)
     )
-    return connection.execute(made).scalar()
+    return connection.execute(insert).scalar()
 
 
 def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> None:
-    """A version of an object that is there."""
-    known = connection.execute(select(objects).where(objects.c.ark == entry.ark).with_for_update()).one()
-    for what, theirs, ours in (
-        ("collection", known.collection, entry.collection),
-        ("owner", known.owner, entry.owner),
+    """Enter a version of an existing object."""
+    object_ = connection.execute(select(objects).where(objects.c.ark == entry.ark).with_for_update()).one()
+    for field, recorded, given in (
+        ("collection", object_.collection, entry.collection),
+        ("owner", object_.owner, entry.owner),
     ):
-        if theirs != ours:
+        if recorded != given:
             raise NotAdmitted(
-                f"{shown(entry.ark)} is of {what} '{shown(theirs)}', not '{shown(ours)}'; deposit it there, or "
+                f"{shown(entry.ark)} is of {field} '{shown(recorded)}', not '{shown(given)}'; deposit it there, or "
                 f"as another object"
             )
-    object_id = int(known.id)
-    if _is_there(connection, object_id, entry, checked):
+    object_id = int(object_.id)
+    if _is_recorded(connection, object_id, entry, checked):
         return
-    before, after = _neighbours(connection, object_id, entry.version, int(known.head_version))
+    before, after = _neighbours(connection, object_id, entry.version, int(object_.head_version))
     spans = _spans_over(connection, object_id, entry.version)
     _enter(
-        connection, object_id, entry, checked, entered(spans, checked.contents, entry.version, before, after)
+        connection,
+        object_id,
+        entry,
+        checked,
+        span_changes(spans, checked.contents, entry.version, before, after),
     )
-    if entry.version > known.head_version:
+    if entry.version > object_.head_version:
         connection.execute(
             update(objects).where(objects.c.id == object_id).values(head_version=entry.version)
         )
 
 
-def _is_there(connection: Connection, object_id: int, entry: Entry, checked: Admitted) -> bool:
-    """Whether just this has been entered. Raises NotAdmitted when something else has."""
+def _is_recorded(connection: Connection, object_id: int, entry: Entry, checked: Admitted) -> bool:
+    """Whether this version has been recorded. Raises NotAdmitted when it has been with other content."""
     query = select(*rows.VERSION).where(
         versions.c.object_id == object_id, versions.c.version == entry.version
     )
-    found = connection.execute(query).first()
-    if found is None:
+    row = connection.execute(query).first()
+    if row is None:
         return False
-    there = rows.version(found)
-    other = _other_fact(there, entry) or _other_file(connection, object_id, entry, checked)
+    recorded = rows.version(row)
+    other = _other_fact(recorded, entry) or _other_file(connection, object_id, entry, checked)
     if other is None:
         return True
     raise NotAdmitted(
@@ -96,23 +101,23 @@ def _is_there(connection: Connection, object_id: int, entry: Entry, checked: Adm
     )
 
 
-def _other_fact(there: Version, entry: Entry) -> str | None:
+def _other_fact(recorded: Version, entry: Entry) -> str | None:
     for fact in ("batch_id", "job_id", "submitter", "who", "what", "when", "storage"):
-        if getattr(there, fact) != getattr(entry, fact):
-            return f"another {fact.removesuffix('_id')}: '{shown(str(getattr(there, fact)))}'"
+        if getattr(recorded, fact) != getattr(entry, fact):
+            return f"another {fact.removesuffix('_id')}: '{shown(str(getattr(recorded, fact)))}'"
     return None
 
 
 def _other_file(connection: Connection, object_id: int, entry: Entry, checked: Admitted) -> str | None:
-    kept = {span.content for span in _spans_over(connection, object_id, entry.version)}
-    differing = sorted(str(content[0]) for content in kept.symmetric_difference(checked.contents))
+    recorded = {span.content for span in _spans_over(connection, object_id, entry.version)}
+    differing = sorted(str(content[0]) for content in recorded.symmetric_difference(checked.contents))
     return f"another '{shown(differing[0])}'" if differing else None
 
 
 def _neighbours(
     connection: Connection, object_id: int, version: int, head: int
 ) -> tuple[int | None, int | None]:
-    """The nearest recorded versions on both sides."""
+    """Return the nearest recorded versions before and after."""
     if version > head:
         return head, None
     of_object = versions.c.object_id == object_id

@@ -1,1 +1,1 @@
-"""The database of the inventory: its tables, their upgrades, and how it is reached."""
+"""The database of the inventory: its tables, their upgrades, and its connections."""

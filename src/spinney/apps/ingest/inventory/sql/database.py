@@ -1,9 +1,9 @@
-"""How the database of an inventory is reached: connections, transactions, errors as sentences.
+"""The database of an inventory: connections, transactions, and errors with helpful messages.
 
-A transaction that writes is begun as one: on SQLite it takes the only write lock at once (one that reads first and
+A transaction that writes begins as one: on SQLite it takes the only write lock at once (one that reads first and
 writes later could be refused in the middle), on PostgreSQL each statement sees what was committed before it (READ
-COMMITTED), so that whoever waited for a row's lock sees what its holder did. Locks are taken in one order (the object,
-then its local ids by name), and so nothing can deadlock.
+COMMITTED), so that a transaction that waited for a row's lock sees the changes of its holder. Locks are taken in one
+order (the object, then its local ids by name), so that there are no deadlocks.
 
 SQLite keeps a write-ahead log and syncs it at every commit (synchronous = FULL).
 """
@@ -34,79 +34,79 @@ _WRITES = "spinney_writes"
 
 
 class Database:
-    """Of one inventory; any thread may use it."""
+    """The database of one inventory; any thread may use it."""
 
-    def __init__(self, engine: Engine, name: str, way: "Way") -> None:
-        self._engine, self.name, self._way = engine, name, way
+    def __init__(self, engine: Engine, name: str, backend: "Backend") -> None:
+        self._engine, self.name, self._backend = engine, name, backend
         self.dialect = engine.dialect.name
 
     def __repr__(self) -> str:
         return f"Database({self.name})"
 
     def write(self) -> AbstractContextManager[Connection]:
-        """One transaction; what it wrote is durable when the block has been left."""
-        return self._begun(writes=True)
+        """Run one transaction; its writes are durable when the block has been left."""
+        return self._transaction(writes=True)
 
     def read(self) -> AbstractContextManager[Connection]:
-        """One transaction that sees one state of the inventory throughout."""
-        return self._begun(writes=False)
+        """Run one read-only transaction on one snapshot of the inventory."""
+        return self._transaction(writes=False)
 
     def insert(self, table: Table) -> "postgresql.Insert | sqlite.Insert":
-        """An INSERT that can say what happens ``on_conflict``."""
+        """Return an INSERT that supports ``on_conflict``."""
         return sqlite.insert(table) if self.dialect == "sqlite" else postgresql.insert(table)
 
     def prepare(self, connection: Connection) -> None:
-        """Wait until nobody else makes the tables; in the transaction that will."""
-        self._way.alone(connection)
+        """Wait until no other process makes the tables; called in the transaction that will make them."""
+        self._backend.lock_for_setup(connection)
 
     def close(self) -> None:
         self._engine.dispose()
 
     @contextmanager
-    def _begun(self, *, writes: bool) -> Iterator[Connection]:
-        with self._explained(), self._engine.connect() as connection:
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        with self._translated_errors(), self._engine.connect() as connection:
             connection = connection.execution_options(**{_WRITES: writes})
             with connection.begin():
                 yield connection
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """The driver's errors as one sentence that says what to do."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Turn the driver's errors into errors with one sentence that says what to do."""
         try:
             yield
         except DBAPIError as error:
-            sentence = self._way.sentence(error.orig)
+            sentence = self._backend.sentence(error.orig)
             if sentence is None:
                 raise
             raise sentence from error
 
 
-class Way(Protocol):
-    """What differs from one kind of database to the other."""
+class Backend(Protocol):
+    """The differences between the kinds of databases."""
 
-    def alone(self, connection: Connection) -> None: ...
+    def lock_for_setup(self, connection: Connection) -> None: ...
 
     def sentence(self, error: BaseException | None) -> Exception | None:
-        """None for what is a mistake of this program."""
+        """Return the error for a driver's error; None for one that is a bug of this program."""
 
 
 def database(url: str) -> Database:
-    """``sqlite:///file`` or ``postgresql://user@host/database``. Raises UsageError."""
+    """Return the database at ``sqlite:///file`` or ``postgresql://user@host/database``. Raises UsageError."""
     if is_postgres(url):
         try:
-            from spinney.apps.ingest.inventory.sql.postgres import reached  # its driver is an extra
+            from spinney.apps.ingest.inventory.sql.postgres import open_postgres  # its driver is an extra
         except ImportError as error:
             raise UsageError(
                 "an inventory on PostgreSQL needs its driver; install it with: pip install 'spinney[postgresql]'"
             ) from error
-        return reached(url)
+        return open_postgres(url)
     path = database_file(url)
     if path is None:
         scheme = url.partition(":")[0]
         raise UsageError(
             f"an inventory is named by sqlite:///file or postgresql://user@host/database, not by '{scheme[:20]}:…'"
         )
-    engine = create_engine("sqlite://", creator=lambda: _connected(path), poolclass=QueuePool, **POOL)
+    engine = create_engine("sqlite://", creator=lambda: _connect(path), poolclass=QueuePool, **POOL)
     event.listen(
         engine, "begin", lambda c: c.exec_driver_sql(f"begin {'immediate' if writes(c) else 'deferred'}")
     )
@@ -114,7 +114,7 @@ def database(url: str) -> Database:
 
 
 POOL: dict[str, Any] = {"pool_size": 4, "max_overflow": -1, "hide_parameters": True}
-"""A connection a thread, and none is waited for: who holds one while reading may write through another."""
+"""The options of the pool: no thread waits for a connection, since one that reads may write through another."""
 
 
 def writes(connection: Connection) -> bool:
@@ -128,35 +128,35 @@ class _Sqlite:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def alone(self, connection: Connection) -> None:
-        """BEGIN IMMEDIATE has seen to that."""
+    def lock_for_setup(self, connection: Connection) -> None:
+        """Do nothing: BEGIN IMMEDIATE has taken the lock."""
 
     def sentence(self, error: BaseException | None) -> Exception | None:
-        path, said = self._path, str(error).lower()
-        if "no such table" in said:
+        path, text = self._path, str(error).lower()
+        if "no such table" in text:
             return InventoryUnusable(f"{path} holds no inventory; {INIT}, or name another file")
-        if "unable to open" in said or "readonly" in said:
+        if "unable to open" in text or "readonly" in text:
             if not path.exists():
                 return InventoryUnusable(f"there is no inventory at {path}; {INIT}, or name another file")
             return InventoryUnusable(f"cannot write to the inventory {path}; check its owner and rights")
-        if "not a database" in said or "malformed" in said:
+        if "not a database" in text or "malformed" in text:
             return InventoryUnusable(f"{path} is no database or is damaged; restore it from a backup")
-        if "locked" in said or "busy" in said:
+        if "locked" in text or "busy" in text:
             return InventoryAway(
                 f"{path} was kept locked for {_BUSY_S:g} s; close what has it open, then go on"
             )
-        if "full" in said:
+        if "full" in text:
             free = shutil.disk_usage(path.parent).free
             return InventoryAway(
                 f"the disk that holds {path} is full, with {free:,} bytes free; make room, then go on: nothing was "
                 f"half-written"
             )
-        if "disk i/o" in said:
+        if "disk i/o" in text:
             return InventoryAway(f"the disk that holds {path} does not answer; check the disk, then go on")
         return None
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -165,7 +165,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
-        with _alone_in(path.parent):
+        with _folder_lock(path.parent):
             connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = full")
         connection.execute("pragma foreign_keys = on")
@@ -177,12 +177,12 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other new connections waiting. SQLite does not wait for a database that several switch to WAL at once, or
-    that one switches while another looks at its mode: each but one is told that it is locked, whatever the timeout.
+def _folder_lock(folder: Path) -> Iterator[None]:
+    """Make other new connections wait. SQLite does not wait when several connections switch a database to WAL at once,
+    or one switches it while another reads its mode: all but one fail with "locked", whatever the timeout.
 
-    The folder is locked and not the file, because a process that closes a descriptor of its own of a SQLite file gives
-    up all locks that SQLite has on it in that process."""
+    The folder is locked and not the file, because a process that closes a descriptor of its own of a SQLite file
+    releases all locks that SQLite has on it in that process."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -1,10 +1,10 @@
 """An inventory in a PostgreSQL database, 14 or later.
 
-Nothing of a session is relied on, so that it may be reached through a pooler in transaction mode: what is set is set
-for each transaction, and nothing is prepared.
+It needs no state of the session, so that a pooler in transaction mode may be used: settings are made for each
+transaction, and no statements are prepared.
 
-The password is nowhere but in what the driver connects by. Names that are shown are put together from user, host, port
-and database; and a URL that cannot be read is not shown at all, since any part of it may be the password.
+The password is only in the parameters of the driver. The names that are shown consist of user, host, port and database;
+and a URL that cannot be parsed is not shown at all, since any part of it may be the password.
 """
 
 import re
@@ -21,7 +21,7 @@ from spinney.errors import UsageError
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EACH = (
     "set local lock_timeout = '60s'; set local statement_timeout = '300s'; "
-    # One who stands still keeps an object's lock; who reads a long answer keeps nothing.
+    # An idle writer keeps an object's lock; a reader of a long result keeps nothing.
     "set local idle_in_transaction_session_timeout = '{idle}'; set local jit = off"
 )
 _CONNECTING: dict[str, Any] = {
@@ -34,19 +34,20 @@ _CONNECTING: dict[str, Any] = {
 _FORM = "write it as postgresql://user:password@host/database, with letters that mean something in a URL as %40, %2F"
 
 
-def reached(url: str) -> Database:
-    """``?schema=name`` puts the tables in a schema of their own; the rest is as libpq has it. Raises UsageError."""
+def open_postgres(url: str) -> Database:
+    """Return the database at a libpq URL; ``?schema=name`` puts the tables in a schema of their own. Raises
+    UsageError."""
     conninfo, schema = _parsed(url)
-    way = _Postgres(conninfo, schema)
+    backend = _Postgres(conninfo, schema)
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=way.connected,
+        creator=backend.connect,
         poolclass=QueuePool,
         isolation_level="READ COMMITTED",
         **POOL,
     )
-    event.listen(engine, "begin", way.begun)
-    return Database(engine, way.name, way)
+    event.listen(engine, "begin", backend.begin)
+    return Database(engine, backend.name, backend)
 
 
 class _Postgres:
@@ -57,48 +58,50 @@ class _Postgres:
     def __repr__(self) -> str:
         return f"_Postgres({self.name})"
 
-    def connected(self) -> "psycopg.Connection[Any]":
+    def connect(self) -> "psycopg.Connection[Any]":
         return psycopg.connect(psycopg.conninfo.make_conninfo(**self._conninfo), prepare_threshold=None)
 
-    def begun(self, connection: Connection) -> None:
-        told = _EACH.format(idle="60s" if writes(connection) else "0")
+    def begin(self, connection: Connection) -> None:
+        statements = _EACH.format(idle="60s" if writes(connection) else "0")
         if not writes(connection):
-            told = f"set transaction isolation level repeatable read, read only; {told}"
+            statements = f"set transaction isolation level repeatable read, read only; {statements}"
         if self._schema is not None:
-            told += f'; set local search_path to "{self._schema}"'
-        connection.exec_driver_sql(told)
+            statements += f'; set local search_path to "{self._schema}"'
+        connection.exec_driver_sql(statements)
 
-    def alone(self, connection: Connection) -> None:
+    def lock_for_setup(self, connection: Connection) -> None:
         connection.exec_driver_sql("select pg_advisory_xact_lock(hashtext('spinney inventory'))")
         if self._schema is not None:
             connection.exec_driver_sql(f'create schema if not exists "{self._schema}"')
 
     def sentence(self, error: BaseException | None) -> Exception | None:
-        name, said = self.name, self._said(error)
+        name, message = self.name, self._message(error)
         if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
             return InventoryUnusable(f"{name} holds no inventory; {INIT}, or name another database")
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            return InventoryUnusable(f"{name} refuses: {said}; have its owner grant that to this user")
+            return InventoryUnusable(f"{name} refuses: {message}; have its owner grant that to this user")
         if isinstance(error, psycopg.errors.DiskFull):
             return InventoryAway(
                 f"the disk of {name} is full; make room there, then go on: nothing was half-written"
             )
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
-            return InventoryAway(f"{name} did not answer in time ({said}); see pg_stat_activity, then go on")
+            return InventoryAway(
+                f"{name} did not answer in time ({message}); see pg_stat_activity, then go on"
+            )
         if isinstance(
             error, psycopg.errors.IdleInTransactionSessionTimeout | psycopg.errors.ReadOnlySqlTransaction
         ):
-            return InventoryAway(f"{name} ended the transaction ({said}); go on")
+            return InventoryAway(f"{name} ended the transaction ({message}); go on")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return InventoryAway(f"{name} cannot be reached: {said}; start it, or name another database")
+            return InventoryAway(f"{name} cannot be reached: {message}; start it, or name another database")
         return None
 
-    def _said(self, error: BaseException | None) -> str:
-        said = " ".join(str(error).split())
+    def _message(self, error: BaseException | None) -> str:
+        message = " ".join(str(error).split())
         secrets = [str(self._conninfo[key]) for key in _SECRET if self._conninfo.get(key)]
         for secret in secrets:
-            said = said.replace(secret, "…")
-        return said
+            message = message.replace(secret, "…")
+        return message
 
 
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
@@ -116,7 +119,7 @@ def _parsed(url: str) -> tuple[dict[str, Any], str | None]:
     try:
         conninfo = psycopg.conninfo.conninfo_to_dict(f"{place}?{others}" if others else place)
     except psycopg.ProgrammingError:
-        # Its text quotes what it stumbled on.
+        # The error's text quotes the part that it could not parse.
         raise UsageError(f"the URL of the inventory's database cannot be read; {_FORM}") from None
     if any("@" in str(conninfo.get(part, "")) for part in ("host", "port", "dbname")):
         raise UsageError(f"the URL of the inventory's database has an '@' behind the host; {_FORM}")

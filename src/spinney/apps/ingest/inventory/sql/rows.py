@@ -1,4 +1,4 @@
-"""Between nouns and rows."""
+"""Conversion between the data types and rows."""
 
 from typing import Any
 
@@ -19,12 +19,12 @@ CONTENT = (
     files.c.modified,
     *(files.c[a] for a in _ALGORITHMS),
 )
-"""The columns of a file that are its content, in its order."""
+"""The columns of a file that make up its ``Content``, in its order."""
 VERSION = tuple(column for column in versions.c if column is not versions.c.object_id)
 
 
 def content_of(row: Row[Any]) -> Content:
-    """Of a row that ends with the columns of ``CONTENT``."""
+    """Return the content of a row that ends with the columns of ``CONTENT``."""
     return tuple(row[-len(CONTENT) :])
 
 
@@ -39,26 +39,26 @@ def file(content: Content) -> File:
     )
 
 
-def file_row(object_id: int, kept: Content, first: int, last: int) -> dict[str, Any]:
-    values = dict(zip((column.name for column in CONTENT), kept, strict=True))
-    name = str(kept[0]).rpartition("/")[2]
+def file_row(object_id: int, content: Content, first: int, last: int) -> dict[str, Any]:
+    values = dict(zip((column.name for column in CONTENT), content, strict=True))
+    name = str(content[0]).rpartition("/")[2]
     return {"object_id": object_id, "first_version": first, "last_version": last, "name": name} | values
 
 
 def version(row: Row[Any]) -> Version:
-    """Of a row with the columns of ``VERSION``."""
-    at = row._mapping
+    """Return the version of a row with the columns of ``VERSION``."""
+    columns = row._mapping
     return Version(
-        version=at[versions.c.version],
-        batch_id=at[versions.c.batch_id],
-        job_id=at[versions.c.job_id],
-        submitter=at[versions.c.submitter],
-        who=at[versions.c.who],
-        what=at[versions.c.what],
-        when=at[versions.c.when_said],
-        storage=at[versions.c.storage],
-        created=moment(at[versions.c.created_us]),
-        files=at[versions.c.files],
-        size_bytes=at[versions.c.size_bytes],
-        verified=at[versions.c.verified],
+        version=columns[versions.c.version],
+        batch_id=columns[versions.c.batch_id],
+        job_id=columns[versions.c.job_id],
+        submitter=columns[versions.c.submitter],
+        who=columns[versions.c.who],
+        what=columns[versions.c.what],
+        when=columns[versions.c.when_said],
+        storage=columns[versions.c.storage],
+        created=moment(columns[versions.c.created_us]),
+        files=columns[versions.c.files],
+        size_bytes=columns[versions.c.size_bytes],
+        verified=columns[versions.c.verified],
     )

@@ -1,8 +1,8 @@
 """The tables of the inventory.
 
-Times are microseconds since 1970 UTC. Digests are bytes: half of what they are in hexadecimal, in the row and in the
-index, and the index of a digest is read at random. Each algorithm has a column and an index over the rows that have
-it, so that a file takes one row whatever digests came with it.
+Times are microseconds since 1970 UTC. Digests are bytes, half as long as in hexadecimal, in the row and in the index,
+which is read at random. Each algorithm has a column and an index over the rows that have it, so that a file takes one
+row, whichever digests it has.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ from spinney.apps.ingest.files.digests import ALGORITHMS
 metadata = MetaData()
 _Id = BigInteger().with_variant(Integer, "sqlite")
 _Text = Text().with_variant(Text(collation="C"), "postgresql")
-"""In the order of its bytes, as SQLite has it."""
+"""Text that is sorted by its bytes, as on SQLite."""
 
 
 def _where(condition: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ local_ids = Table(
     PrimaryKeyConstraint("local_id", "collection"),
     Index("inv_local_ids_by_ark", "ark"),
 )
-"""An ark is bound when it is minted, before its object is there; so it is no foreign key."""
+"""An ark is bound when it is minted, before its object exists; so it is no foreign key."""
 
 objects = Table(
     "inv_objects",
@@ -116,8 +116,8 @@ files = Table(
         for algorithm in ALGORITHMS
     ),
 )
-"""A file as it stands unchanged from one version to another; see ``file_spans``. ``name``: what follows the last slash
-of ``path``. ``modified``: as it was given."""
+"""A file that is unchanged from one version to another; see ``file_spans``. ``name``: the part after the last slash of
+``path``. ``modified``: as it was given."""
 
 audits = Table(
     "inv_audits",
@@ -129,4 +129,4 @@ audits = Table(
     Column("faults", _Text, nullable=False),
     PrimaryKeyConstraint("object_id", "at_us"),
 )
-"""The newest of each object. ``faults``: a JSON list of sentences."""
+"""The newest audits of each object. ``faults``: a JSON list of sentences."""

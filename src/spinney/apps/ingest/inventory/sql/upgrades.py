@@ -1,7 +1,7 @@
-"""Making the tables of an inventory, and bringing them up to date, with Alembic.
+"""Makes the tables of an inventory and upgrades them, with Alembic.
 
-They may share a database with others: their names begin with ``inv_``, and their version is in ``inv_version``. What is
-missing runs in one transaction, alone; a crash leaves the tables as they were.
+They may share a database with others: their names begin with ``inv_``, and their version is in ``inv_version``. Missing
+migrations run in one transaction, under a lock; a crash leaves the tables as they were.
 """
 
 import os
@@ -19,7 +19,7 @@ _TABLE = "inv_version"
 
 
 def init(database: Database, file: Path | None) -> None:
-    """Make what is missing; what is current is left alone. ``file``: the database, when it is one. Raises
+    """Make or upgrade the tables; current ones are left alone. ``file``: that of the database, if it has one. Raises
     InventoryUnusable."""
     if file is not None:
         _make(file)
@@ -32,19 +32,19 @@ def init(database: Database, file: Path | None) -> None:
 
 
 def require(database: Database) -> None:
-    """Raise InventoryUnusable unless the tables are those that this code works with."""
+    """Raise InventoryUnusable unless the tables have the revision that this code works with."""
     with database.read() as connection:
-        found = _revision(connection)
-    if found is None:
+        revision = _revision(connection)
+    if revision is None:
         raise InventoryUnusable(f"{database.name} holds no inventory; {INIT}, or name another database")
-    if found < HEAD:
+    if revision < HEAD:
         raise InventoryUnusable(f"the inventory {database.name} is older than this program; {INIT}")
-    if found > HEAD:
+    if revision > HEAD:
         raise _newer(database)
 
 
 def _make(file: Path) -> None:
-    """For its owner alone."""
+    """Make the file, readable by its owner only."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -1,4 +1,4 @@
-"""Nouns as values that a database keeps, known without one."""
+"""Conversion of data to the values that a database stores, without any database."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -11,13 +11,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def content(file: File, digests: Mapping[str, str]) -> Content:
-    """What makes this file the same as another; ``digests`` are checked ones."""
+    """Return the values by which files are compared; ``digests`` are checked ones."""
     values = (bytes.fromhex(digests[a]) if a in digests else None for a in ALGORITHMS)
     return (file.path, file.size_bytes, file.mime_type, file.modified, *values)
 
 
 def micros(when: datetime) -> int:
-    """Raises ValueError for a time that does not say its zone."""
+    """Return microseconds since 1970 UTC. Raises ValueError for a time without a zone."""
     if when.tzinfo is None:
         raise ValueError(f"{when!r} does not say its time zone; give an aware time")
     return (when - _EPOCH) // timedelta(microseconds=1)
