@@ -113,6 +113,13 @@ class BulkResult:
     """Why a canary stopped it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldJobs:
+    """How many jobs a hold keeps."""
+
+    jobs: int
+
+
 # --- jobs ---------------------------------------------------------------------------------------
 
 

@@ -3,15 +3,18 @@
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from new_store import new_store
 from spinney.control import Control
-from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
+from spinney.define.job.options import Options
+from spinney.features.holds.commands import CountHeld, LayHold, LiftHold, lift_holds, sweep_holds
 from spinney.features.holds.sql import STEP
-from spinney.model.errors import BadName, Refused, UnknownType, UsageError
+from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.errors import BadName, NoSuch, Refused, UnknownType, UsageError
 from spinney.model.jobs import Filter, Submission
 from spinney.model.settings.holds import SWEEP_REST_FACTOR, Scope
 from spinney.model.types import StageSpec, TypeSpec
@@ -177,3 +180,15 @@ def test_what_cannot_be_meant_lays_nothing(store: Store, control: Control, wakeu
 
     assert store.holds.all() == []
     assert wakeups.count == 0
+
+
+def test_held_jobs_are_counted_within_the_limits(control: Control, rests: Rests) -> None:
+    control.submit("resize", [{}], Options(collection="alpha"))
+    hold = control.do(LayHold(scope=Scope.TYPE, name="resize", reason="x"))
+    sweep_holds(control, rests)
+    limited = replace(control, rights=Rights(role=Role.VIEWER, within=AccessScope(collections=("alpha",))))
+
+    assert control.do(CountHeld(hold=hold.id)).jobs == JOBS + 1
+    assert limited.do(CountHeld(hold=hold.id)).jobs == 1
+    with pytest.raises(NoSuch):
+        control.do(CountHeld(hold=hold.id + 1))

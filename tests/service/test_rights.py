@@ -21,7 +21,16 @@ from spinney.define.job.options import Options
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.failures.commands import ListFailures, ShowFailure
-from spinney.features.holds.commands import LayHold, LiftHold, ListHolds, PlanHold, PlanRelease, lift_holds
+from spinney.features.holds.commands import (
+    CountHeld,
+    LayHold,
+    LiftHold,
+    ListHolds,
+    ListHoldsOn,
+    PlanHold,
+    PlanRelease,
+    lift_holds,
+)
 from spinney.features.jobs.commands import (
     CancelJob,
     DeleteJob,
@@ -273,6 +282,12 @@ CASES: dict[str, Case] = {
         call=lambda c, t: c.do(PlanHold(scope=Scope.COLLECTION, name=t.place, reason="x")),
         least=Role.OPERATOR,
         outside=Forbidden,
+    ),
+    "ListHoldsOn": Case(
+        call=lambda c, t: some(c.do(ListHoldsOn(job=t.jobs["ann held"])).items), least=Role.VIEWER
+    ),
+    "CountHeld": Case(
+        call=lambda c, t: c.do(CountHeld(hold=t.holds["ben collection"])), least=Role.VIEWER, outside=Refused
     ),
     "PlanRelease": Case(
         call=lambda c, t: c.do(PlanRelease(hold=t.holds["ben collection"])),

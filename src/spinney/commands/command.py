@@ -143,6 +143,18 @@ class LocalPerformer(Service):
         return answer
 
 
+class CompletePerformer(LocalPerformer):
+    """A store that does commands, and what follows them: for whoever has it without a server."""
+
+    def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
+        """As ``LocalPerformer.do``."""
+        answer = super().do(command, tell=tell)
+        then = type(cast("Command", command)).then
+        if then is not None:
+            then(self)
+        return answer
+
+
 def each(performer: Performs, command: Returns[Page[T]]) -> Iterator[T]:
     """Go through all of a list, page by page. The command has a field ``after``."""
     while True:

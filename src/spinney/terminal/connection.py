@@ -97,9 +97,9 @@ def open_commands(store: str | None, by: str | None = None) -> Iterator["Perform
         with _connected(server) as client:
             yield client
         return
-    from spinney.commands import LocalPerformer
+    from spinney.commands import CompletePerformer
 
-    with _open_locally(LocalPerformer, store, by) as performer:
+    with _open_locally(CompletePerformer, store, by) as performer:
         yield performer
 
 

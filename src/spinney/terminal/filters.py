@@ -1,5 +1,6 @@
 """Which jobs: the options of ``list`` and of every verb that takes many jobs, declared once."""
 
+import re
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from spinney.terminal.connection import now_us
 if TYPE_CHECKING:
     from spinney.store.contract import Store
 
+_FINGERPRINT = re.compile(r"[0-9a-fA-F]{1,16}")
 MESSAGE_MAX = 2_000
 """No message is longer."""
 
@@ -150,7 +152,7 @@ class FilterOptions:
         """Whether anything was asked for."""
         return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
 
-    def filter(self, store: "Store") -> Filter:
+    def filter(self, store: "Store | None") -> Filter:
         """What was asked for, as the store understands it. Raises UsageError for what it cannot mean, and
         Refused when no failure begins so."""
         now = now_us()
@@ -168,7 +170,7 @@ class FilterOptions:
             created_before_us=_ago("--older-than", self.older_than, now),
             created_after_us=_ago("--newer-than", self.newer_than, now),
             message=_text(self.message),
-            fingerprint=None if self.failure is None else store.failures.find(self.failure),
+            fingerprint=_fingerprint(self.failure, store),
         )
 
 
@@ -205,4 +207,20 @@ def _ago(option: str, text: str | None, now: int) -> int | None:
 def _text(text: str | None) -> str | None:
     if text is not None and not 0 < len(text) <= MESSAGE_MAX:
         raise UsageError(f"--message needs a text of 1 to {MESSAGE_MAX:,} characters that the message holds")
+    return text
+
+
+def _fingerprint(beginning: str | None, store: "Store | None") -> str | None:
+    if beginning is None or store is None:
+        return None if beginning is None else fingerprint_beginning(beginning)
+    return store.failures.find(beginning)
+
+
+def fingerprint_beginning(text: str) -> str:
+    """Return it. Raises UsageError for what can be no beginning of a fingerprint."""
+    if not _FINGERPRINT.fullmatch(text):
+        raise UsageError(
+            f"{text!r:.80} is no failure's fingerprint; it has up to 16 hexadecimal digits, and 'spinney failures' "
+            "lists those there are"
+        )
     return text

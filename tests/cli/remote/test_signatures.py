@@ -19,7 +19,7 @@ PAIRS = (
 )
 LESS = {"submit": {"keys", "once", "under"}, "submit_lines": {"once"}, "sweep": {"rest", "monotonic"}}
 """Parameters that no command uses."""
-OWN = {"job_files", "clock", "wake_nodes"}
+OWN = {"job_files", "clock"}
 """What only the twin has, or has as a field."""
 LOCAL_FEATURES = {"doctor", "homes", "copies"}
 """Those whose commands are refused through a server."""

@@ -303,6 +303,7 @@ ROWS = (
         ok=201,
         make=nothing(json={"scope": "type", "name": "three", "reason": "x"}),
     ),
+    Row(method="GET", path="/holds/{hold}/held", least="viewer", make=hold(Scope.COLLECTION, "lab")),
     Row(method="DELETE", path="/holds/{hold}", least="operator", make=hold(Scope.COLLECTION, "lab")),
     Row(method="GET", path="/locks", least="viewer"),
     Row(method="GET", path="/locks/{name}", least="viewer", make=nothing(name="receiver:none")),

@@ -1,7 +1,6 @@
 """The counterpart of ``Control``."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -37,14 +36,6 @@ class RemoteControl:
     def store(self) -> RemoteStore:
         """What commands read of the store itself."""
         return self.queries.store
-
-    @cached_property
-    def by(self) -> str:
-        """In whose name the server does what is asked."""
-        return self.client.me().name
-
-    def wake_nodes(self) -> None:
-        """The server does that by itself."""
 
     def clock(self) -> int:
         """Microseconds since 1970 UTC, by the clock here."""

@@ -1,7 +1,7 @@
 """The counterpart of ``Queries``: all that commands read."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.store_reads import RemoteStore, queue
 from spinney.commands.job_filter import filter_fields
+from spinney.features.holds.commands import ListHoldsOn
 from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.lineage import depth
@@ -101,7 +102,7 @@ class RemoteQueries:
     # --- what operators set ---------------------------------------------------------------
 
     def holds_on(self, job_id: int) -> Sequence[Hold]:
-        return self._client.holds_on(job_id).items
+        return self._client.do(ListHoldsOn(job=job_id)).items
 
     def queue(self, name: str) -> QueueInfo:
         return queue(self._client, name)
@@ -111,9 +112,6 @@ class RemoteQueries:
 
     def type(self, name: str) -> TypeSpec:
         return known_type(self.types(), name)
-
-    def names(self, kind: str) -> Collection[str]:
-        return self.store.bulk.names(kind) or ()
 
     # --- helping --------------------------------------------------------------------------
 

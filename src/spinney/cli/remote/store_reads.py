@@ -1,13 +1,10 @@
 """What commands read of the store itself, where ``Queries`` has no word for it: the same names, asked of a server."""
 
-import re
-import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.commands.job_filter import filter_fields
-from spinney.features.holds.commands import ListHolds
 from spinney.features.nodes.commands import ListNodes
 from spinney.features.queues.commands import ListQueues, ShowQueue
 from spinney.model.access import Role
@@ -15,14 +12,8 @@ from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Filter, Job, NodeInfo
 from spinney.model.rights.operators import QueueInfo
-from spinney.model.settings.holds import Hold, Scope
-from spinney.model.states import State
 from spinney.model.types import Isolation, QueueSpec, TypeSpec
-
-SWEPT_S = 2.0
-"""A hold covers at once; that jobs stand as held follows, for which a command waits so long."""
-LOOK_S = 0.05
-_FINGERPRINT = re.compile(r"[0-9a-fA-F]{1,16}")
+from spinney.terminal.filters import fingerprint_beginning
 
 
 def queue(client: RetryingClient, name: str) -> QueueInfo:
@@ -39,7 +30,7 @@ class RemoteStore:
     def __init__(self, client: RetryingClient) -> None:
         self._client = client
         self.bulk, self.failures = _Names(client), _Failures()
-        self.holds, self.queue_admin = _Holds(client), _Queues(client)
+        self.holds, self.queue_admin = _Holds(), _Queues(client)
 
     @cached_property
     def _types(self) -> Mapping[str, TypeSpec]:
@@ -136,12 +127,7 @@ class _Names:
 class _Failures:
     def find(self, beginning: str) -> str:
         """The server finds out which it is. Raises UsageError for what none can be."""
-        if not _FINGERPRINT.fullmatch(beginning):
-            raise UsageError(
-                f"{beginning!r:.80} is no failure's fingerprint; it has up to 16 hexadecimal digits, and 'spinney "
-                f"failures' lists those there are"
-            )
-        return beginning
+        return fingerprint_beginning(beginning)
 
 
 class _Queues:
@@ -153,34 +139,6 @@ class _Queues:
 
 
 class _Holds:
-    def __init__(self, client: RetryingClient) -> None:
-        self._client = client
-
-    def covering(self, job_id: int) -> Sequence[Hold]:
-        return self._client.holds_on(job_id).items
-
     def sweep(self, *, now_us: int) -> bool:
         """The server does that by itself."""
         return False
-
-    def held(self, hold_id: int) -> int:
-        """How many jobs stand held that it covers."""
-        hold = next((each for each in self._client.do(ListHolds()).items if each.id == hold_id), None)
-        if hold is None:
-            return 0
-        if hold.scope is Scope.JOB:
-            return int(self._client.job(int(hold.name)).state is State.HELD)
-        covered = _covered(hold)
-        give_up = time.monotonic() + SWEPT_S
-        while time.monotonic() < give_up and self._count(covered, State.PENDING):
-            time.sleep(LOOK_S)
-        return self._count(covered, State.HELD)
-
-    def _count(self, covered: Mapping[str, str | int], state: State) -> int:
-        return sum(self._client.count(state=[state], **covered).values())  # type: ignore[arg-type]
-
-
-def _covered(hold: Hold) -> Mapping[str, str | int]:
-    if hold.scope is Scope.EVERYTHING:
-        return {}
-    return {"root": int(hold.name)} if hold.scope is Scope.TREE else {str(hold.scope): hold.name}

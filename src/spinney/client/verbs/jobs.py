@@ -7,7 +7,6 @@ from spinney.client.calls import Call, decode_json, get, path, verb
 from spinney.client.verbs.filters import JobFilter
 from spinney.model.jobs import Attempt
 from spinney.model.rights.operators import Explanation, Stats
-from spinney.model.settings.holds import Hold
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
@@ -69,13 +68,6 @@ class JobVerbs:
     def explain(self: None, job: int) -> Call[Explanation]:
         """Why a job is not running, in one sentence."""
         return get(path("/jobs/{}/explain", job), Explanation)
-
-    @verb
-    def holds_on(self: None, job: int) -> Call[Page[Hold]]:
-        """The holds that cover it, oldest first."""
-        return get(path("/jobs/{}/holds", job), Page[Hold])
-
-    # --- files ------------------------------------------------------------------------------
 
     @verb
     def files(self: None, job: int) -> Call[Files]:

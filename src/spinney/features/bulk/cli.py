@@ -18,12 +18,12 @@ from spinney.model.errors import Refused, UsageError
 from spinney.model.rights.operators import Verb
 from spinney.terminal import display
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-from spinney.terminal.connection import open_control
+from spinney.terminal.connection import open_commands
 from spinney.terminal.exit_codes import Exit
 from spinney.terminal.filters import FilterOptions
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.commands import Performs
     from spinney.features.bulk.commands import CanaryFields, PlanBulk, RunBulk
     from spinney.schemas import BulkPreview, BulkProgress, BulkResult, CanaryProgress
 
@@ -125,7 +125,7 @@ _WORDINGS = {
     Verb.PRIORITY: VerbWording("give a priority to", "given priority", "is given priority"),
 }
 _RETRY_VERBS = (Verb.RETRY, Verb.RERUN)
-PrintStep = Callable[["Control", "RunBulk", "BulkProgress"], None]
+PrintStep = Callable[["Performs", "RunBulk", "BulkProgress"], None]
 """Tells what was done to a job that was named."""
 
 
@@ -155,21 +155,21 @@ def run_verb(
     from spinney.commands.job_filter import JobFilterBody, filter_fields
     from spinney.features.bulk.commands import RunBulk
 
-    with open_control(options.store, options.by) as control:
+    with open_commands(options.store, options.by) as performer:
         values = {name: value for name, value in particulars.items() if value is not None}
         if which.given:
-            values["filter"] = JobFilterBody(**filter_fields(which.filter(control.store)))
+            values["filter"] = JobFilterBody(**filter_fields(which.filter(None)))
         if jobs:
             values["ids"] = list(dict.fromkeys(jobs))
         one_by_one = not which.given and len(values["ids"]) <= NAMED and not options.json
         command = RunBulk(verb=verb, reason=options.reason, canary=canary, one_by_one=one_by_one, **values)
         if options.dry_run:
-            _tell_plan(control.do(_plan(command)), command, json=options.json)
+            _tell_plan(performer.do(_plan(command)), command, json=options.json)
             return
-        if not _agreed(control, command, yes=options.yes):
+        if not _agreed(performer, command, yes=options.yes):
             typer.echo("nothing was done", err=True)
             raise typer.Exit(Exit.REFUSED)
-        result = _run(control, command, print_step or _tell_one)
+        result = _run(performer, command, print_step or _tell_one)
         if options.json:
             display.print_json(_summary(result))
         elif not one_by_one:
@@ -203,17 +203,17 @@ def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> Non
         typer.echo(line)
 
 
-def _agreed(control: "Control", command: "RunBulk", *, yes: bool) -> bool:
+def _agreed(performer: "Performs", command: "RunBulk", *, yes: bool) -> bool:
     """Whether to go on; asks where many jobs would be touched."""
     if yes or (command.filter is None and len(command.ids or ()) <= CONFIRM_ABOVE):
         return True
-    preview = control.do(_plan(command, exact=False, stages=False))
+    preview = performer.do(_plan(command, exact=False, stages=False))
     if max(preview.jobs, len(command.ids or ())) <= CONFIRM_ABOVE:
         return True
     doing = _doing(preview, command)
     if not sys.stdin.isatty():
         raise UsageError(f"this would {doing}; look first with --dry-run, then say so with --yes")
-    for line in _stage_lines(control.do(_plan(command, exact=False)).stages):
+    for line in _stage_lines(performer.do(_plan(command, exact=False)).stages):
         typer.echo(line, err=True)
     return typer.confirm(f"{doing}?", err=True)
 
@@ -250,7 +250,7 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
 # --- meanwhile --------------------------------------------------------------------------------
 
 
-def _run(control: "Control", command: "RunBulk", print_step: PrintStep) -> "BulkResult":
+def _run(performer: "Performs", command: "RunBulk", print_step: PrintStep) -> "BulkResult":
     from spinney.schemas import CanaryProgress
 
     with _progress(command, live=not command.one_by_one and sys.stderr.isatty()) as shown:
@@ -260,13 +260,13 @@ def _run(control: "Control", command: "RunBulk", print_step: PrintStep) -> "Bulk
                 shown.look(progress)
                 return
             if command.one_by_one and progress.jobs:
-                print_step(control, command, progress)
+                print_step(performer, command, progress)
             shown.step(progress)
 
-        return control.do(command, tell=tell)
+        return performer.do(command, tell=tell)
 
 
-def _tell_one(control: "Control", command: "RunBulk", step: "BulkProgress") -> None:
+def _tell_one(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
     job = next((n for n in step.jobs if n in (command.ids or ())), step.jobs[0])
     others = [n for n in step.jobs if n != job]
     with_ = f"; so with {_listed(others)}" if others else ""

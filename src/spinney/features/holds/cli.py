@@ -14,12 +14,12 @@ from spinney.model.settings.holds import Scope
 from spinney.model.values import durations
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import ByOption, JsonOption, SomeJobsArgument, StoreOption
-from spinney.terminal.connection import now_us, open_commands, open_control
+from spinney.terminal.connection import now_us, open_commands
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.commands import Performs
     from spinney.features.bulk.commands import RunBulk
     from spinney.model.rights.operators import HoldPreview
     from spinney.model.settings.holds import Hold
@@ -113,17 +113,16 @@ def hold(
             print_step=_tell_held,
         )
         return
-    from spinney.features.holds.commands import LayHold, PlanHold, sweep_holds
+    from spinney.features.holds.commands import LayHold, PlanHold
 
-    with open_control(store, by) as control:
+    with open_commands(store, by) as performer:
         for scope, name in scopes:
             if each_options.dry_run:
-                preview = control.do(PlanHold(scope=scope, name=name, reason=reason, until=until_us))
+                preview = performer.do(PlanHold(scope=scope, name=name, reason=reason, until=until_us))
                 _tell_preview(preview, f"a hold on {_of(scope, name)}", "be held", json=each_options.json)
                 continue
-            laid = control.do(LayHold(scope=scope, name=name, reason=reason, until=until_us))
-            sweep_holds(control)
-            typer.echo(_laid(control, laid))
+            laid = performer.do(LayHold(scope=scope, name=name, reason=reason, until=until_us))
+            typer.echo(_laid(performer, laid))
 
 
 def holds(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -202,22 +201,22 @@ def release(
         )
     from spinney.features.holds.commands import LiftHold, PlanRelease, lying_on
 
-    with open_control(store, by) as control:
+    with open_commands(store, by) as performer:
 
         def lift(number: int) -> "Hold":
-            return control.do(LiftHold(hold=number, reason=reason))
+            return performer.do(LiftHold(hold=number, reason=reason))
 
         on = [] if hold else _scopes(None, queue, type_, collection, submitter, tree, all_=all_)
-        ids = hold or [each.id for each in lying_on(control, *on[0])]
+        ids = hold or [each.id for each in lying_on(performer, *on[0])]
         if each_options.dry_run:
             first, *others = ids
             what = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
-            preview = control.do(PlanRelease(hold=first, together=others))
+            preview = performer.do(PlanRelease(hold=first, together=others))
             _tell_preview(preview, what, "go on", json=each_options.json)
         elif hold:
-            for_each(hold, lambda number: _tell_lifted(control, [lift(number)]))
+            for_each(hold, lambda number: _tell_lifted([lift(number)]))
         else:
-            _tell_lifted(control, [*map(lift, ids)])
+            _tell_lifted([*map(lift, ids)])
 
 
 def moment(text: str, at_us: int) -> int:
@@ -271,40 +270,38 @@ def _tell_preview(preview: "HoldPreview", what: str, would: str, *, json: bool) 
     typer.echo(f"by {display.safe(what)} {jobs} would {would}{later}")
 
 
-def _tell_held(control: "Control", command: "RunBulk", step: "BulkProgress") -> None:
+def _tell_held(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+    from spinney.features.holds.commands import ListHoldsOn
+
     for job in step.jobs:
-        own = (Scope.JOB, command.reason, control.by)
-        laid = [h for h in control.store.holds.covering(job) if (h.scope, h.reason, h.by) == own]
-        typer.echo(_laid(control, laid[-1]) if laid else f"job {job} was held, and is released again")
+        holds = performer.do(ListHoldsOn(job=job)).items
+        laid = [hold for hold in holds if (hold.scope, hold.reason) == (Scope.JOB, command.reason)]
+        typer.echo(_laid(performer, laid[-1]) if laid else f"job {job} was held, and is released again")
 
 
-def _laid(control: "Control", laid: "Hold") -> str:
-    count = control.store.holds.held(laid.id)
+def _laid(performer: "Performs", laid: "Hold") -> str:
+    from spinney.features.holds.commands import CountHeld
+
+    count = performer.do(CountHeld(hold=laid.id)).jobs
     if laid.scope is Scope.JOB:
         after = "it is held" if count else "it is held when it would start next"
         return f"hold {laid.id} on job {laid.name}: {after}"
     return f"hold {laid.id} on {display.safe(_on(laid))}: {_jobs(count)} held"
 
 
-def _tell_lifted(control: "Control", lifted: "Sequence[Hold]") -> None:
-    from spinney.features.holds.commands import sweep_holds
-
-    sweep_holds(control)
+def _tell_lifted(lifted: "Sequence[Hold]") -> None:
     for each in lifted:
         typer.echo(f"hold {each.id} on {display.safe(_on(each))} is released")
 
 
-def _tell_released(control: "Control", command: "RunBulk", step: "BulkProgress") -> None:
+def _tell_released(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+    from spinney.features.holds.commands import ListHoldsOn
+
     for job in step.jobs:
-        typer.echo(_released(control, job))
-
-
-def _released(control: "Control", job: int) -> str:
-    over = control.store.holds.covering(job)
-    if not over:
-        return f"job {job} is released"
-    more = f" and {len(over) - 1} more" if len(over) > 1 else ""
-    return f"job {job} is released, but stays under {display.safe(str(over[0]))}{more}"
+        holds = performer.do(ListHoldsOn(job=job)).items
+        more = f" and {len(holds) - 1} more" if len(holds) > 1 else ""
+        stays = f", but stays under {display.safe(str(holds[0]))}{more}" if holds else ""
+        typer.echo(f"job {job} is released{stays}")
 
 
 def _on(hold: "Hold") -> str:

@@ -11,17 +11,21 @@ from typing import Annotated
 from pydantic import Field
 
 from spinney.commands import Command, LocalPerformer, Performs
-from spinney.commands.fields import Moment, Reason, RequiredReason
+from spinney.commands.fields import JobNumber, Moment, Reason, RequiredReason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
-from spinney.model.jobs import JOB_ID_MAX
+from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.rights.operators import HoldPreview, Order, Verb
 from spinney.model.settings.holds import SWEEP_REST_FACTOR, Hold, Scope, require_meant
+from spinney.model.states import State
 from spinney.model.values.lists import All
+from spinney.schemas import HeldJobs
 from spinney.service.order_scope import OrderScope, lies_beyond
 from spinney.service.queries import Queries
 from spinney.service.service import ASK, Service, limits
 
+SWEPT_S = 2.0
+"""A hold covers at once; that jobs stand as held follows, for which ``CountHeld`` waits so long."""
 NUDGE_EVERY = 5
 """After so many steps nodes are told that a sweep has let jobs go."""
 
@@ -66,6 +70,37 @@ class ListHolds(Command, route="GET /holds"):
             return All(items=service.part(Queries).holds())
         found = service.store.holds.lifted()
         return All(items=[hold for hold in found if _unlimited(service) or _sees(service, hold)])
+
+
+class ListHoldsOn(Command, route="GET /jobs/{job}/holds"):
+    """List the holds that lie on a job.
+
+    The oldest first."""
+
+    job: JobNumber
+
+    def run(self, service: Service) -> All[Hold]:
+        return All(items=service.part(Queries).holds_on(self.job))
+
+
+class CountHeld(Command, route="GET /holds/{hold}/held", long=True):
+    """Count the jobs that stand held and lie where a hold does.
+
+    It waits a moment for those that are not held yet."""
+
+    hold: HoldId
+
+    def run(self, service: Service) -> HeldJobs:
+        hold = next((hold for hold in service.part(Queries).holds() if hold.id == self.hold), None)
+        if hold is None:
+            raise _gone(self.hold)
+        give_up = time.monotonic() + SWEPT_S
+        while service.store.holds.sweep(now_us=service.clock()) and time.monotonic() < give_up:
+            service.go_on()
+        if service.rights.everywhere:
+            return HeldJobs(jobs=service.store.holds.held(hold.id))
+        which = held_filter(service, hold)
+        return HeldJobs(jobs=0 if which is None else sum(service.part(Queries).counts(which).values()))
 
 
 class _NewHold(Command, route="POST /holds"):
@@ -142,7 +177,7 @@ class PlanRelease(
         return service.store.holds.would_go_on(hold_ids)
 
 
-COMMANDS = (ListHolds, LayHold, PlanHold, LiftHold, PlanRelease)
+COMMANDS = (ListHolds, ListHoldsOn, CountHeld, LayHold, PlanHold, LiftHold, PlanRelease)
 
 
 def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
@@ -165,6 +200,26 @@ def lift_holds(
     for hold in found:
         _require_mine(service, hold)
     return [service.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
+
+
+def held_filter(service: Service, hold: Hold) -> Filter | None:
+    """Return the filter of the jobs that are held where a hold lies. None: they cannot be told."""
+    states = (State.HELD,)
+    if hold.scope in (Scope.JOB, Scope.TREE):
+        if not hold.name.isdigit() or int(hold.name) > JOB_ID_MAX:
+            return None
+        if hold.scope is Scope.JOB:
+            return Filter(states=states, ids=(int(hold.name),))
+        try:
+            top = service.part(Queries).job(int(hold.name))
+        except NoSuchJob:
+            return None
+        if top.root_id == top.id:
+            return Filter(states=states, root_id=top.id)
+        return Filter(states=states, root_id=top.root_id, below=top.lineage)
+    if hold.scope is Scope.EVERYTHING:
+        return Filter(states=states)
+    return Filter(states=states, **{str(hold.scope): hold.name})  # type: ignore[arg-type]
 
 
 # --- who may ------------------------------------------------------------------------------------

@@ -9,12 +9,10 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
+from spinney.features.holds.commands import LayHold, LiftHold, held_filter, lift_holds, sweep_holds
 from spinney.model.access import Rights, Role
-from spinney.model.errors import NoSuchJob, UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.errors import UsageError
 from spinney.model.settings.holds import Hold, Scope
-from spinney.model.states import State
 from spinney.model.values.hints import listed
 from spinney.web.pages.formatting import plural
 from spinney.web.pages.forms import (
@@ -162,29 +160,10 @@ def _read(control: Control) -> HoldList:
 
 def _covered(control: Control, hold: Hold) -> int | None:
     """How many jobs are held there. None: it cannot be told."""
-    which = _filter(control, hold)
+    which = held_filter(control, hold)
     if which is None:
         return None
     return control.store.bulk.count(control.queries.within(which), most=COUNTED_TO)
-
-
-def _filter(control: Control, hold: Hold) -> Filter | None:
-    states = (State.HELD,)
-    if hold.scope in (Scope.JOB, Scope.TREE):
-        if not hold.name.isdigit() or int(hold.name) > JOB_ID_MAX:
-            return None
-        if hold.scope is Scope.JOB:
-            return Filter(states=states, ids=(int(hold.name),))
-        try:
-            top = control.queries.job(int(hold.name))
-        except NoSuchJob:
-            return None
-        if top.root_id == top.id:
-            return Filter(states=states, root_id=top.id)
-        return Filter(states=states, root_id=top.root_id, below=top.lineage)
-    if hold.scope is Scope.EVERYTHING:
-        return Filter(states=states)
-    return Filter(states=states, **{str(hold.scope): hold.name})  # type: ignore[arg-type]
 
 
 def _same(one: Hold, other: Hold) -> bool:

@@ -11,7 +11,6 @@ from spinney.commands.job_filter import JobFilter
 from spinney.control import Control
 from spinney.model.jobs import Attempt
 from spinney.model.rights.operators import Explanation
-from spinney.model.settings.holds import Hold
 from spinney.model.values.lists import All, Page
 from spinney.schemas import JobDetails
 from spinney.web.api.job_filter import JobListRequest
@@ -98,9 +97,3 @@ async def show_results(job: JobId, context: Authenticated) -> Mapping[str, Any]:
 async def explain_job(job: JobId, context: Authenticated) -> Explanation:
     """One exact sentence, a word for programs (`cause`), and when the job is expected to start if that can be known."""
     return await context.run(lambda control: control.queries.explain(job))
-
-
-@router.get("/jobs/{job}/holds", summary="List the holds that lie on a job", responses=NOT_THERE)
-async def list_job_holds(job: JobId, context: Authenticated) -> All[Hold]:
-    """Those that cover it, oldest first."""
-    return await context.run(lambda control: All(items=control.queries.holds_on(job)))
