@@ -126,14 +126,18 @@ def test_its_help_is_that_of_a_group(host: Host, shell: Shell) -> None:
 def test_help_lists_them_and_imports_none(host: Host, shell: Shell) -> None:
     host.install("ocean", "sea = ocean:app\nloch = ocean:other", "raise RuntimeError('imported')")
     host.install("pond", "pond = pond:app", summary=None)
+    host.install(
+        "lake", "lake = lake:app", '"""Measure a lake.\n\nAnd more."""\nraise RuntimeError("imported")'
+    )
 
     done = shell.call("--help")
 
     assert (done.returncode, done.stderr) == (0, "")
     behind = done.stdout.partition("Applications:")[2].splitlines()
     shown = [line.split(maxsplit=1) for line in behind if line.strip()]
-    mine = ("loch", "pond", "sea")  # this distribution brings one itself
+    mine = ("lake", "loch", "pond", "sea")  # this distribution brings one itself
     assert [row for row in shown if row[0] in mine] == [
+        ["lake", "Measure a lake."],
         ["loch", "All about the sea"],
         ["pond", "Of pond 1.0."],
         ["sea", "All about the sea"],

@@ -12,11 +12,14 @@ a word is no command of Spinney's own, or when all commands are wanted; what an 
 its command is run or completed. So no package can make Spinney's own commands slow, or break them.
 """
 
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from spinney.model.errors import UsageError
@@ -44,11 +47,17 @@ class Application:
 
     @property
     def summary(self) -> str:
-        """What the package says of itself: nothing of it is imported for that."""
-        found = self.entry.dist
-        said = found.metadata["Summary"] if found is not None and "Summary" in found.metadata else ""
-        lines = said.splitlines()
-        return lines[0][:_SUMMARY_CHARS] if lines and said != "UNKNOWN" else f"Of {self.package}."
+        """The first line of its module's docstring, else what the package says of itself: nothing is imported."""
+        for summary in (_docstring(self.entry), self._package_summary()):
+            lines = summary.splitlines()
+            if lines:
+                return lines[0][:_SUMMARY_CHARS]
+        return f"Of {self.package}."
+
+    def _package_summary(self) -> str:
+        dist = self.entry.dist
+        summary = dist.metadata["Summary"] if dist is not None and "Summary" in dist.metadata else ""
+        return "" if summary == "UNKNOWN" else summary
 
     def load(self) -> Any:
         """The command. Raises UsageError, in one sentence, when it cannot be imported or is none."""
@@ -117,6 +126,23 @@ def is_served(name: str) -> bool:
     return name in installed_commands().applications and any(
         entry.name == name for entry in entry_points(group=ROUTES)
     )
+
+
+def _docstring(entry: EntryPoint) -> str:
+    """Return the docstring of the module that an entry point names, read from its file; empty when there is none."""
+    package, *names = entry.module.split(".")
+    # Nothing is imported to find a package at the top; below it the files are looked up, for `find_spec` would import it.
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return ""
+    module = Path(spec.origin).parent.joinpath(*names)
+    files = (module.with_suffix(".py"), module / "__init__.py") if names else (Path(spec.origin),)
+    for file in files:
+        try:
+            return ast.get_docstring(ast.parse(file.read_bytes())) or ""
+        except (OSError, SyntaxError, ValueError):
+            continue
+    return ""
 
 
 @cache

@@ -1,7 +1,8 @@
-"""``spinney ingest``: one module a group of commands, bound together here.
+"""Deposit files into a digital library: submit manifests, watch, repair, report.
 
-They are found by the entry point ``ingest`` of the group ``spinney.commands``. Nothing here holds a rule of its own:
-verbs are in ``staff``; errors, exit codes and tables are those of ``spinney.cli``.
+These are the commands of ``spinney ingest``, a module for each group; the entry point ``ingest`` of the group
+``spinney.commands`` names this package. Operations are in ``staff``; errors, exit codes and tables are those of
+``spinney.command_line``.
 """
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from spinney.apps.ingest.cli import access, deposits, holds, repairs, reports, setup, views
 
 app = typer.Typer(
-    help="Deposits into a digital library: hand in, look, mend, report.",
+    help="Deposit files into a digital library: submit manifests, watch, repair, report.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
