@@ -131,7 +131,7 @@ def is_served(name: str) -> bool:
 def _docstring(entry: EntryPoint) -> str:
     """Return the docstring of the module that an entry point names, read from its file; empty when there is none."""
     package, *names = entry.module.split(".")
-    # Nothing is imported to find a package at the top; below it the files are looked up, for `find_spec` would import it.
+    # To find a package at the top imports nothing; below it `find_spec` would import, so files are looked up.
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         return ""
