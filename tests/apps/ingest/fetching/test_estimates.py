@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Exchange, Repeated, Web, headed, raw, redirect, status
-from spinney.apps.ingest.fetching import Estimate, FetchFailed, Rules, Stopped, Wanted, estimate, fetch_all
+from spinney.apps.ingest.fetching import (
+    Estimate,
+    FetchFailed,
+    RemoteFile,
+    Rules,
+    Stopped,
+    estimate,
+    fetch_all,
+)
 
 
 def test_each_url_is_asked_for_its_size_in_order(web: Web, rules: Rules) -> None:
@@ -92,7 +100,7 @@ def test_a_silent_server_ends_it_and_one_that_is_not_to_be_asked_leaves_sizes_un
         estimate(wanted, rules)
     assert failure.value.host == "127.0.0.1:1"
 
-    [here, there] = estimate(wanted, rules, unasked=frozenset({"127.0.0.1:1"}))
+    [here, there] = estimate(wanted, rules, skipped_hosts=frozenset({"127.0.0.1:1"}))
     assert (here.size_bytes, there.size_bytes) == (4, None)
     assert there.problem == "http://127.0.0.1:1/b: 127.0.0.1:1 does not answer; try again later"
 
@@ -121,7 +129,7 @@ def test_one_connection_serves_many_questions(web: Web, rules: Rules, folder: Pa
     wanted = [web.put(f"/{n}", b"x" * n) for n in range(5)]
 
     estimate(wanted, rules, at_once=1)
-    fetch_all([Wanted(url=url, name=str(n)) for n, url in enumerate(wanted)], folder, rules, at_once=1)
+    fetch_all([RemoteFile(url=url, name=str(n)) for n, url in enumerate(wanted)], folder, rules, at_once=1)
 
     assert web.connections == 2
 

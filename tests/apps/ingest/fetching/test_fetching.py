@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.web import Exchange, Web, stuck
-from spinney.apps.ingest.fetching import FetchFailed, Rules, Stopped, Wanted, aside_of, fetch_all
+from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Stopped, aside_of, fetch_all
 from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.files.paths import NotAdmitted
 
@@ -23,8 +23,8 @@ def names_below(folder: Path) -> list[str]:
 
 
 def test_files_come_whole_in_order_with_their_sums(web: Web, rules: Rules, folder: Path) -> None:
-    a = Wanted(url=web.put("/a", b"hello"), name="a.txt", digest=digest("MD5", MD5), size_bytes=5)
-    b = Wanted(url=web.put("/b", b"", headers={}), name="deep/er/b ü\n.txt")
+    a = RemoteFile(url=web.put("/a", b"hello"), name="a.txt", digest=digest("MD5", MD5), size_bytes=5)
+    b = RemoteFile(url=web.put("/b", b"", headers={}), name="deep/er/b ü\n.txt")
     came: list[int] = []
 
     found = fetch_all([a, b], folder, rules, progress=came.append)
@@ -41,7 +41,7 @@ def test_files_come_whole_in_order_with_their_sums(web: Web, rules: Rules, folde
 def test_only_whole_files_lie_in_the_folder_and_no_part_is_left(web: Web, rules: Rules, folder: Path) -> None:
     # Names that a manifest may lawfully give, though they look like ours.
     wanted = [
-        Wanted(url=web.put(f"/{n}", b"x"), name=name)
+        RemoteFile(url=web.put(f"/{n}", b"x"), name=name)
         for n, name in enumerate(["x", "x.part", "fetched.jsonl", "lock", ".fetching/x.json"])
     ]
 
@@ -52,7 +52,7 @@ def test_only_whole_files_lie_in_the_folder_and_no_part_is_left(web: Web, rules:
 
 
 def test_any_algorithms_may_be_asked_for(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [Wanted(url=web.put("/a", b"hello"), name="a")]
+    wanted = [RemoteFile(url=web.put("/a", b"hello"), name="a")]
 
     [found] = fetch_all(wanted, folder, rules, algorithms=["SHA-512", "crc32", "adler32"])
 
@@ -67,14 +67,14 @@ def test_what_stands_with_the_digest_given_is_not_fetched_again(web: Web, rules:
     (folder / "a").write_bytes(b"hello")
     url = web.put("/a", b"hello")
 
-    [found] = fetch_all([Wanted(url=url, name="a", digest=digest("sha256", SHA256))], folder, rules)
+    [found] = fetch_all([RemoteFile(url=url, name="a", digest=digest("sha256", SHA256))], folder, rules)
 
     assert found.sums == {"sha256": SHA256}
     assert web.log == []
 
 
 def test_what_stands_without_a_digest_is_kept_by_the_journal(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [Wanted(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(3)]
+    wanted = [RemoteFile(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(3)]
     first = fetch_all(wanted, folder, rules)
     (folder / "1").unlink()
 
@@ -87,7 +87,7 @@ def test_what_stands_without_a_digest_is_kept_by_the_journal(web: Web, rules: Ru
 @pytest.mark.parametrize("digest_given", [True, False])
 def test_what_was_damaged_is_fetched_again(web: Web, rules: Rules, folder: Path, digest_given: bool) -> None:
     given = digest("sha256", SHA256) if digest_given else None
-    wanted = [Wanted(url=web.put("/a", b"hello"), name="a", digest=given)]
+    wanted = [RemoteFile(url=web.put("/a", b"hello"), name="a", digest=given)]
     fetch_all(wanted, folder, rules)
     (folder / "a").write_bytes(b"hellO")
 
@@ -104,15 +104,15 @@ def test_a_damaged_file_does_not_stand_on_when_it_cannot_be_fetched(
     (folder / "a").write_bytes(b"hellO")
 
     with pytest.raises(FetchFailed, match="404"):
-        fetch_all([Wanted(url=web.url("/a"), name="a", digest=digest("md5", MD5))], folder, rules)
+        fetch_all([RemoteFile(url=web.url("/a"), name="a", digest=digest("md5", MD5))], folder, rules)
 
     assert names_below(folder) == []
 
 
 def test_without_a_digest_another_url_is_another_file(web: Web, rules: Rules, folder: Path) -> None:
-    fetch_all([Wanted(url=web.put("/a", b"hello"), name="a")], folder, rules)
+    fetch_all([RemoteFile(url=web.put("/a", b"hello"), name="a")], folder, rules)
 
-    fetch_all([Wanted(url=web.put("/b", b"world"), name="a")], folder, rules)
+    fetch_all([RemoteFile(url=web.put("/b", b"world"), name="a")], folder, rules)
 
     assert (folder / "a").read_bytes() == b"world"
 
@@ -123,13 +123,13 @@ def test_a_file_without_digest_and_journal_is_not_taken_for_ours(
     folder.mkdir()
     (folder / "a").write_bytes(b"HELLO")
 
-    fetch_all([Wanted(url=web.put("/a", b"hello"), name="a", size_bytes=5)], folder, rules)
+    fetch_all([RemoteFile(url=web.put("/a", b"hello"), name="a", size_bytes=5)], folder, rules)
 
     assert (folder / "a").read_bytes() == b"hello"
 
 
 def test_a_torn_or_garbled_journal_costs_a_download_and_no_more(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [Wanted(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(2)]
+    wanted = [RemoteFile(url=web.put(f"/{n}", b"%d" % n), name=str(n)) for n in range(2)]
     fetch_all(wanted, folder, rules, at_once=1)
     journal = aside_of(folder) / "fetched.jsonl"
     first, second = journal.read_bytes().splitlines(keepends=True)
@@ -151,9 +151,9 @@ def test_a_link_in_the_folder_is_not_followed(web: Web, rules: Rules, folder: Pa
     (folder / "a").symlink_to(outside / "a")
     url = web.put("/a", b"hello")
 
-    fetch_all([Wanted(url=url, name="a", digest=digest("md5", MD5))], folder, rules)
+    fetch_all([RemoteFile(url=url, name="a", digest=digest("md5", MD5))], folder, rules)
     with pytest.raises(FetchFailed, match="leads out") as failure:
-        fetch_all([Wanted(url=url, name="sub/deeper/a")], folder, rules)
+        fetch_all([RemoteFile(url=url, name="sub/deeper/a")], folder, rules)
 
     assert not failure.value.retryable
     assert not (folder / "a").is_symlink()
@@ -167,10 +167,10 @@ def test_a_link_in_the_folder_is_not_followed(web: Web, rules: Rules, folder: Pa
 def test_hostile_names_are_refused_before_anything_is_asked(
     web: Web, rules: Rules, folder: Path, name: str
 ) -> None:
-    good = Wanted(url=web.put("/a", b"x"), name="good")
+    good = RemoteFile(url=web.put("/a", b"x"), name="good")
 
     with pytest.raises(FetchFailed) as failure:
-        fetch_all([good, Wanted(url=good.url, name=name)], folder, rules)
+        fetch_all([good, RemoteFile(url=good.url, name=name)], folder, rules)
 
     assert not failure.value.retryable
     assert not folder.exists()
@@ -184,7 +184,7 @@ def test_two_files_cannot_have_one_place(
     url = web.put("/a", b"x")
 
     with pytest.raises(FetchFailed, match="name"):
-        fetch_all([Wanted(url=url, name=n) for n in names], folder, rules)
+        fetch_all([RemoteFile(url=url, name=n) for n in names], folder, rules)
 
 
 def test_a_file_url_is_copied_from_below_a_root(folder: Path, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_file_url_is_copied_from_below_a_root(folder: Path, tmp_path: Path) ->
     os.utime(source, (1_000_000_000, 1_000_000_000))
     rules = Rules(file_roots=(source.parent,))
     came: list[int] = []
-    wanted = [Wanted(url=source.as_uri(), name="a", digest=digest("md5", MD5))]
+    wanted = [RemoteFile(url=source.as_uri(), name="a", digest=digest("md5", MD5))]
 
     [found] = fetch_all(wanted, folder, rules, progress=came.append)
 
@@ -214,14 +214,14 @@ def test_a_file_url_follows_no_link_and_opens_no_pipe(folder: Path, tmp_path: Pa
 
     for path in ("link", "folder/hostname", "pipe", "gone", "../secret", "%2e%2e/secret"):
         with pytest.raises(FetchFailed) as failure:
-            fetch_all([Wanted(url=f"file://{scans}/{path}", name="a")], folder, rules)
+            fetch_all([RemoteFile(url=f"file://{scans}/{path}", name="a")], folder, rules)
         assert not failure.value.retryable
     assert names_below(folder) == []
 
 
 def test_a_file_of_another_digest_is_copied_twice_and_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"hellO")
-    wanted = Wanted(url=(tmp_path / "a").as_uri(), name="a", digest=digest("md5", MD5))
+    wanted = RemoteFile(url=(tmp_path / "a").as_uri(), name="a", digest=digest("md5", MD5))
     came: list[int] = []
 
     with pytest.raises(FetchFailed, match=f"md5 digest is [0-9a-f]{{32}}, but {MD5} was given"):
@@ -244,9 +244,9 @@ def test_the_first_failure_ends_the_others_soon_and_is_the_one_told(
         x.head(403, {"Content-Length": 0})
 
     wanted = [
-        Wanted(url=web.put("/stuck", b"x" * 9000, always=hang), name="stuck"),
-        Wanted(url=web.put("/no", b"x", always=fail), name="no"),
-        *(Wanted(url=web.put(f"/{n}", b"x"), name=str(n)) for n in range(3)),
+        RemoteFile(url=web.put("/stuck", b"x" * 9000, always=hang), name="stuck"),
+        RemoteFile(url=web.put("/no", b"x", always=fail), name="no"),
+        *(RemoteFile(url=web.put(f"/{n}", b"x"), name=str(n)) for n in range(3)),
     ]
 
     with pytest.raises(FetchFailed, match=r"'no'.*403") as failure:
@@ -266,8 +266,8 @@ def test_called_off_it_keeps_what_has_come(web: Web, rules: Rules, folder: Path)
         return sum(came) == 3000
 
     with pytest.raises(Stopped):
-        fetch_all([Wanted(url=url, name="a")], folder, rules, progress=came.append, stopped=stopped)
-    fetch_all([Wanted(url=url, name="a")], folder, rules)
+        fetch_all([RemoteFile(url=url, name="a")], folder, rules, progress=came.append, stopped=stopped)
+    fetch_all([RemoteFile(url=url, name="a")], folder, rules)
 
     assert web.ranges("/a") == [None, "bytes=3000-"]
     assert (folder / "a").read_bytes() == bytes(9000)
@@ -280,11 +280,11 @@ def test_what_the_caller_raises_ends_the_fetching(web: Web, rules: Rules, folder
 
     url = web.put("/a", bytes(9000), stuck(3000))
     with pytest.raises(KeyError, match="own"):
-        fetch_all([Wanted(url=url, name="a")], folder, rules, progress=progress)
+        fetch_all([RemoteFile(url=url, name="a")], folder, rules, progress=progress)
 
 
 def test_a_second_process_in_the_same_folder_is_refused(web: Web, rules: Rules, folder: Path) -> None:
-    wanted = [Wanted(url=web.put("/a", bytes(9000), stuck(3000)), name="a")]
+    wanted = [RemoteFile(url=web.put("/a", bytes(9000), stuck(3000)), name="a")]
     second: list[FetchFailed] = []
 
     def meanwhile() -> bool:
@@ -305,7 +305,7 @@ def test_a_file_system_that_fails_is_named_and_may_be_tried_again(
     (folder / "a").mkdir(parents=True)
 
     with pytest.raises(FetchFailed, match="file system") as failure:
-        fetch_all([Wanted(url=web.put("/a", b"x"), name="a")], folder, rules)
+        fetch_all([RemoteFile(url=web.put("/a", b"x"), name="a")], folder, rules)
 
     assert failure.value.retryable
 

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from apps.ingest.web import Web, redirect
-from spinney.apps.ingest.fetching import FetchFailed, Rules, Surroundings, Wanted, estimate, fetch_all
+from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Surroundings, estimate, fetch_all
 
 
 def refusal(url: str, folder: Path, rules: Rules, given: Surroundings | None = None) -> FetchFailed:
     with pytest.raises(FetchFailed) as failure:
-        fetch_all([Wanted(url=url, name="a")], folder, rules, tries=1, given=given)
+        fetch_all([RemoteFile(url=url, name="a")], folder, rules, tries=1, surroundings=given)
     return failure.value
 
 
@@ -62,7 +62,7 @@ def test_a_host_is_allowed_at_its_port_only(web: Web, folder: Path) -> None:
         other.put("/a", b"x")
         rules = Rules(hosts=frozenset({web.host}))
 
-        fetch_all([Wanted(url=web.url("/a"), name="a")], folder, rules)
+        fetch_all([RemoteFile(url=web.url("/a"), name="a")], folder, rules)
         failure = refusal(other.url("/a"), folder, rules)
 
         assert f"'127.0.0.1:{other.port}' added" in failure.reason
@@ -128,12 +128,12 @@ def test_a_name_server_that_changes_its_answer_gains_nothing(web: Web, folder: P
             raise socket.gaierror(socket.EAI_AGAIN, "told")
         return ["127.0.0.1"]
 
-    wanted = [Wanted(url=f"http://rebind.example:{web.port}/", name="a")]
+    wanted = [RemoteFile(url=f"http://rebind.example:{web.port}/", name="a")]
     given = Surroundings(resolve=resolve)
     with pytest.raises(FetchFailed, match="not resolved"):
-        fetch_all(wanted, folder, Rules(), given=given)
+        fetch_all(wanted, folder, Rules(), surroundings=given)
     with pytest.raises(FetchFailed, match="public Internet"):
-        fetch_all(wanted, folder, Rules(), given=given)
+        fetch_all(wanted, folder, Rules(), surroundings=given)
 
     assert asked == ["rebind.example"] * 2
     assert web.log == []
@@ -149,9 +149,9 @@ def test_the_address_judged_is_the_address_reached(web: Web, folder: Path) -> No
 
     web.put("/a", b"x")
     rules = Rules(hosts=frozenset({f"files.example:{web.port}"}))
-    wanted = [Wanted(url=f"http://files.example:{web.port}/a", name="a")]
+    wanted = [RemoteFile(url=f"http://files.example:{web.port}/a", name="a")]
 
-    fetch_all(wanted, folder, rules, given=Surroundings(resolve=resolve))
+    fetch_all(wanted, folder, rules, surroundings=Surroundings(resolve=resolve))
 
     assert asked == ["files.example"]
     assert web.log[0].headers["host"] == f"files.example:{web.port}"
@@ -177,7 +177,7 @@ def test_a_proxy_of_the_environment_is_not_used(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     url = web.put("/a", b"x")
 
-    [found] = fetch_all([Wanted(url=url, name="a")], folder, rules)
+    [found] = fetch_all([RemoteFile(url=url, name="a")], folder, rules)
 
     assert found.size_bytes == 1
 
@@ -191,7 +191,7 @@ def test_https_is_spoken_with_servers_whose_certificate_is_trusted(
 
         untrusted = refusal(url, folder, rules)
         trusting = Rules(hosts=rules.hosts, authorities=Path(certificate[0]))
-        [found] = fetch_all([Wanted(url=url, name="a")], folder, trusting)
+        [found] = fetch_all([RemoteFile(url=url, name="a")], folder, trusting)
 
     assert not untrusted.retryable
     assert "certificate" in untrusted.reason
@@ -207,7 +207,7 @@ def test_from_http_to_https_is_lawful_and_back_is_not(
         up = web.put("/up", always=redirect(safe.url("/a")))
         down = safe.put("/down", always=redirect(web.put("/b", b"x")))
 
-        [found] = fetch_all([Wanted(url=up, name="a")], folder, rules)
+        [found] = fetch_all([RemoteFile(url=up, name="a")], folder, rules)
         failure = refusal(down, folder, rules)
 
     assert found.size_bytes == 1

@@ -11,7 +11,7 @@ import pytest
 
 from apps.ingest.web import Repeated, Web, stuck
 from long_tests import LONG
-from spinney.apps.ingest.fetching import Rules, Wanted, aside_of, fetch_all
+from spinney.apps.ingest.fetching import RemoteFile, Rules, aside_of, fetch_all
 
 MEGABYTE = 1 << 20
 SIZE_BYTES = (5 << 30) if LONG else 64 * MEGABYTE
@@ -20,14 +20,14 @@ GROWTH_MAX_BYTES = 24 * MEGABYTE
 CHILD = """
 import json, re, sys
 from pathlib import Path
-from spinney.apps.ingest.fetching import Rules, Wanted, fetch_all
+from spinney.apps.ingest.fetching import Rules, RemoteFile, fetch_all
 
 def peak_bytes():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
 
 told = json.loads(sys.argv[1])
 rules = Rules(hosts=frozenset([told["host"]]), mark_bytes=told["mark_bytes"])
-wanted = [Wanted(url=u, name=str(n)) for n, u in enumerate(told["urls"])]
+wanted = [RemoteFile(url=u, name=str(n)) for n, u in enumerate(told["urls"])]
 before, came = peak_bytes(), 0
 
 def progress(more):
@@ -67,7 +67,7 @@ def test_after_kill_9_a_new_process_asks_for_the_rest_only(web: Web, folder: Pat
     process.communicate()
     assert [p.name for p in folder.iterdir()] == ["1"]
     rules = Rules(hosts=frozenset({web.host}))
-    found = fetch_all([Wanted(url=u, name=str(n)) for n, u in enumerate(urls)], folder, rules)
+    found = fetch_all([RemoteFile(url=u, name=str(n)) for n, u in enumerate(urls)], folder, rules)
 
     # Then what was marked does not come again, nor what was whole
     [first, second] = web.ranges("/large")
@@ -95,7 +95,7 @@ def test_bytes_behind_the_mark_are_not_taken_over(web: Web, folder: Path) -> Non
     with part.open("ab") as file:
         file.write(bytes(4 * MEGABYTE))
 
-    [found] = fetch_all([Wanted(url=url, name="0")], folder, Rules(hosts=frozenset({web.host})))
+    [found] = fetch_all([RemoteFile(url=url, name="0")], folder, Rules(hosts=frozenset({web.host})))
 
     assert (folder / "0").read_bytes() == b"".join(body.pieces(0))
     assert found.sums["sha256"] == body.digest()

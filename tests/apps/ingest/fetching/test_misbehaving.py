@@ -26,7 +26,7 @@ from apps.ingest.web import (
     stuck,
     whole_again,
 )
-from spinney.apps.ingest.fetching import FetchFailed, Rules, Wanted, aside_of, fetch_all
+from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, aside_of, fetch_all
 from spinney.apps.ingest.files.digests import digest
 
 BODY = bytes(range(256)) * 40
@@ -40,8 +40,8 @@ def fetch(rules: Rules, folder: Path, rests: Rests) -> Fetch:
 
     def fetch_one(url: str, *, wanted: dict[str, object] | None = None, **changed: object) -> bytes:
         own = {f: getattr(rules, f) for f in rules.__slots__}
-        one = Wanted(url=url, name="a", **(wanted or {}))  # type: ignore[arg-type]
-        [found] = fetch_all([one], folder, Rules(**{**own, **changed}), given=rests.given)
+        one = RemoteFile(url=url, name="a", **(wanted or {}))  # type: ignore[arg-type]
+        [found] = fetch_all([one], folder, Rules(**{**own, **changed}), surroundings=rests.given)
         assert found.sums["sha256"] == hashlib.sha256((folder / "a").read_bytes()).hexdigest()
         return (folder / "a").read_bytes()
 
@@ -142,7 +142,7 @@ def test_a_part_of_a_file_that_nobody_asked_for_is_refused(web: Web, fetch: Fetc
 def test_damage_on_disk_is_found_before_the_rest_is_asked_for(web: Web, fetch: Fetch, folder: Path) -> None:
     url = web.put("/a", BODY, cut(3000))
     with pytest.raises(FetchFailed):
-        fetch_all([Wanted(url=url, name="a")], folder, Rules(hosts=frozenset({web.host})), tries=1)
+        fetch_all([RemoteFile(url=url, name="a")], folder, Rules(hosts=frozenset({web.host})), tries=1)
     [part] = aside_of(folder).glob("*.part")
     with part.open("r+b") as file:
         file.seek(1500)
@@ -156,7 +156,7 @@ def test_a_part_of_another_url_is_not_gone_on_with(web: Web, fetch: Fetch, folde
     # Two servers may well give the same tag to different files.
     other = web.put("/other", b"?" * len(BODY), cut(3000), headers={"ETag": '"1"'})
     with pytest.raises(FetchFailed):
-        fetch_all([Wanted(url=other, name="a")], folder, Rules(hosts=frozenset({web.host})), tries=1)
+        fetch_all([RemoteFile(url=other, name="a")], folder, Rules(hosts=frozenset({web.host})), tries=1)
 
     assert fetch(web.put("/a", BODY, headers={"ETag": '"1"'})) == BODY
     assert web.ranges("/a") == [None]
@@ -166,7 +166,7 @@ def test_a_part_of_another_url_is_not_gone_on_with(web: Web, fetch: Fetch, folde
 def test_a_garbled_mark_begins_anew(web: Web, fetch: Fetch, folder: Path, mark: bytes) -> None:
     url = web.put("/a", BODY, cut(3000))
     with pytest.raises(FetchFailed):
-        fetch_all([Wanted(url=url, name="a")], folder, Rules(hosts=frozenset({web.host})), tries=1)
+        fetch_all([RemoteFile(url=url, name="a")], folder, Rules(hosts=frozenset({web.host})), tries=1)
     [standing] = aside_of(folder).glob("*.json")
     standing.write_bytes(mark)
 
@@ -340,7 +340,7 @@ def test_who_answers_is_told_whatever_is_said(web: Web, rules: Rules, folder: Pa
     def asked(behaviour: Behaviour) -> set[str]:
         heard.clear()
         with contextlib.suppress(FetchFailed):
-            one = Wanted(url=web.put("/a", BODY, always=behaviour), name="a")
+            one = RemoteFile(url=web.put("/a", BODY, always=behaviour), name="a")
             fetch_all([one], folder, replace(rules, read_s=0.1), tries=1, answered=heard.append)
         return set(heard)
 
@@ -454,5 +454,5 @@ def test_neither_query_nor_its_secrets_are_in_a_failure(web: Web, fetch: Fetch) 
 
     failure = failure_of(fetch, url)
 
-    assert "c0ffee" not in str(failure) + repr(failure) + repr(Wanted(url=url, name="a"))
+    assert "c0ffee" not in str(failure) + repr(failure) + repr(RemoteFile(url=url, name="a"))
     assert failure.url == web.url("/a?…")

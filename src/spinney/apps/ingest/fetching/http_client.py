@@ -1,4 +1,4 @@
-"""One question to a server: its redirects followed, each judged anew, and what fails named."""
+"""One request to a server: redirects are followed, each is checked, and errors are explained."""
 
 import ssl
 import threading
@@ -11,44 +11,45 @@ import httpx
 
 from spinney.apps.ingest.fetching import response_headers, urls
 from spinney.apps.ingest.fetching.connections import Guard, Stream
-from spinney.apps.ingest.fetching.errors import Trouble
+from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
 from spinney.apps.ingest.files import paths
 from spinney.apps.ingest.files.paths import NotAdmitted
 
 _KEPT_ALIVE_S = 15.0
 _ANSWERED_BYTES = 1 << 20
-"""So much of a body shows that a server answers, as its end does; a head alone does not: many fall silent behind it."""
+"""After so much of a body, or its end, a server counts as answering; not after its head: many stop sending after
+that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A status, headers by lower-case name, and the bytes that follow, in chunks as they come."""
+    """A status, headers by lower-case name, and the body in chunks as they are received."""
 
     status: int
     headers: Mapping[str, str]
     chunks: Iterator[bytes]
 
 
-class Asker:
-    """Asks servers, keeping connections alive between questions. Used by many threads at once.
+class HttpClient:
+    """Sends requests, keeping connections alive between them. Used by many threads at once.
 
-    Proxies of the environment are not used: behind one, nobody here would see the address reached.
+    Proxies of the environment are not used, since the addresses behind a proxy cannot be checked.
     """
 
     def __init__(
         self,
         rules: Rules,
         halt: threading.Event,
-        given: Surroundings,
+        surroundings: Surroundings,
         *,
         at_once: int,
         answered: Callable[[str], None] = lambda host: None,
     ) -> None:
-        """``answered``: called with each host that answers, whatever it says, in the thread that asked."""
+        """``answered`` is called with each host that answers, with any status, in the requesting thread."""
         self._rules = rules
         self._answered = answered
-        self._guard = Guard(rules, halt, given)
+        self._guard = Guard(rules, halt, surroundings)
         self._at_once = at_once
         self._pools: dict[str, httpcore.ConnectionPool] = {}
         self._opening = threading.Lock()
@@ -59,58 +60,61 @@ class Asker:
             pool.close()
 
     @contextmanager
-    def ask(self, method: str, url: str, headers: Mapping[str, str]) -> Iterator[Answer]:
-        """The answer at the end of all redirects; its chunks are read inside the block.
+    def request(self, method: str, url: str, headers: Mapping[str, str]) -> Iterator[Answer]:
+        """Send a request, and yield the answer at the end of all redirects; its chunks are read inside the block.
 
-        Raises Trouble, for what fails inside the block too.
+        Raises TryFailed, also for errors of the connection inside the block.
         """
-        at = _admitted(url)
+        current_url = _admitted(url)
         for _ in range(self._rules.redirects + 1):
-            with self._heard(urls.host_name(at)), self._asked(method, at, headers) as answer:
+            with (
+                self._host_watched(urls.host_name(current_url)),
+                self._send(method, current_url, headers) as answer,
+            ):
                 if answer.status not in response_headers.REDIRECTS:
                     yield answer
                     return
-                at = _next(at, answer)
-        raise Trouble(
-            f"it is redirected more than {self._rules.redirects} times, at last to {urls.shown(at)}; "
+                current_url = _next(current_url, answer)
+        raise TryFailed(
+            f"it is redirected more than {self._rules.redirects} times, at last to {urls.shown(current_url)}; "
             f"give the URL it ends at",
             retryable=False,
         )
 
     @contextmanager
-    def _heard(self, host: str) -> Iterator[None]:
-        """Says of a host that it answered, and of silence whose it was."""
+    def _host_watched(self, host: str) -> Iterator[None]:
+        """Report that a host answered, and add to an error the host that did not answer."""
         if host in self._rules.avoided:
-            trouble = Trouble(
-                f"{paths.shown(host)} does not answer; try again later", retryable=True, silent=True
+            failure = TryFailed(
+                f"{paths.shown(host)} does not answer; try again later", retryable=True, unresponsive=True
             )
-            trouble.host = host
-            raise trouble
+            failure.host = host
+            raise failure
         try:
             yield
-        except Trouble as trouble:
-            if trouble.silent:
-                trouble.host = host
+        except TryFailed as failure:
+            if failure.unresponsive:
+                failure.host = host
             else:
                 self._answered(host)
             raise
 
-    def _counted(self, host: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        came = 0
+    def _counting(self, host: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        received_bytes = 0
         for chunk in chunks:
-            came += len(chunk)
-            if came - len(chunk) < _ANSWERED_BYTES <= came:
+            received_bytes += len(chunk)
+            if received_bytes - len(chunk) < _ANSWERED_BYTES <= received_bytes:
                 self._answered(host)
             yield chunk
         self._answered(host)
 
     @contextmanager
-    def _asked(self, method: str, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
+    def _send(self, method: str, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        sent: list[tuple[bytes | str, bytes | str]] = [
+        request_headers: list[tuple[bytes | str, bytes | str]] = [
             ("Host", url.netloc),
             ("User-Agent", "spinney-ingest"),
-            # What is archived are the bytes that lie there, not a form made for the way.
+            # The bytes of the file itself are archived, not an encoded form of them.
             ("Accept-Encoding", "identity"),
             *headers.items(),
         ]
@@ -121,15 +125,15 @@ class Asker:
             "pool": None,
         }
         with (
-            _told(self._rules),
+            _explained_errors(self._rules),
             self._pool(url.scheme).stream(
-                method, target, headers=sent, extensions={"timeout": timeouts}
+                method, target, headers=request_headers, extensions={"timeout": timeouts}
             ) as response,
         ):
             stream = response.extensions["network_stream"]
             if isinstance(stream, Stream):
                 stream.body_begins()
-            # A HEAD has no body: read to its end, the connection serves the next question.
+            # A HEAD has no body: read to its end, the connection serves the next request.
             body = iter(list(response.iter_stream())) if method == "HEAD" else response.iter_stream()
             host = urls.host_name(url)
             if method == "HEAD" or response.status not in (200, 206):
@@ -137,11 +141,11 @@ class Asker:
             yield Answer(
                 status=response.status,
                 headers=response_headers.headers_of(response.headers),
-                chunks=self._counted(host, body),
+                chunks=self._counting(host, body),
             )
 
     def _pool(self, scheme: str) -> httpcore.ConnectionPool:
-        # One a scheme: reading the system's authorities takes longer than many a file, and http needs none.
+        # One for each scheme: loading the system's authorities takes longer than a small file, and http needs none.
         with self._opening:
             if scheme not in self._pools:
                 self._pools[scheme] = httpcore.ConnectionPool(
@@ -160,15 +164,15 @@ class Asker:
         return context
 
 
-def refused(answer: Answer, rules: Rules) -> Trouble:
-    """The trouble with an answer whose status is none of those hoped for."""
+def status_error(answer: Answer, rules: Rules) -> TryFailed:
+    """Return the error for an answer with an unexpected status."""
     if answer.status in response_headers.RETRYABLE:
-        return Trouble(
+        return TryFailed(
             f"the server answers {answer.status}; try again later",
             retryable=True,
             after_s=response_headers.retry_after_s(answer.headers, rules.retry_after_max_s),
         )
-    return Trouble(
+    return TryFailed(
         f"the server answers {answer.status}; see to it that the file can be had there", retryable=False
     )
 
@@ -177,37 +181,37 @@ def _admitted(url: str) -> httpx.URL:
     try:
         return urls.admitted(url)
     except NotAdmitted as error:
-        raise Trouble(str(error), retryable=False) from None
+        raise TryFailed(str(error), retryable=False) from None
 
 
-def _next(at: httpx.URL, answer: Answer) -> httpx.URL:
+def _next(current_url: httpx.URL, answer: Answer) -> httpx.URL:
     location = answer.headers.get("location", "")
     if not location:
-        raise Trouble(f"the server answers {answer.status} without saying whereto", retryable=False)
+        raise TryFailed(f"the server answers {answer.status} without saying whereto", retryable=False)
     try:
         # Joined first: a Location may be relative (RFC 9110 section 10.2.2).
-        to = urls.admitted(str(at.join(location)))
+        next_url = urls.admitted(str(current_url.join(location)))
     except (NotAdmitted, httpx.InvalidURL, ValueError) as error:
         reason = str(error) if isinstance(error, NotAdmitted) else "that is no URL; ask its operators"
-        raise Trouble(f"it is redirected, but {reason}", retryable=False) from None
-    if to.scheme not in urls.PORTS:
-        raise Trouble(
-            f"it is redirected to {urls.shown(to)}; from http only http and https are followed",
+        raise TryFailed(f"it is redirected, but {reason}", retryable=False) from None
+    if next_url.scheme not in urls.PORTS:
+        raise TryFailed(
+            f"it is redirected to {urls.shown(next_url)}; from http only http and https are followed",
             retryable=False,
         )
-    if at.scheme == "https" and to.scheme == "http":
-        raise Trouble(
-            f"it is redirected from https to {urls.shown(to)}, where anybody could change it on the way; "
+    if current_url.scheme == "https" and next_url.scheme == "http":
+        raise TryFailed(
+            f"it is redirected from https to {urls.shown(next_url)}, where anybody could change it on the way; "
             f"give a URL that stays with https",
             retryable=False,
         )
-    return to
+    return next_url
 
 
 @contextmanager
-def _told(rules: Rules) -> Iterator[None]:
-    """Turn what httpcore raises into Trouble. Its texts are not taken over whole: they may hold anything."""
-    silent = True
+def _explained_errors(rules: Rules) -> Iterator[None]:
+    """Turn errors of httpcore into TryFailed, without their whole texts, which may contain anything."""
+    unresponsive = True
     try:
         yield
     except httpcore.ConnectTimeout:
@@ -215,22 +219,24 @@ def _told(rules: Rules) -> Iterator[None]:
     except httpcore.ConnectError as error:
         cause = error.args[0] if error.args else None
         if isinstance(cause, ssl.SSLCertVerificationError):
-            raise Trouble(
+            raise TryFailed(
                 f"the server's certificate is not trusted ({paths.shown(cause.verify_message)}); "
                 f"have it renewed, or its authority added to those that this machine trusts",
                 retryable=False,
             ) from None
-        silent = not isinstance(cause, ssl.SSLError)
-        told = cause.strerror if isinstance(cause, OSError) else None
-        reason = f"no connection to the server ({paths.shown(told or 'refused')}); try again later"
+        unresponsive = not isinstance(cause, ssl.SSLError)
+        detail = cause.strerror if isinstance(cause, OSError) else None
+        reason = f"no connection to the server ({paths.shown(detail or 'refused')}); try again later"
     except httpcore.TimeoutException:
         reason = f"the server was silent for {rules.read_s:g} seconds; try again later"
     except httpcore.LocalProtocolError:
-        raise Trouble("a question for it cannot be written as HTTP; mend the URL", retryable=False) from None
+        raise TryFailed(
+            "a question for it cannot be written as HTTP; mend the URL", retryable=False
+        ) from None
     except httpcore.ProtocolError:
-        reason, silent = "the answer broke off, or is no HTTP; try again later", False
+        reason, unresponsive = "the answer broke off, or is no HTTP; try again later", False
     except httpcore.NetworkError:
-        reason, silent = "the connection broke; try again later", False
+        reason, unresponsive = "the connection broke; try again later", False
     else:
         return
-    raise Trouble(reason, retryable=True, silent=silent)
+    raise TryFailed(reason, retryable=True, unresponsive=unresponsive)

@@ -1,50 +1,55 @@
-"""One try of one file over HTTP, beginning where the last one broke off if that can be."""
+"""One try to fetch a file over HTTP, resumed where the last try broke off if possible."""
 
 import contextlib
 from collections.abc import Callable
 
 from spinney.apps.ingest.fetching import partial_files, response_headers
-from spinney.apps.ingest.fetching.errors import Trouble
-from spinney.apps.ingest.fetching.http_client import Answer, Asker, refused
+from spinney.apps.ingest.fetching.errors import TryFailed
+from spinney.apps.ingest.fetching.http_client import Answer, HttpClient, status_error
 from spinney.apps.ingest.fetching.partial_files import Head, Part, Place
 from spinney.apps.ingest.fetching.size_checks import Measure
 from spinney.apps.ingest.files import paths
 
 
-def downloaded(
-    asker: Asker, place: Place, source: str, url: str, measure: Measure, heard: Callable[[int], None]
+def download(
+    client: HttpClient,
+    place: Place,
+    source: str,
+    url: str,
+    measure: Measure,
+    count_bytes: Callable[[int], None],
 ) -> Part:
-    """A part with all the bytes that the server has to give.
+    """Fetch a file, and return a part with all its bytes.
 
-    Raises Trouble and OSError, Halted when called off; what has come by then is marked, for the next try.
+    Raises TryFailed and OSError, Halted when aborted; the bytes received until then are marked for the next try.
     """
-    part = partial_files.kept(place, source)
+    part = partial_files.load_part(place, source)
     if part is not None and part.size_bytes == part.head.size_bytes:
         return part
     try:
-        with asker.ask("GET", url, _question(part)) as answer:
+        with client.request("GET", url, _range_headers(part)) as answer:
             if part is not None and answer.status in (206, 416):
-                _must_continue(part, answer, place)
+                _require_continuation(part, answer, place)
             else:
-                part = _begun(part, answer, place, source, measure)
+                part = _begin(part, answer, place, source, measure)
             if answer.status != 416:
-                _take(part, answer, measure, heard)
+                _receive(part, answer, measure, count_bytes)
     except BaseException:
         if part is not None:
-            _put_by(part)
+            _save(part)
         raise
     return part
 
 
-def _question(part: Part | None) -> dict[str, str]:
+def _range_headers(part: Part | None) -> dict[str, str]:
     if part is None or part.head.condition is None:
         return {}
-    # RFC 9110 section 13.1.5: the rest if the file is still the same, else all of it.
+    # RFC 9110 section 13.1.5: the rest if the file is unchanged, else the whole file.
     return {"Range": f"bytes={part.size_bytes}-", "If-Range": part.head.condition}
 
 
-def _must_continue(part: Part, answer: Answer, place: Place) -> None:
-    """Raises Trouble, with the part gone, unless the answer begins where the part ends."""
+def _require_continuation(part: Part, answer: Answer, place: Place) -> None:
+    """Raise TryFailed, and remove the part, unless the answer begins where the part ends."""
     span = response_headers.span_of(answer.headers)
     condition = response_headers.condition_of(answer.headers)
     fits = (
@@ -53,32 +58,32 @@ def _must_continue(part: Part, answer: Answer, place: Place) -> None:
         and condition in (None, part.head.condition)
         and (part.head.size_bytes is None or span.whole_bytes in (None, part.head.size_bytes))
     )
-    # 416 with the very length we have: nothing is left to ask for.
+    # 416 with the length of the part: nothing is left to request.
     begins = span is not None and part.size_bytes == (
         span.whole_bytes if answer.status == 416 else span.first
     )
     if fits and begins:
         return
-    partial_files.dropped(place)
-    raise Trouble("the server does not go on where it broke off; try again later", retryable=True)
+    partial_files.remove_part(place)
+    raise TryFailed("the server does not go on where it broke off; try again later", retryable=True)
 
 
-def _begun(part: Part | None, answer: Answer, place: Place, source: str, measure: Measure) -> Part:
+def _begin(part: Part | None, answer: Answer, place: Place, source: str, measure: Measure) -> Part:
     if answer.status != 200:
-        raise refused(answer, place.rules)
+        raise status_error(answer, place.rules)
     coding = response_headers.encoding_of(answer.headers)
     if coding is not None:
-        raise Trouble(
+        raise TryFailed(
             f"the server sends it coded as '{paths.shown(coding[:40])}' though it was asked not to; "
             f"have it send the file as it is",
             retryable=False,
         )
     size_bytes = response_headers.length_of(answer.headers)
-    measure.total(size_bytes)
+    measure.check_announced(size_bytes)
     if part is not None:
         part.close()
     modified = response_headers.date_of(answer.headers, "last-modified")
-    return partial_files.begun(
+    return partial_files.new_part(
         place,
         Head(
             source=source,
@@ -89,20 +94,20 @@ def _begun(part: Part | None, answer: Answer, place: Place, source: str, measure
     )
 
 
-def _take(part: Part, answer: Answer, measure: Measure, heard: Callable[[int], None]) -> None:
+def _receive(part: Part, answer: Answer, measure: Measure, count_bytes: Callable[[int], None]) -> None:
     for chunk in answer.chunks:
-        measure.so_far(part.size_bytes + len(chunk))
+        measure.check_received(part.size_bytes + len(chunk))
         part.write(chunk)
-        heard(len(chunk))
+        count_bytes(len(chunk))
     if part.head.size_bytes not in (None, part.size_bytes):
-        raise Trouble(
+        raise TryFailed(
             f"it broke off after {part.size_bytes:,} of {part.head.size_bytes:,} bytes; try again later",
             retryable=True,
         )
 
 
-def _put_by(part: Part) -> None:
-    # What went wrong before is told; that it could not be marked costs bytes only.
+def _save(part: Part) -> None:
+    # The first error is raised; without a mark the bytes are only fetched again.
     with contextlib.suppress(OSError):
         part.mark()
     part.close()

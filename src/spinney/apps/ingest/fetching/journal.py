@@ -1,8 +1,8 @@
-"""The journal of a folder: what was fetched, from where, with which digests.
+"""The journal of a folder: the fetched files, their URLs and digests.
 
-It decides only where a depositor gave no digest: then it tells whether a file that stands is the one
-that was fetched. A line is a claim that reading the file again must bear out, so that a line too many
-or too few costs a download and nothing else, and it is never synced here.
+It is used only where a depositor gave no digest: then it shows whether an existing file is the one
+that was fetched. The file is read again to verify its line, so that a wrong or missing line only causes
+another download; therefore the journal is never synced.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One file as it was when it got its name."""
+    """One file, as it was when it got its name."""
 
     name: str
     source: str
@@ -38,7 +38,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.entries: dict[str, Entry] = {}
-        """By name, the latest of each, as it was when the journal was opened."""
+        """The latest entry of each name, as of the opening of the journal."""
         self._file = path.open("a+b", buffering=0)
         self._adding = threading.Lock()
         self._read()
@@ -69,15 +69,15 @@ class Journal:
             self._write(b"\n")
 
     def _write(self, line: bytes) -> None:
-        left = memoryview(line)
-        while left:
-            left = left[self._file.write(left) :]
+        remaining = memoryview(line)
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
 
 
 def _entry(line: bytes) -> Entry | None:
     try:
-        found = Entry(**json.loads(line))
-        found.modified_at  # noqa: B018 - a date that is none makes the line none
+        entry = Entry(**json.loads(line))
+        entry.modified_at  # noqa: B018 - a date that is none makes the line none
     except (ValueError, TypeError):
         return None
-    return found if isinstance(found.sums, dict) else None
+    return entry if isinstance(entry.sums, dict) else None

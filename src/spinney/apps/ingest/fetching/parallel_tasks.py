@@ -1,4 +1,4 @@
-"""Several tasks at once in threads, with the caller's own functions called in the caller's thread only."""
+"""Runs several tasks at once in threads, while the caller's callbacks are called in the caller's thread only."""
 
 import queue
 import threading
@@ -10,24 +10,24 @@ from typing import TypeVar
 
 from spinney.apps.ingest.fetching.errors import Halted
 from spinney.apps.ingest.fetching.rules import Stopped
-from spinney.apps.ingest.files.thread_pool import hands
+from spinney.apps.ingest.files.thread_pool import thread_pool
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-TOLD_EVERY_S = 0.2
-"""Progress is summed up this long, and it is asked this often whether to stop."""
+REPORT_EVERY_S = 0.2
+"""The interval in which progress is reported, and the caller is asked whether to stop."""
 
 GROW_S = 0.05
-"""After so long there are twice as many hands. Threads that have the interpreter to share are no quicker: a few small
-files from a server near by are there before a second one would be of use, also while the machine is busy."""
+"""The interval after which the number of threads is doubled. Threads share the interpreter and are no quicker for small
+tasks: a few small files from a near server are fetched before a second thread would help, also on a busy machine."""
 
-Gone = queue.SimpleQueue[None]
-"""Told of each hand that has ended. Counts are not told here: to wake the caller for each chunk takes the interpreter
-from who fetches."""
+EndedThreads = queue.SimpleQueue[None]
+"""Gets an item for each thread that has ended. Counts are passed elsewhere, since waking the caller for each chunk
+would take the interpreter from the fetching threads."""
 
 
-def together(
+def run_parallel(
     tasks: Sequence[T],
     do: Callable[[T, Callable[[int], None]], R],
     *,
@@ -36,12 +36,13 @@ def together(
     progress: Callable[[int], None],
     stopped: Callable[[], bool],
 ) -> list[R]:
-    """What ``do(task, heard)`` returns for each task, in their order; ``heard`` takes counts for ``progress``.
+    """Return the results of ``do(task, count)`` for all tasks, in their order; ``count`` takes counts for
+    ``progress``.
 
-    The first failure sets ``halt``, on which the others end soon, and is raised when they have. Raises
-    Stopped when ``stopped`` says so.
+    The first failure sets ``halt``, which ends the others soon, and is raised when they have ended. Raises
+    Stopped when ``stopped`` returns True.
     """
-    gone: Gone = queue.SimpleQueue()
+    ended: EndedThreads = queue.SimpleQueue()
     counts: deque[int] = deque()
     results: dict[int, R] = {}
     failures: list[BaseException] = []
@@ -63,18 +64,18 @@ def together(
 
     most = max(1, min(at_once, len(tasks)))
 
-    def hire(there: int) -> int:
-        """Twice as many hands, at most as many as there are tasks left; returns how many came."""
-        left = len(tasks) - len(results) - there
-        new = max(0, min(most - there, max(1, there), left))
+    def add_threads(running: int) -> int:
+        """Double the number of threads, up to the number of remaining tasks; return how many were added."""
+        remaining = len(tasks) - len(results) - running
+        new = max(0, min(most - running, max(1, running), remaining))
         for _ in range(new):
-            one = hands().submit(work)
-            at_work.append(one)
-            one.add_done_callback(lambda _: gone.put(None))
+            future = thread_pool().submit(work)
+            at_work.append(future)
+            future.add_done_callback(lambda _: ended.put(None))
         return new
 
     try:
-        called_off = _listen(gone, counts, hire, halt, progress, stopped)
+        is_stopped = _report_progress(ended, counts, add_threads, halt, progress, stopped)
     except BaseException:
         halt.set()
         raise
@@ -82,43 +83,43 @@ def together(
         wait(at_work)
     if failures:
         raise failures[0]
-    if called_off:
+    if is_stopped:
         raise Stopped("fetching was called off; what has come is kept, so start it again to go on from there")
     return [results[number] for number in range(len(tasks))]
 
 
-def _listen(
-    gone: Gone,
+def _report_progress(
+    ended: EndedThreads,
     counts: deque[int],
-    hire: Callable[[int], int],
+    add_threads: Callable[[int], int],
     halt: threading.Event,
     progress: Callable[[int], None],
     stopped: Callable[[], bool],
 ) -> bool:
-    """Tell the caller what is heard until all hands are done; whether the caller called it off."""
-    hands, called_off = hire(0), False
-    at_work = hands
-    told = grown = time.monotonic()
+    """Report progress to the caller until all threads have ended; return whether the caller stopped them."""
+    threads, is_stopped = add_threads(0), False
+    at_work = threads
+    reported_s = grown_s = time.monotonic()
     while at_work:
         try:
-            gone.get(timeout=GROW_S if hands else TOLD_EVERY_S)
+            ended.get(timeout=GROW_S if threads else REPORT_EVERY_S)
             at_work -= 1
         except queue.Empty:
             pass
-        if hands and time.monotonic() - grown >= GROW_S and not halt.is_set():
-            new = hire(hands)
+        if threads and time.monotonic() - grown_s >= GROW_S and not halt.is_set():
+            new = add_threads(threads)
             at_work += new
-            hands = hands + new if new else 0  # there is nothing for another one
-            grown = time.monotonic()
-        if at_work and time.monotonic() - told < TOLD_EVERY_S:
+            threads = threads + new if new else 0  # there are no tasks for more
+            grown_s = time.monotonic()
+        if at_work and time.monotonic() - reported_s < REPORT_EVERY_S:
             continue
-        if heard := sum(counts.popleft() for _ in range(len(counts))):
-            progress(heard)
-        if at_work and not called_off and stopped():
-            called_off = True
+        if count := sum(counts.popleft() for _ in range(len(counts))):
+            progress(count)
+        if at_work and not is_stopped and stopped():
+            is_stopped = True
             halt.set()
-        told = time.monotonic()
-    return called_off
+        reported_s = time.monotonic()
+    return is_stopped
 
 
 def _shared(count: int) -> Iterator[int]:

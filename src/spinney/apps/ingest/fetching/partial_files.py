@@ -1,9 +1,9 @@
-"""A file that is not whole yet, kept so that what has come need not come again, and is not trusted blindly.
+"""Incomplete files, kept so that received bytes need not be fetched again, and verified before they are used.
 
-Beside the bytes lies a mark: how far they are on disk, their digests up to there, and what the rest may
-be asked for with. The mark is replaced in one rename after the bytes were synced. Whatever stands
-behind it is dropped, for after a crash nobody knows what it is; what stands before it is read again and
-must have the digests. So a mark that belongs to other bytes, an older part's say, proves itself wrong.
+Beside the bytes is a mark: how many of them are on disk, their digests up to there, and the validator to request
+the rest with. The mark is replaced by a rename after the bytes were synced. Bytes after it are dropped, since
+they may be anything after a crash; bytes before it are read again and must have the digests. So a mark that
+belongs to other bytes, as of an older part, is detected.
 """
 
 import contextlib
@@ -23,26 +23,26 @@ from spinney.apps.ingest.files.digests import Sums
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What was said about the whole file when the part was begun."""
+    """The data about the whole file from the answer with which the part began."""
 
     source: str
     """A hash of the URL."""
     condition: str | None
     """A validator for ``If-Range``; without it the part cannot be resumed."""
     size_bytes: int | None
-    """Of the whole file, when told."""
+    """The size of the whole file, if the server gave it."""
     modified: str | None
     """ISO 8601, UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a part and its mark lie, and what goes with every part."""
+    """The path of a part, and the data that every part needs."""
 
     path: Path
     algorithms: Collection[str]
     rules: Rules
-    given: Surroundings
+    surroundings: Surroundings
     halt: threading.Event
 
     @property
@@ -51,7 +51,7 @@ class Place:
 
 
 class Part:
-    """An open part: bytes are added at its end, digests keep step."""
+    """An open part: bytes are added at its end, and its digests are updated."""
 
     def __init__(self, place: Place, file: BinaryIO, head: Head, sums: Sums, size_bytes: int) -> None:
         self.head = head
@@ -60,96 +60,104 @@ class Part:
         self._file = file
         self._sums = sums
         self._marked_bytes = size_bytes
-        self._marked_at = place.given.now()
+        self._marked_at = place.surroundings.now()
 
     @property
     def sums(self) -> Mapping[str, str]:
-        """Digests of what has come so far."""
+        """The digests of the bytes received so far."""
         return self._sums.values()
 
     def write(self, chunk: bytes) -> None:
-        """Add bytes; from time to time they are synced and marked. Raises Halted when called off."""
+        """Add bytes; from time to time they are synced and marked. Raises Halted when aborted."""
         if self._place.halt.is_set():
             raise Halted
-        left = memoryview(chunk)
-        while left:
-            left = left[self._file.write(left) :]
+        remaining = memoryview(chunk)
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
         self._sums.update(chunk)
         self.size_bytes += len(chunk)
         rules = self._place.rules
         since_bytes = self.size_bytes - self._marked_bytes
-        if since_bytes >= rules.mark_bytes or self._place.given.now() - self._marked_at >= rules.mark_s:
+        if (
+            since_bytes >= rules.mark_bytes
+            or self._place.surroundings.now() - self._marked_at >= rules.mark_s
+        ):
             self.mark()
 
     def mark(self) -> None:
-        """Make what has come durable, and say so; nothing when it could not be resumed anyhow."""
+        """Make the bytes durable, and write the mark; nothing for a part that cannot be resumed."""
         if self.head.condition is None or self.size_bytes == self._marked_bytes:
             return
         os.fdatasync(self._file.fileno())
         mark = {"head": asdict(self.head), "at": self.size_bytes, "sums": self.sums}
         copies.write_durably(self._place.mark, json.dumps(mark))
-        self._marked_bytes, self._marked_at = self.size_bytes, self._place.given.now()
+        self._marked_bytes, self._marked_at = self.size_bytes, self._place.surroundings.now()
 
     def close(self) -> None:
         self._file.close()
 
 
-def begun(place: Place, head: Head) -> Part:
-    """A new, empty part; an older one of that name is gone."""
-    dropped(place)
+def new_part(place: Place, head: Head) -> Part:
+    """Make a new, empty part, and remove an older one of that name."""
+    remove_part(place)
     return Part(place, place.path.open("xb", buffering=0), head, Sums(place.algorithms), 0)
 
 
-def kept(place: Place, source: str) -> Part | None:
-    """The part that stands, up to its mark, when it comes from that URL and its digests are right.
+def load_part(place: Place, source: str) -> Part | None:
+    """Return the existing part, up to its mark, if it is from that URL and its digests are right, else None.
 
-    Raises Halted when called off while it is read.
+    Raises Halted when aborted while it is read.
     """
-    found = _marked(place.mark)
-    if found is None:
+    mark = _read_mark(place.mark)
+    if mark is None:
         return None
-    head, at, marked = found
-    if head.source != source or head.condition is None or at <= 0 or not set(marked) & set(place.algorithms):
+    head, marked_bytes, sums_ = mark
+    if (
+        head.source != source
+        or head.condition is None
+        or marked_bytes <= 0
+        or not set(sums_) & set(place.algorithms)
+    ):
         return None
     try:
         file = os.fdopen(os.open(place.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b", buffering=0)
     except OSError:
         return None
-    sums = _read_again(file, at, place)
-    if sums is None or any(marked.get(a, v) != v for a, v in sums.values().items()):
+    sums = _read_again(file, marked_bytes, place)
+    if sums is None or any(sums_.get(a, v) != v for a, v in sums.values().items()):
         file.close()
         return None
-    file.truncate(at)
-    file.seek(at)
-    return Part(place, file, head, sums, at)
+    file.truncate(marked_bytes)
+    file.seek(marked_bytes)
+    return Part(place, file, head, sums, marked_bytes)
 
 
-def dropped(place: Place) -> None:
-    """Remove a part and its mark, if they are there."""
+def remove_part(place: Place) -> None:
+    """Remove a part and its mark, if they exist."""
     for path in (place.mark, place.path):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
 
 
 def _read_again(file: BinaryIO, size_bytes: int, place: Place) -> Sums | None:
-    sums, left = Sums(place.algorithms), size_bytes
+    sums, remaining_bytes = Sums(place.algorithms), size_bytes
     try:
-        while left and (chunk := file.read(min(left, copies.CHUNK_BYTES))):
+        while remaining_bytes and (chunk := file.read(min(remaining_bytes, copies.CHUNK_BYTES))):
             if place.halt.is_set():
                 raise Halted
             sums.update(chunk)
-            left -= len(chunk)
+            remaining_bytes -= len(chunk)
     except BaseException:
         file.close()
         raise
-    return None if left else sums
+    return None if remaining_bytes else sums
 
 
-def _marked(path: Path) -> tuple[Head, int, Mapping[str, str]] | None:
+def _read_mark(path: Path) -> tuple[Head, int, Mapping[str, str]] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        head = Head(**found["head"])
-        return head, int(found["at"]), dict(found["sums"])
+        mark = json.loads(path.read_text(encoding="utf-8"))
+        head = Head(**mark["head"])
+        return head, int(mark["at"]), dict(mark["sums"])
     except (OSError, ValueError, KeyError, TypeError):
-        # Not there, or not of this version: the part is begun anew.
+        # Missing, or of another version: the part is fetched from the beginning.
         return None

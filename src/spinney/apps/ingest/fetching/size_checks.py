@@ -1,46 +1,46 @@
-"""Whether what comes is what was announced, told as early as can be."""
+"""Checks size and digest of a file against the given ones, as early as possible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spinney.apps.ingest.fetching.errors import Differs, Trouble
+from spinney.apps.ingest.fetching.errors import Differs, TryFailed
 from spinney.apps.ingest.files.digests import Digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Size and digest that a file must have; None where none was given."""
+    """The size and digest that a file must have; None where none was given."""
 
     size_bytes: int | None
     digest: Digest | None
     largest_bytes: int | None
     if_larger: str
-    """What to do about a file that is larger."""
+    """The advice in the error for a larger file."""
 
-    def total(self, told_bytes: int | None) -> None:
-        """Judge the size that a server tells beforehand. Raises Trouble."""
-        if told_bytes is None:
+    def check_announced(self, announced_bytes: int | None) -> None:
+        """Check the size that a server announces. Raises TryFailed."""
+        if announced_bytes is None:
             return
-        self._within(told_bytes)
-        if self.size_bytes not in (None, told_bytes):
-            raise Differs("size", f"{self.size_bytes:,} bytes", f"{told_bytes:,} bytes")
+        self._within(announced_bytes)
+        if self.size_bytes not in (None, announced_bytes):
+            raise Differs("size", f"{self.size_bytes:,} bytes", f"{announced_bytes:,} bytes")
 
-    def so_far(self, came_bytes: int) -> None:
-        """Judge what has come, so that an endless file ends. Raises Trouble."""
-        self._within(came_bytes)
-        if self.size_bytes is not None and came_bytes > self.size_bytes:
-            raise Differs("size", f"{self.size_bytes:,} bytes", f"at least {came_bytes:,} bytes")
+    def check_received(self, received_bytes: int) -> None:
+        """Check the bytes received so far, so that an endless file ends. Raises TryFailed."""
+        self._within(received_bytes)
+        if self.size_bytes is not None and received_bytes > self.size_bytes:
+            raise Differs("size", f"{self.size_bytes:,} bytes", f"at least {received_bytes:,} bytes")
 
-    def whole(self, came_bytes: int, sums: Mapping[str, str]) -> None:
-        """Judge all of it. Raises Differs with both values."""
-        if self.size_bytes not in (None, came_bytes):
-            raise Differs("size", f"{self.size_bytes:,} bytes", f"{came_bytes:,} bytes")
+    def check_whole(self, received_bytes: int, sums: Mapping[str, str]) -> None:
+        """Check the whole file. Raises Differs with both values."""
+        if self.size_bytes not in (None, received_bytes):
+            raise Differs("size", f"{self.size_bytes:,} bytes", f"{received_bytes:,} bytes")
         if self.digest is not None and sums[self.digest.algorithm] != self.digest.value:
             raise Differs(f"{self.digest.algorithm} digest", self.digest.value, sums[self.digest.algorithm])
 
-    def _within(self, came_bytes: int) -> None:
-        if self.largest_bytes is not None and came_bytes > self.largest_bytes:
-            raise Trouble(
+    def _within(self, received_bytes: int) -> None:
+        if self.largest_bytes is not None and received_bytes > self.largest_bytes:
+            raise TryFailed(
                 f"it is larger than the {self.largest_bytes:,} bytes that are allowed; {self.if_larger}",
                 retryable=False,
             )

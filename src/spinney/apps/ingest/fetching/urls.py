@@ -1,4 +1,4 @@
-"""Which URLs may be asked, and how they are shown."""
+"""The rules for URLs, and the form in which they are shown."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     import httpx
 
 LENGTH_MAX = 8000
-"""RFC 9110 section 4.1 asks for 8,000 octets at least; what is longer is no address of a file."""
+"""RFC 9110 section 4.1 asks for 8,000 octets at least; longer URLs are refused."""
 
 PORTS = {"http": 80, "https": 443}
 
 
 @lru_cache(
     maxsize=1024
-)  # each is asked for several times, and parsing it takes a tenth of fetching a small file
+)  # each is parsed several times, and that takes a tenth of the time of fetching a small file
 def admitted(url: str) -> "httpx.URL":
-    """The parsed URL, when its form lets it be asked at all; else raises NotAdmitted.
+    """Return the parsed URL if it is valid; otherwise raise NotAdmitted.
 
-    Userinfo is refused, so that no credentials come into a manifest, a log or a report.
+    Userinfo is refused, so that no credentials get into a manifest, a log or a report.
     """
-    import httpx  # slow to load: only who has URLs needs it
+    import httpx  # slow to load, and needed only for URLs
 
     if len(url) > LENGTH_MAX:
         raise NotAdmitted(f"the URL '{_cut(url)}' is longer than {LENGTH_MAX} characters; give a shorter one")
@@ -53,7 +53,7 @@ def admitted(url: str) -> "httpx.URL":
 
 
 def shown(url: "httpx.URL") -> str:
-    """The URL for logs and people: no userinfo, no fragment, and no query, which may be a signature."""
+    """Return the URL for logs and people: no userinfo, no fragment, and no query, which may be a signature."""
     if url.scheme == "file":
         return paths.shown(f"file://{url.path}")
     query = "?…" if url.query else ""
@@ -63,7 +63,7 @@ def shown(url: "httpx.URL") -> str:
 
 
 def shown_text(url: str) -> str:
-    """The same for text that may be no URL at all."""
+    """Return text that may be no URL at all in the form for logs and people."""
     try:
         return shown(admitted(url))
     except NotAdmitted:
@@ -71,24 +71,24 @@ def shown_text(url: str) -> str:
 
 
 def hosts_of(urls: Iterable[str]) -> list[str]:
-    """The servers that will be asked: sorted ``host``, or ``host:port`` where the port is not the usual one.
+    """Return the servers of the URLs: sorted ``host``, or ``host:port`` where the port is not the usual one.
 
-    ``file:`` has none. Where redirects lead is not known before. Raises NotAdmitted for what is no URL.
+    ``file:`` has none. The targets of redirects are not known before. Raises NotAdmitted for an invalid URL.
     """
     parsed = (admitted(u) for u in urls)
     return sorted({host_name(u) for u in parsed if u.scheme != "file"})
 
 
 def host_name(url: "httpx.URL") -> str:
-    """``host`` or ``host:port`` as it stands in a URL, in ASCII and lower case."""
+    """Return ``host`` or ``host:port`` as in a URL, in ASCII and lower case."""
     host = bracketed(url.raw_host.decode("ascii").lower())
     return host if url.port is None else f"{host}:{url.port}"
 
 
 def beneath(url: "httpx.URL", roots: Sequence[Path]) -> tuple[Path, str]:
-    """The root a ``file:`` URL lies below, and its path from there. Raises NotAdmitted.
+    """Return the root that a ``file:`` URL is below, and its path from there. Raises NotAdmitted.
 
-    Only names are judged here; links are refused when the file is opened.
+    Only names are checked here; links are refused when the file is opened.
     """
     if url.host not in ("", "localhost") or url.query or url.fragment:
         raise NotAdmitted(
@@ -113,6 +113,6 @@ def beneath(url: "httpx.URL", roots: Sequence[Path]) -> tuple[Path, str]:
 
 
 def _cut(url: str) -> str:
-    # What cannot be parsed may still bear a password: nothing behind an '@' or '?' sign is shown whole.
+    # An invalid URL may still contain a password: nothing before an '@' or after a '?' is shown.
     plain = url.rpartition("@")[2].partition("?")[0]
     return paths.shown(plain[:140] + ("…" if len(plain) > 140 else ""))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from spinney.apps.ingest.files.digests import Sums
-from spinney.apps.ingest.files.thread_pool import hands
+from spinney.apps.ingest.files.thread_pool import thread_pool
 
 CHUNK_BYTES = 1 << 20
 SYNCS_AT_ONCE = 4
@@ -68,7 +68,7 @@ def sync_together(paths: Sequence[Path]) -> None:
     size = max(1, min(_BATCH, -(-len(paths) // SYNCS_AT_ONCE)))
     batches = iter([paths[i : i + size] for i in range(0, len(paths), size)])
     # The caller is one of those who sync.
-    others = [hands().submit(_sync_all, batches) for _ in range(SYNCS_AT_ONCE - 1)]
+    others = [thread_pool().submit(_sync_all, batches) for _ in range(SYNCS_AT_ONCE - 1)]
     try:
         _sync_all(batches)
     finally:

@@ -1,19 +1,19 @@
-"""Threads that a process keeps: to start one takes longer than to fetch or sync a small file."""
+"""The threads that a process keeps, since starting one takes longer than fetching or syncing a small file."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 MOST = 64
-"""Beyond what one call asks for; what finds no thread waits for one."""
+"""The number of threads, more than one call uses; a task without a free thread waits for one."""
 
 
-def hands() -> ThreadPoolExecutor:
-    """For short tasks that wait for disk or network, and never for one another."""
-    return _hands(os.getpid())
+def thread_pool() -> ThreadPoolExecutor:
+    """Return the pool for short tasks that wait for disk or network, and never for one another."""
+    return _thread_pool(os.getpid())
 
 
 @lru_cache(maxsize=1)
-def _hands(_pid: int) -> ThreadPoolExecutor:
+def _thread_pool(_pid: int) -> ThreadPoolExecutor:
     # By process, for threads do not cross a fork.
     return ThreadPoolExecutor(MOST, thread_name_prefix="spinney-ingest")

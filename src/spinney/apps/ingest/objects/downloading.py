@@ -13,7 +13,7 @@ from spinney import Defer, Job
 from spinney.apps.ingest import fetching
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
-from spinney.apps.ingest.fetching import Stopped, Wanted
+from spinney.apps.ingest.fetching import RemoteFile, Stopped
 from spinney.apps.ingest.files import copies, disk_space
 from spinney.apps.ingest.files.digests import Sums
 from spinney.apps.ingest.files.paths import NotAdmitted, folded, kept_apart, shown
@@ -85,7 +85,7 @@ def host_lock(host: str) -> str:
         return f"download:{hashlib.sha256(host.encode()).hexdigest()[:32]}"
 
 
-def _lock_hosts(work: Work, remote_files: list[Wanted]) -> int:
+def _lock_hosts(work: Work, remote_files: list[RemoteFile]) -> int:
     """Take a lock for each host, and return how many connections may be made at once."""
     downloads = work.settings.downloads
     at_once = downloads.at_once
@@ -116,12 +116,12 @@ def _present_bytes(work: Work) -> int:
     return sum(path.lstat().st_size for path in chain(whole, fetching.aside_of(folder).glob("*.part")))
 
 
-def _remote_file(row: dict[str, Any]) -> Wanted:
+def _remote_file(row: dict[str, Any]) -> RemoteFile:
     digest = None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
-    return Wanted(url=row["url"], name=row["name"], digest=digest, size_bytes=row["size"])
+    return RemoteFile(url=row["url"], name=row["name"], digest=digest, size_bytes=row["size"])
 
 
-def _fetch(work: Work, remote_files: list[Wanted]) -> list[dict[str, Any]]:
+def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
     job = work.job
     is_full = _disk_watch(work)
     try:

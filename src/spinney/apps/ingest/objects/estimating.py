@@ -12,7 +12,7 @@ from spinney.apps.ingest import fetching, manifests
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits import early_checks, priorities
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
-from spinney.apps.ingest.fetching import Estimate, Stopped, Wanted
+from spinney.apps.ingest.fetching import Estimate, RemoteFile, Stopped
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
@@ -81,7 +81,7 @@ def _request_sizes(work: Work, urls: list[str]) -> dict[str, Estimate]:
             urls,
             watch.rules,
             at_once=work.settings.downloads.estimates_at_once,
-            unasked=watch.skipped,
+            skipped_hosts=watch.skipped,
             stopped=lambda: work.job.cancelled,
             answered=watch.answered,
         )
@@ -162,7 +162,7 @@ def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
 
 def _fetch_manifest(work: Work) -> Any:
     payload = work.order.payload
-    remote_file = Wanted(
+    remote_file = RemoteFile(
         url=work.url,
         name=payload.name,
         size_bytes=payload.size_bytes,

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 from spinney import Defer, Fail
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.fetching import FetchFailed, Rules, Wanted
+from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules
 from spinney.apps.ingest.files import copies
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.objects.work import Work
@@ -161,7 +161,7 @@ class Watch:
             self.rules, avoided=frozenset(self._marks_at_start.keys() - self._claimed.keys())
         )
 
-    def with_tries(self, files: Iterable[Wanted]) -> Sequence[Wanted]:
+    def with_tries(self, files: Iterable[RemoteFile]) -> Sequence[RemoteFile]:
         """Return the same files with the number of times that they were tried."""
         return [replace(file, tried=self._own_tries.get(_key(shown(file.name)), 0)) for file in files]
 
