@@ -84,8 +84,8 @@ def test_a_date_is_told_in_utc() -> None:
 def test_a_pace_is_judged_over_whole_windows() -> None:
     pace = Pace(floor_bytes_s=10, window_s=60)
 
-    assert pace.is_kept(waited_s=59, came_bytes=0)
-    assert pace.is_kept(waited_s=1, came_bytes=600)
-    assert pace.is_kept(waited_s=59, came_bytes=10_000)
-    assert pace.is_kept(waited_s=1, came_bytes=0)
-    assert not pace.is_kept(waited_s=60, came_bytes=599)
+    assert pace.is_kept(waited_s=59, read_bytes=0)
+    assert pace.is_kept(waited_s=1, read_bytes=600)
+    assert pace.is_kept(waited_s=59, read_bytes=10_000)
+    assert pace.is_kept(waited_s=1, read_bytes=0)
+    assert not pace.is_kept(waited_s=60, read_bytes=599)
