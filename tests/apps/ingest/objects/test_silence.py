@@ -55,13 +55,13 @@ def of(service: Service, host: str, number: int = 1, stage: str = "downloading")
 
 def marks(service: Service) -> dict[str, tuple[int, bool]]:
     """Each silent host: how often it was tried, and whether it is being tried."""
-    found = (json.loads(path.read_text()) for path in service.settings.silent.glob("*.json"))
+    found = (json.loads(path.read_text()) for path in service.settings.unresponsive_hosts.glob("*.json"))
     return {mark["host"]: (mark["tries"], mark["trying"]) for mark in found}
 
 
 def due(service: Service) -> None:
     """As if the time had come at which hosts are tried again."""
-    for path in service.settings.silent.glob("*.json"):
+    for path in service.settings.unresponsive_hosts.glob("*.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"due_s": 0.0}))
 
 
@@ -171,7 +171,7 @@ def test_a_file_behind_which_its_host_falls_silent_fails_though_others_come(
     one = of(service, silent.host)
     for tries in (1, 2):
         assert "tried once" in one.run("downloading").message, tries
-        for path in service.settings.silent.glob("*.json"):
+        for path in service.settings.unresponsive_hosts.glob("*.json"):
             path.unlink()  # it answered somebody
     assert "has not answered 3 tries since" in one.run("downloading").message
 
@@ -249,6 +249,6 @@ def test_a_manifest_on_a_silent_host_is_waited_for_and_named(service: Service, s
 def test_a_garbled_mark_is_none(service: Service, silent: Silent) -> None:
     one = of(service, silent.host)
     rested(one.run("downloading"))
-    for path in service.settings.silent.glob("*.json"):
+    for path in service.settings.unresponsive_hosts.glob("*.json"):
         path.write_text("{")
     rested(one.run("downloading"), "tried once")

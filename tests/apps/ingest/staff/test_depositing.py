@@ -102,8 +102,8 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
 
 
 def test_the_mark_of_a_host_that_nobody_asks_any_more_is_a_leftover(service: Service) -> None:
-    service.settings.silent.mkdir()
-    old, new, lock = (service.settings.silent / name for name in ("old.json", "new.json", "lock"))
+    service.settings.unresponsive_hosts.mkdir()
+    old, new, lock = (service.settings.unresponsive_hosts / name for name in ("old.json", "new.json", "lock"))
     for path in (old, new, lock):
         path.write_text("{}")
     for path in (old, lock):

@@ -1,1 +1,1 @@
-"""What those who run the service have set: settings, profiles and storages; and what is opened by them once."""
+"""Configuration: settings, profiles and storage targets; and the resources that a process opens once."""

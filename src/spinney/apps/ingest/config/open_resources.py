@@ -1,4 +1,4 @@
-"""What a process opens once and keeps: the inventory and the storages, which cost more to open than to use."""
+"""The resources that a process opens once and keeps: inventory and storages, which cost more to open than to use."""
 
 import os
 from functools import lru_cache
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def inventory(settings: Settings) -> "Inventory":
-    """The inventory, which the process keeps open. Only ``ingest init`` makes one: in an empty one that took the place
-    of the right one, whose disk is away, no local id would be known and every ARK would be minted again."""
+    """Return the inventory, which the process keeps open. Only ``ingest init`` makes one: in an empty inventory in
+    place of one whose disk is not mounted, all local ids would be unknown and every ARK would be minted again."""
     return _inventory(settings.inventory, os.getpid())
 
 
 def storage(settings: Settings, name: str) -> Storage:
-    """The storage of this name. Raises NotThere: only ``ingest init`` makes one."""
+    """Return the storage of this name. Raises NotThere, since only ``ingest init`` makes one."""
     return _storage(settings.storage[name], os.getpid())
 
 
-# By process, for a connection must not cross a fork.
+# Cached by process, since a connection must not be used across a fork.
 @lru_cache(maxsize=4)
 def _inventory(url: str, _pid: int) -> "Inventory":
     return open_inventory(url)

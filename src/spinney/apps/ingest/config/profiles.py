@@ -1,4 +1,4 @@
-"""Profiles: how deposits of one kind are treated. A TOML file each, named after the profile.
+"""Profiles: the rules for one kind of deposits. Each is a TOML file, named after the profile.
 
 collection = "maps"
 owner = "ark:/99999/fk4owner"
@@ -23,7 +23,15 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from spinney.apps.ingest.config.settings import Mailboxes, Name, Settings, Table, checked, explained, read
+from spinney.apps.ingest.config.settings import (
+    Mailboxes,
+    Name,
+    Settings,
+    Table,
+    checked,
+    read,
+    readable_errors,
+)
 from spinney.apps.ingest.files.digests import canonical
 from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import entry_rules
@@ -50,26 +58,26 @@ def _algorithm(text: str) -> str:
 Collection = Annotated[str, AfterValidator(checked(partial(names.name, "collection")))]
 Text = Annotated[str, AfterValidator(checked(_text))]
 Host = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$")]
-_KNOWN: dict[Path, "_Known"] = {}
+_CACHE: dict[Path, "_CachedProfile"] = {}
 _FRESH_NS = 1_000_000_000
-"""A file that was changed so little before it was read is read again: it may have been changed once more within one
-tick of the file system's clock."""
+"""A file that was changed less than this before it was read is read again: it may have been changed once more within
+one tick of the file system's clock."""
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}\.toml")
-"""What is named otherwise, such as what editors leave, is no profile."""
+"""The names of profiles' files; others, such as backups of editors, are ignored."""
 
 
 class Reporting(Table):
-    """Who is told what became of a batch."""
+    """The recipients of a batch's reports."""
 
     batch: Mailboxes = ()
-    """Mail addresses of depositors."""
+    """The mail addresses of depositors."""
     admins: Mailboxes | None = None
-    """Who gets a copy; None: the admins of the service."""
+    """The addresses that get a copy; None: the admins of the service."""
     kind: Kind = Kind.BRIEF
 
 
 class Callback(Table):
-    """A service that is told of each object."""
+    """A webhook that is called for each object."""
 
     url: Annotated[str, AfterValidator(checked(require_url))]
     secret: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,60}$")
@@ -77,21 +85,21 @@ class Callback(Table):
 
 
 class Profile(Table):
-    """All of it."""
+    """A profile, with all its values."""
 
     name: Name
     collections: tuple[Collection, ...] = Field(min_length=1)
-    """The first is the one that holds and local ids go by."""
+    """The first is used for holds and local ids."""
     owner: Text = ""
-    """Whose the objects are; the collection's unless given."""
+    """The owner of the objects; by default the collection."""
     context: Text = ""
-    """What its deposits are made for; told to callbacks, and nothing here goes by it."""
+    """The context of its deposits, which is passed to callbacks and otherwise not used."""
     report: Reporting = Reporting()
     callback: Callback | None = None
     priority: int | None = Field(default=None, ge=PRIORITIES[0], le=PRIORITIES[-1])
-    """Of its objects; unless given, by their number and size (``priorities``)."""
+    """The priority of its objects; by default by their number and size (``priorities``)."""
     digest: Annotated[str, AfterValidator(_algorithm)] = "sha256"
-    """Computed of every file beside what is given."""
+    """The digest that is computed for every file in addition to the given ones."""
     minter: Name
     storage: Name
     area: Name | None = None
@@ -99,7 +107,7 @@ class Profile(Table):
     hosts: frozenset[Host] = frozenset()
     """``host`` or ``host:port`` of payloads that may be fetched although their addresses are private."""
     hold: Annotated[str, AfterValidator(checked(partial(names.label, "reason")))] | None = None
-    """A reason for which its batches are held as they come, until staff release them."""
+    """The reason for which its batches are held on submission, until staff release them."""
 
     @property
     def collection(self) -> str:
@@ -111,31 +119,31 @@ class Profile(Table):
 
 
 def load(settings: Settings, name: str) -> Profile:
-    """A profile by its name, read again when its file or the settings have changed. Raises UsageError for one that is
-    not there, or says what cannot be meant."""
+    """Return a profile by its name, read again when its file or the settings have changed. Raises UsageError for a
+    profile that does not exist or is invalid."""
     path = settings.profiles / f"{name}.toml"
     stamp = _stamp(path) if _FILE.fullmatch(f"{name}.toml") else None
-    found = _KNOWN.get(path)
-    if found is not None and found.stamp == stamp and found.settings is settings:
-        return found.profile
+    cached = _CACHE.get(path)
+    if cached is not None and cached.stamp == stamp and cached.settings is settings:
+        return cached.profile
     profile = _read(settings, name)
     if stamp is not None and time.time_ns() - stamp.changed_ns > _FRESH_NS:
-        _KNOWN[path] = _Known(stamp, settings, profile)
+        _CACHE[path] = _CachedProfile(stamp, settings, profile)
     return profile
 
 
 class _Stamp(NamedTuple):
-    """By which a file is told from the one that was read."""
+    """The values that change when a file is replaced or changed."""
 
     device: int
     inode: int
     size_bytes: int
     changed_ns: int
-    """Of the inode, which nobody can set back."""
+    """The change time of the inode, which cannot be set back."""
 
 
-class _Known(NamedTuple):
-    """A profile that was read, and by what."""
+class _CachedProfile(NamedTuple):
+    """A profile that was read, with the stamp of its file and the settings."""
 
     stamp: _Stamp
     settings: Settings
@@ -144,21 +152,21 @@ class _Known(NamedTuple):
 
 def _stamp(path: Path) -> _Stamp | None:
     try:
-        told = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return _Stamp(told.st_dev, told.st_ino, told.st_size, told.st_ctime_ns)
+    return _Stamp(status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns)
 
 
 def _read(settings: Settings, name: str) -> Profile:
-    known = names_of(settings)
-    if name not in known:
+    existing = names_of(settings)
+    if name not in existing:
         raise UsageError(
-            f"there is no profile {name!r}{did_you_mean(name, known)}; there are: {listed(known) or '(none)'}. Write "
-            f"{settings.profiles / 'NAME.toml'}"
+            f"there is no profile {name!r}{did_you_mean(name, existing)}; there are: {listed(existing) or '(none)'}. "
+            f"Write {settings.profiles / 'NAME.toml'}"
         )
     path = settings.profiles / f"{name}.toml"
-    with explained(path):
+    with readable_errors(path):
         document = read(path)
         if "name" in document:
             raise UsageError(f"{path}: name: a profile is called as its file is; take it out")
@@ -168,20 +176,20 @@ def _read(settings: Settings, name: str) -> Profile:
         document.setdefault("minter", next(iter(settings.minters)))
         document.setdefault("storage", next(iter(settings.storage)))
         profile = Profile.model_validate({**document, "name": name})
-    for kind, chosen, there in (
+    for kind, chosen, targets in (
         ("minter", profile.minter, settings.minters),
         ("storage", profile.storage, settings.storage),
         ("area", profile.area, settings.areas),
     ):
-        if chosen is not None and chosen not in there:
+        if chosen is not None and chosen not in targets:
             raise UsageError(
-                f"{path}: there is no {kind} {chosen!r} in the settings; name one of: {listed(there)}"
+                f"{path}: there is no {kind} {chosen!r} in the settings; name one of: {listed(targets)}"
             )
     return profile
 
 
 def names_of(settings: Settings) -> list[str]:
-    """The profiles that there are. Raises UsageError when their folder cannot be read."""
+    """Return the names of the profiles. Raises UsageError when their folder cannot be read."""
     try:
         return sorted(_names(settings.profiles))
     except OSError as error:

@@ -1,8 +1,8 @@
-"""What an ingest service is told once: ``ingest.toml``, which ``SPINNEY_INGEST`` names.
+"""The settings of an ingest service: ``ingest.toml``, which ``SPINNEY_INGEST`` names.
 
-    home = "/srv/ingest"                        # payloads that come in, packages that go out, inventory.db
-    profiles = "/etc/ingest/profiles"           # a TOML file a profile; home/profiles unless given
-    file_roots = ["/srv/deposits"]              # where file: payloads may lie
+    home = "/srv/ingest"                        # incoming payloads, packages, inventory.db
+    profiles = "/etc/ingest/profiles"           # a TOML file for each profile; by default home/profiles
+    file_roots = ["/srv/deposits"]              # the folders that file: payloads may be in
 
     [storage.main]
     url = "file:///srv/archive"                 # or s3://bucket/prefix
@@ -16,8 +16,8 @@
     sender = "Archive <archive@example.org>"
     admins = ["staff@example.org"]
 
-Paths that are not absolute begin at the file's folder. Every node and everybody who submits needs the file, and sees
-the same folders. Passwords and secrets are not in it: they come from the environment, by the names that stand here.
+Relative paths begin at the file's folder. Every node and everybody who submits needs the file, and access to the same
+folders. Passwords and secrets are not in it: they come from the environment, by the names in the settings.
 """
 
 import os
@@ -49,11 +49,11 @@ from spinney.reports.addresses import mailbox
 VARIABLE = "SPINNEY_INGEST"
 FILE = "ingest.toml"
 ADDRESSES_MAX = 50
-"""Of one kind: a mail has a hundred recipients at most."""
+"""The maximum number of addresses of one kind, since a mail has at most a hundred recipients."""
 
 
 def checked(check: Callable[[str], object]) -> Callable[[str], str]:
-    """``check``, which raises for what may not be, as a rule of a table; the text stays as it is."""
+    """Make a validator of a table from ``check``, which raises for invalid text; valid text is not changed."""
 
     def rule(text: str) -> str:
         try:
@@ -100,19 +100,19 @@ def _web(url: str) -> str:
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,39}$")]
 Located = Annotated[Path, AfterValidator(_beside)]
-"""A path that begins at the file's folder unless it is absolute."""
+"""A path; relative ones begin at the file's folder."""
 Mailbox = Annotated[str, AfterValidator(checked(mailbox))]
 Mailboxes = Annotated[tuple[Mailbox, ...], Field(max_length=ADDRESSES_MAX)]
 
 
 class Table(BaseModel):
-    """A table of a TOML file: what it does not know is refused by name."""
+    """A table of a TOML file; unknown keys are refused by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Target(Table):
-    """Where objects are stored (``storage.open_storage``)."""
+    """A storage of objects (``storage.open_storage``)."""
 
     url: Annotated[str, AfterValidator(_target)]
     endpoint: Annotated[str, AfterValidator(_web)] | None = None
@@ -128,11 +128,11 @@ class Target(Table):
 
 
 class Minting(Table):
-    """Who mints ARKs: this service itself, or with ``url`` an EZID service."""
+    """A minter of ARKs: this service itself, or with ``url`` an EZID service."""
 
     naan: str
     shoulder: str
-    """Without the NAAN, as in ``fk4``."""
+    """The shoulder without the NAAN, as in ``fk4``."""
     template: str = "zeedeedk"
     url: str | None = None
     user: str = ""
@@ -155,14 +155,14 @@ class Minting(Table):
 
 
 class Mail(Table):
-    """Who sends reports, and to which server they go. User and password: see ``reports.MailSettings``."""
+    """The sender of reports, and the mail server. User and password: see ``reports.MailSettings``."""
 
     host: str
     port: int = 0
     security: Security = Security.STARTTLS
     sender: Mailbox
     admins: Mailboxes = ()
-    """Who gets a copy where a profile names no admins of its own."""
+    """The addresses that get a copy where a profile names no admins of its own."""
     domain: str = Field(default="ingest.invalid", pattern=r"^[A-Za-z0-9.-]{1,120}$")
     """The right side of Message-IDs: always the same for one service."""
 
@@ -176,39 +176,40 @@ class Mail(Table):
 
 
 class Downloads(Table):
-    """How payloads are fetched."""
+    """The limits of fetching payloads."""
 
     at_once: int = Field(default=4, ge=1, le=64)
-    """Connections of one object."""
+    """The maximum number of connections for one object."""
     host_limit: int = Field(default=8, ge=1)
-    """Connections to one host at a time, over all nodes; ``spinney lock download:HOST --capacity N`` sets another."""
+    """The maximum number of connections to one host over all nodes; ``spinney lock download:HOST --capacity N``
+    changes it for a host."""
     tries: int = Field(default=5, ge=1, le=50)
     estimates_at_once: int = Field(default=16, ge=1, le=64)
     largest_bytes: int | None = Field(default=None, ge=1)
-    """A file larger than this is refused."""
+    """A larger file is refused."""
 
 
 class Working(Table):
-    """Working storage: where payloads are until they are stored."""
+    """Working storage, where payloads are kept until they are stored."""
 
     limit: float = Field(default=0.70, gt=0, le=1)
-    """Above this part of the disk new objects wait."""
+    """The used share of the disk above which new objects wait."""
     warning: float = Field(default=0.80, gt=0, le=1)
-    """Above this part those that wait say so louder."""
+    """The used share of the disk above which the messages of waiting objects have a warning."""
     unpacked_bytes: int = Field(default=1 << 40, ge=1)
-    """What one container may unpack to."""
+    """The maximum unpacked size of one container."""
     ratio: float = Field(default=200.0, ge=1)
-    """Bytes that come out of a container a byte of it."""
+    """The maximum unpacked bytes per byte of a container."""
 
 
 class Access(Table):
-    """Packages of stored objects for those who ask for them."""
+    """Packages of stored objects, made on request."""
 
     small_bytes: int = Field(default=1 << 30, ge=0)
-    """Up to this size a request goes into the queue ``access-small``."""
+    """The maximum size of a request in the queue ``access-small``."""
     keep_days: float = Field(default=7.0, gt=0)
     bytes_s: float = Field(default=50e6, gt=0)
-    """By which the time of a package is foretold until some have been made."""
+    """The assumed rate for estimates until some packages have been made."""
 
 
 class Fixity(Table):
@@ -216,11 +217,11 @@ class Fixity(Table):
 
     every_days: float = Field(default=90.0, gt=0)
     objects: int = Field(default=1000, ge=1)
-    """So many objects a run at most."""
+    """The maximum number of objects in a run."""
 
 
 class Settings(Table):
-    """All of it."""
+    """All settings."""
 
     home: Located
     profiles: Located
@@ -228,7 +229,7 @@ class Settings(Table):
     storage: Mapping[Name, Target] = Field(min_length=1)
     minters: Mapping[Name, Minting] = Field(min_length=1)
     areas: Mapping[Name, Located] = {}
-    """Further working areas, which a profile may ask for by name."""
+    """Additional working areas, which profiles may name."""
     file_roots: tuple[Located, ...] = ()
     mail: Mail | None = None
     downloads: Downloads = Downloads()
@@ -236,17 +237,18 @@ class Settings(Table):
     access: Access = Access()
     fixity: Fixity = Fixity()
     public_url: Annotated[str, AfterValidator(_web)] | None = None
-    """Where pages show jobs: links in reports lead there."""
+    """The URL of the pages that show jobs, for links in reports."""
     test_mode: bool = False
     """Allows failures to be ordered, for drills."""
 
     @property
     def incoming(self) -> Path:
-        """Payloads that were handed in, until their batch takes them into its folder."""
+        """The folder of payloads that were submitted, until their batches take them."""
         return self.home / "incoming"
 
     def require_home(self) -> None:
-        """Raises UsageError while it is not there, as when its disk is not mounted: payloads would seem to be gone."""
+        """Raise UsageError while the home does not exist, as when its disk is not mounted: all payloads would seem to
+        be gone."""
         if not self.incoming.is_dir():
             raise UsageError(
                 f"{self.incoming} is not there: mount the disk of the service's home, or run 'spinney ingest init'"
@@ -254,22 +256,22 @@ class Settings(Table):
 
     @property
     def held(self) -> Path:
-        """Batches that are held as they come (``held_batches``)."""
+        """The folder of batches that are held on submission (``held_batches``)."""
         return self.home / "held"
 
     @property
     def outgoing(self) -> Path:
-        """What goes with mails that are not sent yet (``outgoing_mails``)."""
+        """The folder of attachments of mails that are not sent yet (``outgoing_mails``)."""
         return self.home / "outgoing"
 
     @property
-    def silent(self) -> Path:
-        """Hosts that do not answer (``objects.silence``)."""
+    def unresponsive_hosts(self) -> Path:
+        """The folder of marks of hosts that do not answer (``objects.unresponsive_hosts``)."""
         return self.home / "silent"
 
     @property
     def packages(self) -> Path:
-        """What was asked for by access requests."""
+        """The folder of packages for access requests."""
         return self.home / "access"
 
     @model_validator(mode="after")
@@ -280,7 +282,7 @@ class Settings(Table):
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings in force. Raises UsageError with the file and what is wrong in it."""
+    """Return the current settings. Raises UsageError with the file and its error."""
     path = Path(environment.get(VARIABLE) or FILE).absolute()
     try:
         stamp = path.stat().st_mtime_ns
@@ -294,7 +296,7 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
 
 @lru_cache(maxsize=8)
 def _loaded(path: Path, stamp: int) -> Settings:
-    with explained(path):
+    with readable_errors(path):
         document = read(path)
         home = document.setdefault("home", ".")
         document.setdefault("profiles", f"{home}/profiles")
@@ -303,7 +305,7 @@ def _loaded(path: Path, stamp: int) -> Settings:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A TOML file. Raises UsageError."""
+    """Read a TOML file. Raises UsageError."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -313,8 +315,8 @@ def read(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """What is wrong in a file, as one sentence that names the key."""
+def readable_errors(path: Path) -> Iterator[None]:
+    """Turn a validation error of a file into one sentence that names the key."""
     try:
         yield
     except ValidationError as error:

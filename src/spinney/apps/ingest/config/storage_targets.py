@@ -8,11 +8,11 @@ from spinney.errors import UsageError
 
 
 def open_target(settings: Settings, name: str) -> Storage:
-    """The storage that a name of the settings means. Raises UsageError when there is none, NotThere, NotAdmitted,
+    """Open the storage with this name in the settings. Raises UsageError when there is none, NotThere, NotAdmitted,
     OSError.
 
-    A folder that is no storage root is refused each time, and not made one: where a disk is not mounted, every object
-    would seem to be lost, and a second archive would begin in its place.
+    A folder that is no storage root is refused, and not made one: where a disk is not mounted, every object would seem
+    to be lost, and a second archive would begin in its place.
     """
     target = settings.storage.get(name)
     if target is None:

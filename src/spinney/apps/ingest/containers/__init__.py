@@ -1,15 +1,15 @@
-"""Containers: zip and tar archives from strangers, unpacked without harm.
+"""Containers: zip and tar archives from untrusted sources, unpacked safely.
 
-``unpack`` writes into a folder that is not there yet, or is empty. The container is only read. Every member's name is
-judged before its file is made, every byte is counted before it is written, and a file is made new, following no link.
-Names that are equal but for case or accents stay two files. When a container is refused, what had been unpacked is
-removed. A crash leaves a part of it, which nobody can tell from the whole: the caller removes the folder and unpacks
-again, unless it has recorded elsewhere that the folder is whole. Nothing is synced here.
+``unpack`` writes into a folder that does not exist yet, or is empty. The container is only read. Every member's name
+is checked before its file is made, every byte is counted before it is written, and every file is new, following no
+link. Names that differ only in case or accents stay two files. When a container is refused, the unpacked files are
+removed. A crash leaves an incomplete folder, which cannot be told from a complete one: the caller removes the folder
+and unpacks again, unless it has recorded elsewhere that the folder is complete. Nothing is synced here.
 
-``formats`` what a file is, by its content and its name · ``member_names`` where a member may go · ``limits``
-how much may come out · ``zip_directory`` a zip's table of contents, counted before it is read into
-memory · ``zips``, ``tars`` the members of one, in their order · ``safe_folder`` writing below a folder ·
-``unpack`` all of it together.
+``formats`` the kind of a container, by its content and its name · ``member_names`` the names of members ·
+``limits`` how much may be unpacked · ``zip_directory`` a zip's table of contents, counted before it is read into
+memory · ``zips``, ``tars`` the members, in their order · ``safe_folder`` writing below a folder · ``unpack`` the
+whole operation.
 """
 
 from spinney.apps.ingest.containers.limits import Limits

@@ -1,4 +1,4 @@
-"""What kind of container a file is: by its first bytes, which must agree with its name."""
+"""The kind of a container: by its first bytes, which must agree with its name."""
 
 from enum import Enum
 from pathlib import Path
@@ -7,7 +7,7 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 
 class Kind(Enum):
-    """The kinds that are unpacked; the value is said to people."""
+    """The kinds that are unpacked; the value is shown to people."""
 
     ZIP = "zip"
     TAR = "tar"
@@ -22,7 +22,7 @@ ENDINGS = {
     ".tgz": Kind.TAR_GZ,
     ".tar.bz2": Kind.TAR_BZ2,
 }
-"""How the name of a container ends, in lower case."""
+"""The endings of containers' names, in lower case."""
 
 _FIRST_BYTES = {
     b"PK\x03\x04": Kind.ZIP,
@@ -32,34 +32,34 @@ _FIRST_BYTES = {
 }
 
 
-def named(name: str) -> Kind | None:
-    """The kind that a file's name promises; None when it promises no container."""
+def kind_of_name(name: str) -> Kind | None:
+    """Return the kind of container by the ending of a name; None when it is no container."""
     lower = name.lower()
     return next((kind for ending, kind in ENDINGS.items() if lower.endswith(ending)), None)
 
 
-def promised(name: str) -> Kind:
-    """The kind that a container's name promises; raises NotAdmitted when it promises none."""
-    kind = named(name)
+def require_kind(name: str) -> Kind:
+    """Return the kind of container by the ending of a name. Raises NotAdmitted when it is no container."""
+    kind = kind_of_name(name)
     if kind is None:
         raise NotAdmitted(f"its name ends in none of {', '.join(ENDINGS)}; name it after what it is")
     return kind
 
 
 def kind_of(container: Path, name: str) -> Kind:
-    """The kind of a container; raises NotAdmitted when name and content do not agree.
+    """Return the kind of a container. Raises NotAdmitted when name and content do not agree.
 
-    ``name`` is the depositor's name of it. That a file named ``.tar`` is one shows when it is read: a
-    tar has no first bytes of its own, only those of the other kinds are told apart here.
+    ``name`` is the depositor's name of it. Whether a file named ``.tar`` is one shows when it is read: a tar
+    has no characteristic first bytes, only the other kinds are distinguished here.
     """
-    told = promised(name)
+    by_name = require_kind(name)
     with container.open("rb") as file:
         first = file.read(4)
-    found = next((kind for magic, kind in _FIRST_BYTES.items() if first.startswith(magic)), Kind.TAR)
-    if found is not told:
-        what = "is no such file" if found is Kind.TAR else f"begins like {found.value}"
+    by_content = next((kind for magic, kind in _FIRST_BYTES.items() if first.startswith(magic)), Kind.TAR)
+    if by_content is not by_name:
+        fault = "is no such file" if by_content is Kind.TAR else f"begins like {by_content.value}"
         raise NotAdmitted(
-            f"it is named {told.value} and {what} (first bytes '{shown(repr(first))}'); name it after "
+            f"it is named {by_name.value} and {fault} (first bytes '{shown(repr(first))}'); name it after "
             f"what it is, or send it again"
         )
-    return told
+    return by_name

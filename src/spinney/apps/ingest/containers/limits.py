@@ -1,4 +1,4 @@
-"""How much may come out of a container, and the meter that stops it."""
+"""The limits of what a container may unpack to, and the meter that enforces them."""
 
 import errno
 import os
@@ -9,27 +9,27 @@ from spinney.apps.ingest.files import paths
 from spinney.apps.ingest.files.paths import NotAdmitted
 
 RATIO_FROM_BYTES = 10_000_000
-"""Below this much output no ratio is judged: a small text may well shrink to nothing."""
+"""Below this much output the ratio is not checked, since a small text may be compressed to almost nothing."""
 ROOM_LEFT_BYTES = 16 << 20
-"""What unpacking leaves free on the disk, for those who write beside it."""
+"""The space that unpacking leaves free on the disk, for other writers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one container may unpack to."""
+    """The limits of one container."""
 
     total_bytes: int
-    """In all files together."""
+    """The maximum size of all files together."""
     ratio: float = 200.0
-    """Bytes out per byte of the container, judged once 10 MB have come out."""
+    """The maximum unpacked bytes per byte of the container, checked once 10 MB are unpacked."""
     members: int = 1_000_000
-    """Files, and folders that they need, together."""
+    """The maximum number of files and folders together."""
     depth: int = paths.DEPTH_MAX
-    """Folders within folders."""
+    """The maximum depth of folders."""
 
 
 class Meter:
-    """Counts what comes out of one container and raises NotAdmitted before it is too much."""
+    """Counts the unpacked bytes of one container, and raises NotAdmitted before they exceed the limits."""
 
     def __init__(self, limits: Limits, *, container_bytes: int, into: Path) -> None:
         self._limits = limits
@@ -39,13 +39,13 @@ class Meter:
         self._inflated_bytes = 0
 
     def expect(self, size_bytes: int) -> None:
-        """Judge a member by the size that it declares, before a byte of it is written.
+        """Check a member's declared size, before a byte of it is written.
 
-        Raises OSError (ENOSPC) when the disk has no room for it: that may be mended, and tried again.
+        Raises OSError (ENOSPC) when the disk has no space for it, after which it can be tried again.
         """
         if size_bytes < 0:
             raise NotAdmitted("it declares a negative size; pack it again")
-        self._judge(self._unpacked_bytes + size_bytes, self._inflated_bytes + size_bytes)
+        self._check(self._unpacked_bytes + size_bytes, self._inflated_bytes + size_bytes)
         disk = os.statvfs(self._into)
         free = disk.f_bavail * disk.f_frsize
         if size_bytes > free - ROOM_LEFT_BYTES:
@@ -58,14 +58,14 @@ class Meter:
     def unpacked(self, size_bytes: int) -> None:
         """Count bytes of a file."""
         self._unpacked_bytes += size_bytes
-        self._judge(self._unpacked_bytes, self._inflated_bytes)
+        self._check(self._unpacked_bytes, self._inflated_bytes)
 
     def inflated(self, size_bytes: int) -> None:
-        """Count bytes that came out of a decompressor, those of no file among them."""
+        """Count bytes from a decompressor, also those that belong to no file."""
         self._inflated_bytes += size_bytes
-        self._judge(self._unpacked_bytes, self._inflated_bytes)
+        self._check(self._unpacked_bytes, self._inflated_bytes)
 
-    def _judge(self, unpacked: int, inflated: int) -> None:
+    def _check(self, unpacked: int, inflated: int) -> None:
         if unpacked > self._limits.total_bytes:
             raise NotAdmitted(
                 f"it unpacks to more than {self._limits.total_bytes} bytes; send it in parts, or have "

@@ -1,4 +1,4 @@
-"""Where a member may go: the rules for its name, and for all names of one container together."""
+"""The rules for a member's name, and for all names of one container together."""
 
 import re
 
@@ -7,18 +7,18 @@ from spinney.apps.ingest.files import paths
 from spinney.apps.ingest.files.paths import NotAdmitted, folded, shown
 
 PATH_MAX_BYTES = 2048
-"""Of a member's path, so that it can be opened below the folder of a job (Linux: 4096 in all)."""
+"""The maximum length of a member's path, so that it can be opened below the folder of a job (Linux: 4096 in all)."""
 NAMES_MAX_BYTES = 256 << 20
-"""Of all paths of a container together: they are held in memory while it is unpacked."""
+"""The maximum length of all paths of a container together, which are kept in memory while it is unpacked."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 def within(name: str, *, depth: int) -> str:
-    """The path below the top that a member's name leads to; '' is the top itself.
+    """Return the path of a member's name below the top folder; '' is the top folder itself.
 
-    ``./`` before a name, which tar writes, and one ``/`` behind it, which marks a folder, are taken
-    off. Anything else that is no plain relative path raises NotAdmitted.
+    ``./`` before a name, which tar writes, and one ``/`` after it, which marks a folder, are removed. Raises
+    NotAdmitted for anything else that is no plain relative path.
     """
     if "\\" in name:
         raise NotAdmitted("its name has a backslash in it; pack it with plain '/' between folders")
@@ -39,8 +39,8 @@ def within(name: str, *, depth: int) -> str:
 
 
 class Tree:
-    """The files and folders of one container so far: no two have one path, and those that some file systems take for
-    one are told of."""
+    """The files and folders of one container so far: each path is unique, and pairs that some file systems treat as
+    one are recorded."""
 
     NEAR_MOST = 5
 
@@ -49,13 +49,13 @@ class Tree:
         self._files: set[str] = set()
         self._folders: set[str] = set()
         self._folded: dict[str, str] = {}
-        """The first path of each that is equal but for case and accents; files and folders alike."""
+        """The first of the paths that differ only in case and accents, by folded path; files and folders alike."""
         self._names_bytes = 0
         self.near: list[tuple[str, str]] = []
-        """The first pairs of paths that nearly meet."""
+        """The first pairs of paths that differ only in case and accents."""
 
     def admit_file(self, name: str) -> str:
-        """The path of a new file; raises NotAdmitted when its name or its place is not free."""
+        """Return the path of a new file. Raises NotAdmitted when its name is invalid or used already."""
         path = within(name, depth=self._limits.depth)
         if not path:
             raise NotAdmitted("its name is that of the top folder; give the file a name")
@@ -69,7 +69,7 @@ class Tree:
         return path
 
     def near_to(self, path: str) -> str | None:
-        """Another path that some file systems take for this one, or for a folder above it."""
+        """Return another path that some file systems treat as this one, or as a folder above it, else None."""
         while path:
             other = self._folded.get(folded(path), path)
             if other != path:
@@ -78,7 +78,7 @@ class Tree:
         return None
 
     def admit_folder(self, name: str) -> str:
-        """The path of a folder, which may have been named before; '' for the top itself."""
+        """Return the path of a folder, which may have been named before; '' for the top folder."""
         path = within(name, depth=self._limits.depth)
         self._admit_folders(path)
         return path

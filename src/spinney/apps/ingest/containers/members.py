@@ -1,4 +1,4 @@
-"""What the readers of zip and tar tell of a member."""
+"""The data of a member from the readers of zip and tar."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import IO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A member as its container declares it; nothing of it has been judged but what ``refusal`` says."""
+    """A member as its container declares it; only its kind has been checked (``refusal``)."""
 
     name: str
-    """As it stands in the container."""
+    """The name in the container."""
     size_bytes: int
-    """Declared; it may lie."""
+    """The declared size, which may be wrong."""
     modified: datetime | None
-    """When it was last changed; without a zone where the container knows none. None: it does not say."""
+    """When it was last changed; without a zone where the container has none. None: unknown."""
     folder: bool
     refusal: str | None
-    """Why this kind of member may not enter, whatever its name: half a sentence."""
+    """Why this kind of member is refused, whatever its name: half a sentence."""
     opened: Callable[[], IO[bytes]]
-    """Its content; to be read to its end before the next member is asked for."""
+    """Opens its content, which has to be read to its end before the next member is read."""

@@ -1,4 +1,4 @@
-"""Writing new files below one folder; no link is followed on the way, and nothing is overwritten."""
+"""Writes new files below one folder, without following links or overwriting files."""
 
 import os
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 class Beneath:
     """A folder, open for new files and folders below it.
 
-    Paths must have been judged before (``member_names``). The folder written to last is kept open: members
-    of one folder mostly follow each other.
+    Paths must have been checked before (``member_names``). The last folder is kept open, since members of one
+    folder mostly follow each other.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = os.open(root, _FOLDER)
-        self._at = self._root
+        self._folder = self._root
         self._path = ""
 
     def __enter__(self) -> Self:
@@ -36,15 +36,15 @@ class Beneath:
         os.close(self._root)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, unless they are there."""
+        """Make a folder and its parents, unless they exist."""
         self._enter(path)
 
     @contextmanager
     def new_file(self, path: str) -> Iterator[BinaryIO]:
-        """A file that was not there, open for writing, with the folders above it."""
+        """Make a new file and its folders, and open it for writing."""
         parent, _, name = path.rpartition("/")
         self._enter(parent)
-        with os.fdopen(os.open(name, _NEW_FILE, FILE_MODE, dir_fd=self._at), "wb", buffering=0) as file:
+        with os.fdopen(os.open(name, _NEW_FILE, FILE_MODE, dir_fd=self._folder), "wb", buffering=0) as file:
             os.fchmod(file.fileno(), FILE_MODE)  # whatever the umask
             yield file
 
@@ -54,17 +54,17 @@ class Beneath:
         self._leave()
         for part in path.split("/") if path else ():
             with suppress(FileExistsError):
-                os.mkdir(part, FOLDER_MODE, dir_fd=self._at)
-            deeper = os.open(part, _FOLDER, dir_fd=self._at)
+                os.mkdir(part, FOLDER_MODE, dir_fd=self._folder)
+            deeper = os.open(part, _FOLDER, dir_fd=self._folder)
             self._close_unless_root()
-            self._at = deeper
+            self._folder = deeper
         self._path = path
 
     def _leave(self) -> None:
         self._close_unless_root()
-        self._at = self._root
+        self._folder = self._root
         self._path = ""
 
     def _close_unless_root(self) -> None:
-        if self._at != self._root:
-            os.close(self._at)
+        if self._folder != self._root:
+            os.close(self._folder)

@@ -1,9 +1,9 @@
-"""The members of a tar, read once from front to back; compressed or not.
+"""The members of a tar, compressed or not, read once as a stream.
 
-``tarfile`` reads the headers, through a file of ours that goes forward only and knows how much a
-header may take: a pax or GNU header may declare any size, and ``tarfile`` would read it into memory.
-What ``tarfile`` forgives is refused, since it would lose members in silence: a damaged header in the
-middle, an end without a mark, something behind the mark.
+``tarfile`` reads the headers through our own file object, which moves forward only and limits the size of
+headers: a pax or GNU header may declare any size, and ``tarfile`` would read it into memory. Errors that
+``tarfile`` ignores are refused, since members would be lost silently: a damaged header in the middle, a
+missing end mark, data after the mark.
 """
 
 import bz2
@@ -20,20 +20,20 @@ from spinney.apps.ingest.containers.members import Entry
 from spinney.apps.ingest.files.paths import NotAdmitted
 
 HEADERS_MAX_BYTES = 64 << 10
-"""Of all headers of one member (its own, pax, GNU long names)."""
+"""The maximum size of all headers of one member (its own, pax, GNU long names)."""
 
 DIGITS_MAX = 1000
-"""In a row within a header. Python before 3.11.10 searches pax headers in time that grows with the square
-of it (CVE-2024-6232): 60,000 digits held it for four seconds, in each of any number of members."""
+"""The maximum number of consecutive digits in a header. Python before 3.11.10 searches pax headers in quadratic time
+(CVE-2024-6232): 60,000 digits took four seconds, in each of any number of members."""
 
 _PIECE_BYTES = 1 << 20
 _ONLY_DIGITS = bytes(ord("0") if chr(b).isdecimal() else ord(" ") for b in range(128)) + b" " * 128
 
 
 def entries(source: BinaryIO, kind: Kind, *, meter: Meter) -> Iterator[Entry]:
-    """The members in their order; raises NotAdmitted when the tar is damaged.
+    """Yield the members in their order. Raises NotAdmitted when the tar is damaged.
 
-    The content of each must have been read before the next is asked for.
+    The content of each must have been read before the next is requested.
     """
     reader = Forward(_inflated(source, kind), meter)
     reader.expect_headers()
@@ -65,7 +65,7 @@ def _inflated(source: BinaryIO, kind: Kind) -> IO[bytes]:
 
 
 def _modified(info: tarfile.TarInfo) -> datetime | None:
-    """The beginning of its clock stands for none."""
+    """Return the time of a member; zero means that it has none."""
     try:
         return datetime.fromtimestamp(int(info.mtime), UTC) if info.mtime else None
     except (OverflowError, ValueError, OSError):
@@ -100,7 +100,7 @@ _DAMAGED = tarfile.HeaderError
 
 
 class Forward(io.RawIOBase):
-    """A file that is read from front to back, as far as has been allowed, every byte metered."""
+    """A file that is read forward only, up to an allowed position, with every byte metered."""
 
     def __init__(self, source: IO[bytes], meter: Meter) -> None:
         self._source = source
@@ -110,12 +110,12 @@ class Forward(io.RawIOBase):
         self._in_headers = True
 
     def expect_headers(self) -> None:
-        """From here on, the rest of a block and the headers of one member may be read."""
+        """Allow the rest of a block and the headers of one member to be read."""
         self._in_headers = True
         self._allowed = self._position + tarfile.BLOCKSIZE + HEADERS_MAX_BYTES
 
     def expect_content(self, size_bytes: int) -> None:
-        """From here on, so much may be read."""
+        """Allow so many bytes of content to be read."""
         self._in_headers = False
         self._allowed = self._position + size_bytes
 
@@ -142,17 +142,17 @@ class Forward(io.RawIOBase):
         return piece
 
     def refuse_what_follows(self) -> None:
-        """Read to the end of the file; raises NotAdmitted when there is more than zeros."""
+        """Read to the end of the file. Raises NotAdmitted when there is more than zeros."""
         while piece := self._read(_PIECE_BYTES):
             if piece.strip(b"\0"):
                 raise NotAdmitted("something stands behind its end mark; pack it as one archive")
 
     def _read(self, size: int) -> bytes:
         pieces: list[bytes] = []
-        left = size
-        while left > 0 and (piece := self._source.read(min(left, _PIECE_BYTES))):
+        remaining = size
+        while remaining > 0 and (piece := self._source.read(min(remaining, _PIECE_BYTES))):
             self._meter.inflated(len(piece))
             self._position += len(piece)
-            left -= len(piece)
+            remaining -= len(piece)
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -1,4 +1,4 @@
-"""Unpacking one container, member by member."""
+"""Unpacks one container, member by member."""
 
 import os
 import shutil
@@ -22,8 +22,8 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 CHUNK_BYTES = 1 << 20
 
-# What the libraries raise for damaged input. ValueError and RecursionError come from numbers and
-# chains of headers that they do not expect.
+# The errors of the libraries for damaged input. ValueError and RecursionError come from unexpected
+# numbers and chains of headers.
 _DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -42,10 +42,10 @@ class Member:
     """A file that has been unpacked."""
 
     path: str
-    """Below the folder it was unpacked into."""
+    """The path below the folder that it was unpacked into."""
     size_bytes: int
     modified: str | None = None
-    """When it was last changed, by ISO 8601; without a zone from a zip, which knows none."""
+    """When it was last changed, in ISO 8601; without a zone from a zip, which has none."""
 
 
 def unpack(
@@ -55,21 +55,20 @@ def unpack(
     name: str,
     limits: Limits,
     between: Callable[[int], None] = lambda unpacked: None,
-    near: Callable[[str, str], None] = lambda one, other: None,
+    near: Callable[[str, str], None] = lambda first, other: None,
 ) -> list[Member]:
-    """Unpack a zip, tar, tar.gz, tgz or tar.bz2; returns its files in their order.
+    """Unpack a zip, tar, tar.gz, tgz or tar.bz2, and return its files in their order.
 
-    ``into`` must not be there, or be empty. ``name`` is the depositor's name of the container, whose ending must
-    agree with its content. Files get the mode 0644 and today's date, whatever the container says (``Member.modified``
-    tells its own); folders are made, also empty ones, and not returned; containers within are files. ``between`` is
-    called after each chunk with its size (0 for an empty file), so that a long unpacking can show progress or be
-    called off. ``near`` is called in the end with the first pairs of paths that are equal but for upper and lower
-    case or the encoding of accents.
+    ``into`` must not exist, or be empty. ``name`` is the depositor's name of the container, whose ending must
+    agree with its content. Files get the mode 0644 and today's date, whatever the container says (its own date is
+    ``Member.modified``); folders are made, also empty ones, and not returned; containers within are files. ``between``
+    is called after each chunk with its size (0 for an empty file), so that a long unpacking can show progress or be
+    aborted. ``near`` is called in the end with the first pairs of paths that differ only in case or the encoding of
+    accents.
 
-    Raises NotAdmitted, with the member's name, for anything that may not enter, and for such a pair where the file
-    system of ``into`` takes it for one; OSError when ``into``
-    is not empty (FileExistsError), when the disk is full (ENOSPC) or the system fails. Whatever is
-    raised, ``into`` has been removed, except in the first case.
+    Raises NotAdmitted, with the member's name, for a member that is refused, and for such a pair where the file
+    system of ``into`` treats it as one; OSError when ``into`` is not empty (FileExistsError), when the disk is full
+    (ENOSPC) or the system fails. After any error ``into`` has been removed, except in the first case.
     """
     _make_fresh(into)
     try:
@@ -77,10 +76,10 @@ def unpack(
         with container.open("rb") as source, Beneath(into) as below:
             meter = Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
             tree = Tree(limits)
-            found = list(_members(_entries(source, kind, limits, meter), below, kind, tree, meter, between))
-        for one, other in tree.near:
-            near(one, other)
-        return found
+            members = list(_members(_entries(source, kind, limits, meter), below, kind, tree, meter, between))
+        for first, other in tree.near:
+            near(first, other)
+        return members
     except BaseException as error:
         shutil.rmtree(into, ignore_errors=True)
         if isinstance(error, NotAdmitted):
@@ -136,7 +135,7 @@ def _next(entries: Iterator[Entry]) -> Entry | None:
 
 
 def _content(entry: Entry) -> Iterator[bytes]:
-    """The content of a member in pieces, at least one; NotAdmitted when its size is not as declared."""
+    """Yield the content of a member in pieces, at least one. Raises NotAdmitted when its size is not as declared."""
     size = 0
     with _reading():
         file = entry.opened()
@@ -171,9 +170,9 @@ def _apart(tree: Tree, path: str) -> Iterator[None]:
         yield
     except (FileExistsError, NotADirectoryError):
         other = tree.near_to(path)
-        told = "another" if other is None else f"'{shown(other)}'"
+        other_name = "another" if other is None else f"'{shown(other)}'"
         raise NotAdmitted(
-            f"the working disk takes it and {told} for one, since upper and "
+            f"the working disk takes it and {other_name} for one, since upper and "
             f"lower case or accents do not count there; rename one, or have the working folder on another file system"
         ) from None
 
@@ -185,16 +184,16 @@ def _reading() -> Iterator[None]:
     except _DAMAGE as error:
         raise NotAdmitted(f"it is damaged ({shown(str(error)[:200])}); send it again") from None
     except OSError as error:
-        # bz2 and gzip report damaged data so; what the system reports bears a number.
+        # bz2 and gzip report damaged data in this way; errors of the system have a number.
         if error.errno is not None:
             raise
         raise NotAdmitted(f"it is damaged ({shown(str(error)[:200])}); send it again") from None
 
 
 def _write_all(out: BinaryIO, chunk: bytes) -> None:
-    left = memoryview(chunk)
-    while left:
-        left = left[out.write(left) :]
+    remaining = memoryview(chunk)
+    while remaining:
+        remaining = remaining[out.write(remaining) :]
 
 
 def _nothing(size_bytes: int) -> None:

@@ -1,7 +1,7 @@
-"""The members of a zip, each judged before it is opened.
+"""The members of a zip, each checked before it is opened.
 
-Of the methods only "stored" and "deflated" are read. ``zipfile`` unpacks bzip2 and LZMA without a
-bound on what one read may yield (some kilobytes of bzip2 can become gigabytes in memory at once).
+Only the methods "stored" and "deflated" are supported. ``zipfile`` unpacks bzip2 and LZMA without a limit on the
+result of one read (some kilobytes of bzip2 can become gigabytes in memory at once).
 """
 
 import copy
@@ -24,7 +24,7 @@ _ENCRYPTED = 1 << 0 | 1 << 6 | 1 << 13
 
 
 def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
-    """The members in the order of the table of contents; raises NotAdmitted for what may not enter."""
+    """Yield the members in the order of the table of contents. Raises NotAdmitted for a zip that is refused."""
     zip_directory.count_entries(source, most=most_members)
     try:
         archive = zipfile.ZipFile(source, metadata_encoding="utf-8")
@@ -36,7 +36,7 @@ def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
         _refuse_overlaps(infos, end=archive.start_dir)
         for info in infos:
             yield Entry(
-                # Not info.filename, which ends at a NUL and would hide what stands behind it.
+                # Not info.filename, which ends at a NUL and would hide the rest.
                 name=info.orig_filename,
                 size_bytes=info.file_size,
                 modified=_modified(info),
@@ -47,7 +47,7 @@ def entries(source: BinaryIO, *, most_members: int) -> Iterator[Entry]:
 
 
 def _refuse_a_beginning(infos: list[zipfile.ZipInfo], *, end: int) -> None:
-    """Refuse a file that begins before its archive does: another zip, joined to it, would be lost in silence."""
+    """Refuse a file with data before the first member: another zip that it was joined to would be lost silently."""
     start = min((info.header_offset for info in infos), default=end)
     if start:
         raise NotAdmitted(
@@ -59,8 +59,8 @@ def _refuse_a_beginning(infos: list[zipfile.ZipInfo], *, end: int) -> None:
 def _refuse_overlaps(infos: list[zipfile.ZipInfo], *, end: int) -> None:
     """Refuse members that share bytes, so that one kernel of data cannot be unpacked many times.
 
-    After D. Fifield, "A better zip bomb" (WOOT 2019). The extent of a member is taken at its least: a
-    local header may be longer than the name in it.
+    After D. Fifield, "A better zip bomb" (WOOT 2019). The extent of a member is its minimum: a local header may
+    be longer than the name in it.
     """
     free_from, before = 0, ""
     for info in sorted(infos, key=lambda i: i.header_offset):
@@ -76,12 +76,12 @@ def _refuse_overlaps(infos: list[zipfile.ZipInfo], *, end: int) -> None:
 
 
 def _modified(info: zipfile.ZipInfo) -> datetime | None:
-    """By its clock on the wall. The first that a zip can tell stands for none."""
+    """Return the local time of a member; the earliest that a zip can represent means that it has none."""
     try:
-        found = datetime(*info.date_time)
+        date = datetime(*info.date_time)
     except ValueError:
         return None
-    return None if found == _NO_TIME else found
+    return None if date == _NO_TIME else date
 
 
 def _refusal(info: zipfile.ZipInfo) -> str | None:
@@ -103,8 +103,8 @@ def _refusal(info: zipfile.ZipInfo) -> str | None:
 
 
 def _opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
-    # One byte more than it declares: zipfile stops at the declared size, and would hand out the
-    # beginning of a bomb as the whole file if its sum were that of the beginning.
+    # One byte more than it declares: zipfile stops at the declared size, and would return the
+    # beginning of a bomb as the whole file if its checksum were that of the beginning.
     longer = copy.copy(info)
     longer.file_size = info.file_size + 1
     return archive.open(longer)

@@ -1,1 +1,1 @@
-"""What a deposit is: its order, description, identity, priority and state, and what is refused early."""
+"""Deposits: their orders, descriptions, identities, priorities and states, and early checks."""

@@ -1,7 +1,7 @@
-"""What the stages of an object refuse, as far as its manifest tells it: said by ``check`` before anything is handed in.
+"""The checks of the stages of an object that need only its manifest, which ``check`` runs before a submission.
 
-The stages ask the same functions, so that both say the same. Who may fetch from where, how large a file may be and
-whose a local id is already: that is in no manifest, and not foreseen.
+The stages call the same functions, so that both give the same messages. Other checks (allowed hosts, maximum sizes,
+the owners of local ids) need more than a manifest, and are not made here.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,13 +18,14 @@ from spinney.apps.ingest.manifests import PayloadKind, Row, fields
 from spinney.jobs import PARAMS_MAX_BYTES
 
 PATH_MAX_BYTES = 2048
-"""Of a file's path, so that it can be opened below the folder of a job (Linux: 4096 in all); as of a container's."""
+"""The maximum length of a file's path, the same as in containers, so that it can be opened below the folder of a job
+(Linux: 4096 in all)."""
 MANIFEST_MAX_BYTES = 1 << 30
-"""Of the manifest of one object."""
+"""The maximum size of the manifest of one object."""
 
 _ANYWHERE = (Path("/"),)
 _PARAMS_MAX_BYTES = PARAMS_MAX_BYTES - 4096
-"""Of what a manifest says of one object: its job's parameters have a little more in them."""
+"""The maximum size of an object's row in a manifest; its job's parameters contain a little more."""
 
 
 def require_file(row: Row) -> None:
@@ -38,19 +39,19 @@ def require_file(row: Row) -> None:
     relative(f"{PRODUCER}/{row.name}")
 
 
-def require_weight(size_bytes: int) -> None:
-    """Raise NotAdmitted for what the files of no object can weigh."""
+def require_total_size(size_bytes: int) -> None:
+    """Raise NotAdmitted for an impossible total size of an object's files."""
     if size_bytes > fields.SIZE_MAX_BYTES:
         raise NotAdmitted(f"its files weigh {size_bytes} bytes together, as is said; mend the sizes")
 
 
 def of_rows(kind: PayloadKind) -> Callable[[Row], Iterator[str]]:
-    """What is going to be refused of each row of such a manifest, sentence by sentence; called once a row, in order."""
+    """Return the function that yields the refusals of a row of such a manifest; called once for each row, in order."""
     return _Objects(kind).refusals if kind.is_batch else _Files().refusals
 
 
 class _Files:
-    """Those of one object."""
+    """The checks of the files of one object."""
 
     def __init__(self) -> None:
         self._size_bytes = 0
@@ -58,12 +59,12 @@ class _Files:
     def refusals(self, row: Row) -> Iterator[str]:
         yield from _refusals(lambda: require_file(row), lambda: _require_url(row.url))
         before, self._size_bytes = self._size_bytes, self._size_bytes + (row.size_bytes or 0)
-        if before <= fields.SIZE_MAX_BYTES:  # said once
-            yield from _refusals(lambda: require_weight(self._size_bytes))
+        if before <= fields.SIZE_MAX_BYTES:  # reported once
+            yield from _refusals(lambda: require_total_size(self._size_bytes))
 
 
 class _Objects:
-    """Those of a batch. The local ids that come with an ARK are kept, since no two objects have one."""
+    """The checks of the objects of a batch. Local ids are kept with their ARKs, since two objects cannot share one."""
 
     def __init__(self, kind: PayloadKind) -> None:
         self._kind = kind
@@ -83,21 +84,21 @@ class _Objects:
 
     def _require_identity(self, row: Row) -> None:
         local_ids = row.about.local_ids
-        given = None if row.about.primary_id is None else arks.canonical(row.about.primary_id)
-        known = {local_id: self._arks[local_id] for local_id in local_ids if local_id in self._arks}
-        for local_id, ark in known.items():
-            if ark != (given or next(iter(known.values()))):
+        ark_ = None if row.about.primary_id is None else arks.canonical(row.about.primary_id)
+        known_arks = {local_id: self._arks[local_id] for local_id in local_ids if local_id in self._arks}
+        for local_id, ark in known_arks.items():
+            if ark != (ark_ or next(iter(known_arks.values()))):
                 raise NotAdmitted(
                     f"the local id '{shown(local_id)}' is that of {ark} in a row above, and this is another object; "
                     f"mend the primary id or the local ids"
                 )
-        if given is not None:
-            self._arks.update(dict.fromkeys(local_ids, given))
+        if ark_ is not None:
+            self._arks.update(dict.fromkeys(local_ids, ark_))
 
     def _require_payload(self, row: Row) -> None:
         if self._kind is PayloadKind.CONTAINER_BATCH_MANIFEST:
             try:
-                formats.promised(row.name)
+                formats.require_kind(row.name)
             except NotAdmitted as error:
                 raise NotAdmitted(f"container '{shown(row.name)}': {error}") from None
         if self._kind is not PayloadKind.BATCH_MANIFEST:
@@ -117,7 +118,7 @@ def _require_url(url: str) -> None:
 
 def _require_parameters(row: Row) -> None:
     about = row.about
-    said = (
+    values = (
         row.url,
         row.name,
         row.mime_type,
@@ -127,7 +128,7 @@ def _require_parameters(row: Row) -> None:
         about.title,
         about.date,
     )
-    if len(orjson.dumps(said)) > _PARAMS_MAX_BYTES:
+    if len(orjson.dumps(values)) > _PARAMS_MAX_BYTES:
         raise NotAdmitted(f"what is said of the object takes more than {_PARAMS_MAX_BYTES} bytes; shorten it")
 
 

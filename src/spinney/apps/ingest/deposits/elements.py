@@ -1,4 +1,4 @@
-"""The elements of an object: what staff see of its job, taken from the store, whatever stage it has come to."""
+"""The elements of an object: the data of its job that staff see, from the store, at any stage."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,12 @@ from spinney.jobs import Attempt, Job, Outcome, State, job_folder
 from spinney.operations import Store
 
 _AGAIN = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
-"""Ends of an attempt after which the stage, if it runs once more, is tried again."""
+"""The outcomes of an attempt after which another attempt of the same stage counts as a retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elements:
-    """Of one object."""
+    """The elements of one object."""
 
     jid: str
     job: int
@@ -27,7 +27,7 @@ class Elements:
     """The job of its batch."""
     state: str
     stage: str | None
-    """At which it stands; None: all are done."""
+    """The current stage; None: all are done."""
     passed: str | None
     """The last stage that was successful."""
     message: str | None
@@ -41,34 +41,34 @@ class Elements:
     """``file``, ``container`` or ``object-manifest``."""
     name: str
     url: str | None
-    """As people may see it, without what may be a signature; None: the batch holds the payload itself."""
+    """The URL without a query, which may be a signature; None: the batch has the payload in its folder."""
     digest_type: str | None
     digest_value: str | None
     local_ids: tuple[str, ...]
     ark: str | None
     """The primary id: given, found by a local id, or minted."""
     version: int | None
-    """Of the object, once it is stored."""
+    """The version of the object, once it is stored."""
     unchanged: bool
-    """That version had all of what came, and no other was made."""
+    """Whether that version had the same content already, so that no other was made."""
     creator: str | None
     title: str | None
     date: str | None
     needed_bytes: int | None
-    """Space, once it is estimated."""
+    """The space that it needs, once it is estimated."""
     unsized_files: int | None
-    """How many files are not in that, since nobody knows their size."""
+    """How many files are not included, since their size is unknown."""
     resource: str
-    """The lock by which space is provided."""
+    """The lock with which space is promised."""
     folder: str | None
-    """Where it works; None: in an area that the settings have no more."""
+    """The working folder; None: it is in an area that is no longer in the settings."""
     retries: int
-    """How often a stage was tried again after it had failed or was cut off."""
+    """How often a stage was tried again after it had failed or was interrupted."""
     response: str
 
 
 def elements(store: Store, settings: Settings, folders: Path, job: Job) -> Elements:
-    """Of an object's job, as of now."""
+    """Return the elements of an object's job, as of now."""
     from spinney.apps.ingest.objects.provisioning import promises  # with all stages
     from spinney.apps.ingest.objects.work import area_of
 
@@ -119,12 +119,12 @@ def _url(payload: Payload) -> str | None:
 
 
 def mode(*, update: bool) -> str:
-    """What becomes of the files that the object has already."""
+    """Return the name of the mode: whether the files of the object's newest version are kept."""
     return "update" if update else "add"
 
 
 def passed(job: Job) -> str | None:
-    """The last stage that was successful: the one before that at which the job stands."""
+    """Return the last stage that was successful: the one before the job's current stage."""
     if job.stage is None:
         return STAGES[-1] if job.state is State.COMPLETED else None
     before = STAGES.index(job.stage) if job.stage in STAGES else 0
@@ -132,7 +132,7 @@ def passed(job: Job) -> str | None:
 
 
 def retries(history: list[Attempt]) -> int:
-    """Attempts that failed or were cut off, and that another one of the same stage followed."""
+    """Return how many attempts failed or were interrupted and were followed by another of the same stage."""
     last = {attempt.stage: attempt.fence for attempt in history}
     return sum(attempt.outcome in _AGAIN and attempt.fence < last[attempt.stage] for attempt in history)
 
@@ -147,4 +147,4 @@ def _area(settings: Settings, profile: str) -> str | None:
     try:
         return profiles.load(settings, profile).area
     except UsageError:
-        return None  # it has gone since, or cannot be read now
+        return None  # it was removed, or cannot be read now

@@ -1,4 +1,4 @@
-"""Which object a deposit is: by the ARK that it gives, by its local ids, or a new one."""
+"""The identity of a deposit's object: by its given ARK, by its local ids, or a new object."""
 
 import os
 from collections.abc import Mapping
@@ -20,30 +20,32 @@ if TYPE_CHECKING:
 
 
 def identify(inventory: "Inventory", collection: str, about: About) -> str | None:
-    """The ARK that is given or that the local ids are bound to; None: it has none yet. Raises NotAdmitted where these
-    say different things."""
-    given = None if about.ark is None else arks.canonical(about.ark)
-    known = {local_id: inventory.ark_of(collection, local_id) for local_id in about.local_ids}
-    found = {ark for ark in known.values() if ark is not None}
-    if len(found) > 1:
+    """Return the ARK that is given or that the local ids are bound to; None: it has none yet. Raises NotAdmitted where
+    these differ."""
+    given_ark = None if about.ark is None else arks.canonical(about.ark)
+    by_local_id = {local_id: inventory.ark_of(collection, local_id) for local_id in about.local_ids}
+    bound_arks = {ark for ark in by_local_id.values() if ark is not None}
+    if len(bound_arks) > 1:
         raise NotAdmitted(
-            f"its local ids belong to different objects ({_told(known)}); mend the local ids and submit it again"
+            f"its local ids belong to different objects ({_bindings(by_local_id)}); mend the local ids and submit it "
+            f"again"
         )
-    if given is not None and found and not arks.same(given, next(iter(found))):
+    if given_ark is not None and bound_arks and not arks.same(given_ark, next(iter(bound_arks))):
         raise NotAdmitted(
-            f"{given} was given, but {_told(known)}; mend the primary id or the local ids, and submit it again"
+            f"{given_ark} was given, but {_bindings(by_local_id)}; mend the primary id or the local ids, and submit it "
+            f"again"
         )
-    return given or next(iter(found), None)
+    return given_ark or next(iter(bound_arks), None)
 
 
 def require_same_owner(inventory: "Inventory", storage: Storage, profile: Profile, ark: str) -> None:
-    """Raise NotAdmitted when an object is another's: whoever knows an ARK could else add to it, and read what is in it.
-    What the inventory does not know may be stored nevertheless, by somebody who was cancelled before it was recorded.
+    """Raise NotAdmitted when an object belongs to another owner: otherwise anyone who knows its ARK could add to it and
+    read it. An object that is not in the inventory may be stored, by a job that was cancelled before it recorded it.
     """
-    known = next(iter(inventory.find(ark=ark, limit=1)), None) or _stored_by(storage, ark)
-    if known is not None and (known.collection, known.owner) != (profile.collection, profile.owned_by):
+    owner = next(iter(inventory.find(ark=ark, limit=1)), None) or _stored_by(storage, ark)
+    if owner is not None and (owner.collection, owner.owner) != (profile.collection, profile.owned_by):
         raise NotAdmitted(
-            f"{ark} is of collection '{shown(known.collection)}' and owner '{shown(known.owner)}', not of this "
+            f"{ark} is of collection '{shown(owner.collection)}' and owner '{shown(owner.owner)}', not of this "
             f"profile's; deposit it there, or as another object"
         )
 
@@ -56,31 +58,33 @@ def _stored_by(storage: Storage, ark: str) -> Provenance | None:
 
 
 def minter(settings: Settings, profile: Profile, inventory: "Inventory") -> Minter:
-    """Who mints for this profile. Raises UsageError when the environment has no password for a service."""
-    found = settings.minters[profile.minter]
-    if found.url is None:
+    """Return the minter of a profile. Raises UsageError when the environment has no password for a service."""
+    config = settings.minters[profile.minter]
+    if config.url is None:
         return LocalMinter(
-            naan=found.naan,
-            shoulder=found.shoulder,
-            template=found.template,
+            naan=config.naan,
+            shoulder=config.shoulder,
+            template=config.template,
             number=lambda name, key: inventory.number(name, key) - 1,
         )
-    password = os.environ.get(found.password_variable)
+    password = os.environ.get(config.password_variable)
     if not password:
         raise UsageError(
-            f"the environment has no {found.password_variable}, the password of {found.url}; set it and "
+            f"the environment has no {config.password_variable}, the password of {config.url}; set it and "
             f"start the nodes again"
         )
     return EzidMinter(
-        url=found.url, shoulder=f"ark:/{found.naan}/{found.shoulder}", user=found.user, password=password
+        url=config.url, shoulder=f"ark:/{config.naan}/{config.shoulder}", user=config.user, password=password
     )
 
 
 def described(about: About) -> Mapping[str, str]:
-    """For the minter's own record."""
-    told = {"who": about.who, "what": about.what, "when": about.when}
-    return {name: value for name, value in told.items() if value}
+    """Return the description for the minter's own record."""
+    description = {"who": about.who, "what": about.what, "when": about.when}
+    return {name: value for name, value in description.items() if value}
 
 
-def _told(known: Mapping[str, str | None]) -> str:
-    return ", ".join(f"'{shown(local_id)}' is {ark}" for local_id, ark in known.items() if ark is not None)
+def _bindings(by_local_id: Mapping[str, str | None]) -> str:
+    return ", ".join(
+        f"'{shown(local_id)}' is {ark}" for local_id, ark in by_local_id.items() if ark is not None
+    )

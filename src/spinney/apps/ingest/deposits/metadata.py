@@ -1,8 +1,8 @@
-"""What is said of an object: who, what, when, where; as ERC and as Dublin Core.
+"""The description of an object: who, what, when, where; as ERC and as Dublin Core.
 
 An ERC (electronic resource citation; J. Kunze and A. Turner, "Kernel Metadata and Electronic Resource
-Citations", 2010) is a record in ANVL. What is not known is said by a code in brackets (its section 9.3).
-Nothing is written here: ``erc`` and ``dublin_core`` make what others write durably.
+Citations", 2010) is a record in ANVL. Unknown values are written as a code in brackets (its section 9.3).
+Nothing is written to disk here: ``erc`` and ``dublin_core`` return content that the caller writes.
 """
 
 import re
@@ -15,11 +15,11 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers import anvl, arks
 
 UNAVAILABLE = "(:unav)"
-"""Written for who and when: unavailable, possibly unknown."""
+"""The code for an unknown who or when: unavailable, possibly unknown."""
 UNASSIGNED = "(:unas)"
-"""Written for what and where: none was assigned."""
+"""The code for an unknown what or where: none was assigned."""
 MISSING = re.compile(r"\(:(?:unac|unal|unap|unas|unav|unkn|none|null|tba)\).*", re.DOTALL)
-"""A value that says that there is none, whatever it explains behind the code."""
+"""A value that begins with a code for a missing value, with any explanation after it."""
 
 _CODE = re.compile(r"\(:[a-z]+\)")
 
@@ -32,54 +32,53 @@ ET.register_namespace("oai_dc", OAI_DC)
 ET.register_namespace("dc", DC)
 ET.register_namespace("xsi", XSI)
 
-# XML 1.0, section 2.2. A carriage return is lawful and would be read as a line feed.
+# XML 1.0, section 2.2. A carriage return is allowed but would be read as a line feed.
 _NOT_XML = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What is known of an object."""
+    """The known description of an object."""
 
     who: str | None = None
-    """Its creator."""
+    """The creator."""
     what: str | None = None
-    """Its title."""
+    """The title."""
     when: str | None = None
-    """Its date, as the depositor writes it."""
+    """The date, as the depositor writes it."""
     ark: str | None = None
     local_ids: tuple[str, ...] = ()
 
 
 def erc(about: About) -> str:
-    """The text of ``mrt-erc.txt``; ``read_erc`` reads the same from it.
+    """Return the text of ``mrt-erc.txt``, from which ``read_erc`` reads the same values.
 
-    Except for blank space around a value, and for a value that is empty or such a code: these are None.
+    Exceptions are blank space around a value, and a value that is empty or such a code, which are read as None.
     """
-    lines = [(name, anvl.line(name, value)) for name, value in _said(about)]
+    lines = [(name, anvl.line(name, value)) for name, value in _values(about)]
     return "erc:\n" + "".join(line.replace(";", "%3B") if name == "where" else line for name, line in lines)
 
 
 def dublin_core(about: About) -> bytes:
-    """The content of ``mrt-dc.xml``: creator, title, date and identifiers in an ``oai_dc`` record.
+    """Return the content of ``mrt-dc.xml``: creator, title, date and identifiers in an ``oai_dc`` record.
 
-    Characters that XML 1.0 cannot hold become U+FFFD.
+    Characters that XML 1.0 cannot represent become U+FFFD.
     """
     elements = {"who": "creator", "what": "title", "when": "date", "where": "identifier"}
     top = ET.Element(f"{{{OAI_DC}}}dc", {f"{{{XSI}}}schemaLocation": _SCHEMA})
-    for name, value in _said(about):
-        ET.SubElement(top, f"{{{DC}}}{elements[name]}").text = _lawful(value)
+    for name, value in _values(about):
+        ET.SubElement(top, f"{{{DC}}}{elements[name]}").text = _xml_text(value)
     ET.indent(top)
     record: bytes = ET.tostring(top, encoding="utf-8", xml_declaration=True)
     return record + b"\n"
 
 
 def read_erc(path: Path, most_bytes: int) -> About:
-    """What a depositor's ``mrt-erc.txt`` says; also in the short form ``erc: who | what | when | where``.
+    """Read a depositor's ``mrt-erc.txt``, also in the short form ``erc: who | what | when | where``.
 
-    A ``where`` that begins with ``ark:`` is the ARK, any other a local id; a ``;`` divides two of them, and %3B is one
-    of its own. Names that are not of the four are left alone, and of several values for one name the first is taken.
-    Raises NotAdmitted when the
-    file is no regular one, longer than ``most_bytes``, not UTF-8 or no ANVL, or names two ARKs.
+    A ``where`` that begins with ``ark:`` is the ARK, any other a local id; a ``;`` separates two of them, and %3B is a
+    semicolon within one. Other names are ignored, and of several values for one name the first is used. Raises
+    NotAdmitted when the file is no regular one, longer than ``most_bytes``, not UTF-8 or no ANVL, or names two ARKs.
     """
     with paths.opened_beneath(path.parent, path.name) as file:
         content = file.read(most_bytes + 1)
@@ -96,8 +95,8 @@ def read_erc(path: Path, most_bytes: int) -> About:
         raise NotAdmitted(f"'{name}': {error}") from None
 
 
-def _said(about: About) -> list[tuple[str, str]]:
-    """Names and values in order, with codes for what is missing."""
+def _values(about: About) -> list[tuple[str, str]]:
+    """Return names and values in order, with codes for missing values."""
     where = [about.ark or UNASSIGNED, *about.local_ids]
     return [
         ("who", about.who or UNAVAILABLE),
@@ -107,7 +106,7 @@ def _said(about: About) -> list[tuple[str, str]]:
     ]
 
 
-def _lawful(value: str) -> str:
+def _xml_text(value: str) -> str:
     return _NOT_XML.sub("\ufffd", value)
 
 
@@ -136,7 +135,7 @@ def _about(elements: list[anvl.Element]) -> About:
 
 
 def _flattened(elements: list[anvl.Element]) -> list[tuple[str, str]]:
-    """Lower-case names with their values; the short form as if it had been written long, and each place by itself."""
+    """Return lower-case names with their values; the short form is expanded, and each place is separate."""
     raw: list[tuple[str, str]] = []
     for element in elements:
         name = element.name.strip().lower()
@@ -145,11 +144,13 @@ def _flattened(elements: list[anvl.Element]) -> list[tuple[str, str]]:
             raw += zip(("who", "what", "when", "where"), parts, strict=False)
         else:
             raw.append((name, element.raw))
-    divided = ((name, one) for name, value in raw for one in (_places(value) if name == "where" else [value]))
-    return [(name, anvl.unescaped(one)) for name, one in divided]
+    divided = (
+        (name, single) for name, value in raw for single in (_places(value) if name == "where" else [value])
+    )
+    return [(name, anvl.unescaped(single)) for name, single in divided]
 
 
 def _places(value: str) -> list[str]:
-    """The values of a ``where``. A code that explains itself is one, whatever stands in it."""
+    """Split the values of a ``where``. A code with an explanation is one value, whatever it contains."""
     first, *others = [part.strip(" \t") for part in value.split(";")]
     return [value] if MISSING.fullmatch(value) and not _CODE.fullmatch(first) else [first, *others]

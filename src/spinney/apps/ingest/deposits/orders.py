@@ -1,4 +1,4 @@
-"""What batches and objects are submitted with: the nouns of their parameters, as JSON keeps them."""
+"""The parameters of batches and objects, as stored in JSON."""
 
 import uuid
 from collections.abc import Sequence
@@ -41,14 +41,14 @@ def _submitter(text: str) -> str:
 
 FileName = Annotated[str, AfterValidator(_name)]
 RelativePath = Annotated[str, AfterValidator(_path)]
-"""Downward only, whoever submits it."""
+"""A path that leads downward only."""
 NOTIFIED_MAX = 10
 ADDRESS_MAX = 320
-"""Characters of an address with the name before it."""
+"""The maximum characters of an address with the name before it."""
 
 
 def require_notified(addresses: Sequence[str]) -> None:
-    """Raises ValueError unless reports may be sent there."""
+    """Raise ValueError unless reports may be sent to these addresses."""
     if len(addresses) > NOTIFIED_MAX:
         raise ValueError(
             f"{len(addresses)} addresses are to be notified, and {NOTIFIED_MAX} may be; name fewer"
@@ -70,7 +70,7 @@ Notified = Annotated[tuple[str, ...], AfterValidator(_notified)]
 """Mail addresses, each on one line (``spinney.reports.addresses``)."""
 Submitter = Annotated[str, AfterValidator(_submitter)]
 Stage = Literal["estimating", "provisioning", "downloading", "processing", "recording", "notify"]
-"""Of an object, in their order."""
+"""The stages of an object, in their order."""
 
 
 class Noun(BaseModel):
@@ -84,16 +84,16 @@ class Sum(Noun):
     value: str
 
     def digest(self) -> Digest:
-        """Raises NotAdmitted for what is none."""
+        """Return the digest, checked. Raises NotAdmitted for an invalid one."""
         return digest(self.algorithm, self.value)
 
     @classmethod
-    def of(cls, found: Digest | None) -> "Sum | None":
-        return None if found is None else cls(algorithm=found.algorithm, value=found.value)
+    def of(cls, digest_: Digest | None) -> "Sum | None":
+        return None if digest_ is None else cls(algorithm=digest_.algorithm, value=digest_.value)
 
 
 class Description(Noun):
-    """What a depositor says of an object."""
+    """A depositor's description of an object."""
 
     primary_id: str | None = None
     local_ids: tuple[str, ...] = ()
@@ -113,15 +113,15 @@ class Description(Noun):
 
 
 class Payload(Noun):
-    """What is to be fetched for one object."""
+    """The payload of one object."""
 
     kind: PayloadKind
     """``file``, ``container`` or ``object-manifest``."""
     url: str | None = None
     query: int | None = None
-    """Where the batch keeps what stands behind the '?' of the URL (``url_queries``)."""
+    """The place of the URL's query string in the batch's folder (``url_queries``)."""
     held: RelativePath | None = None
-    """Instead of a URL: where it lies in the folder of the batch."""
+    """The path of the payload in the folder of the batch, instead of a URL."""
     name: RelativePath
     size_bytes: int | None = None
     digest: Sum | None = None
@@ -130,30 +130,30 @@ class Payload(Noun):
 
 
 class BatchOrder(Noun):
-    """A batch, as it was accepted."""
+    """A batch, as it was accepted: the parameter of its job."""
 
     bid: Bid
     profile: str
     kind: PayloadKind
     name: FileName
-    """The payload's file name; it lies below ``incoming/<bid>`` until the batch takes it."""
+    """The payload's file name; the file is below ``incoming/<bid>`` until the batch takes it."""
     submitter: Submitter
     update: bool = False
-    """Its files are laid over those that the objects have; else they are all of the new version."""
+    """Whether its files are added to those of the objects' newest versions; else they replace them."""
     digest: Sum | None = None
     about: Description = Description()
-    """Of the object, where the payload is one."""
+    """The description of the object, where the payload is a single one."""
     response: str = "json"
     notify: Notified = ()
-    """Mail addresses that get its reports beside those of the profile."""
+    """Mail addresses that get its reports in addition to those of the profile."""
     fail_at: Stage | None = None
-    """A drill: each object fails once at this stage."""
+    """For drills: each object fails once at this stage."""
     accepted: AwareDatetime | None = None
-    """When it was handed in; None: nobody noted it."""
+    """When it was submitted; None: unknown."""
 
 
 class ObjectOrder(Noun):
-    """An object of a batch."""
+    """An object of a batch: the parameter of its job."""
 
     jid: Jid
     bid: Bid
@@ -171,5 +171,5 @@ def new_bid() -> str:
 
 
 def jid(bid: str, number: int) -> str:
-    """Of the object with this number in its batch: the same however often the payload is read."""
+    """Return the jid of the object with this number in its batch: the same whenever the payload is read."""
     return f"jid-{uuid.uuid5(_NAMES, f'{bid}/{number}')}"

@@ -1,7 +1,7 @@
-"""Who brought a stored version, and whose it is, as the message of the version in the storage tells it.
+"""The origin and owner of a stored version, in the message of the version in the storage.
 
-A version is stored before it is recorded in the inventory. Where its object ends between the two, cancelled or failed,
-the message is all that tells whose it is.
+A version is stored before it is recorded in the inventory. When its job is cancelled or fails in between, only the
+message shows its owner.
 """
 
 import re
@@ -16,7 +16,7 @@ _MESSAGE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Values without line breaks."""
+    """The origin and owner of a version; values without line breaks."""
 
     bid: str
     jid: str
@@ -25,13 +25,13 @@ class Provenance:
     collection: str
 
     def message(self) -> str:
-        """The message of the version."""
+        """Return the message of the version."""
         return "{bid} {jid}\nsubmitter {submitter}\nowner {owner}\ncollection {collection}".format(
             **asdict(self)
         )
 
     @classmethod
     def of(cls, message: str) -> Self | None:
-        """Read it again; None: another program wrote the version, or this service before it noted whose it is."""
+        """Parse a message; None: another program wrote the version, or an early release of this service."""
         match = _MESSAGE.fullmatch(message)
         return None if match is None else cls(**match.groupdict())

@@ -1,4 +1,4 @@
-"""What a batch is shown as: derived from its job, kept nowhere."""
+"""The state in which a batch is shown, derived from its job and not stored."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from spinney.jobs import State
 
 
 class BatchState(StrEnum):
-    """The words of the Merritt repository, of whose queue design they are."""
+    """The states of a batch, in the words of the Merritt repository's queue design."""
 
     PENDING = "pending"
     HELD = "held"
@@ -21,7 +21,7 @@ class BatchState(StrEnum):
 READING, REPORTING, TOLD = "processing", "reporting", "told"
 """The stages of a batch: it reads its payload and makes a job an object; when these have settled, it reports."""
 STOPPABLE = (State.WAITING, State.SCHEDULED)
-"""Where a batch stands that is held in its middle: its job waits for its objects, or rests."""
+"""The states of the job of a batch that is held while in progress: it waits for its objects, or for its next try."""
 _BEFORE = frozenset({State.PENDING, State.SCHEDULED, State.WAITING})
 _SETTLED = {
     State.COMPLETED: BatchState.COMPLETED,
@@ -36,18 +36,18 @@ _SETTLED = {
 def shown(
     state: State, stage: str | None, *, begun: bool, reports: int, failed: int = 0, stopped: bool = False
 ) -> BatchState:
-    """The state of a batch, by its job's ``state`` and ``stage``; ``begun``: an attempt of it has begun; ``reports``:
-    how many reports have been told; ``failed``: how many objects had failed by the last of them; ``stopped``: a
-    hold keeps what is open of it."""
+    """Return the state of a batch, by its job's ``state`` and ``stage``; ``begun``: an attempt of it has begun;
+    ``reports``: how many reports have been sent; ``failed``: how many objects had failed by the last of them;
+    ``stopped``: a hold applies to its open jobs."""
     settled = _SETTLED.get(state)
     if settled is BatchState.COMPLETED and failed:
-        return BatchState.FAILED  # its job has done all of its own work: it reported
+        return BatchState.FAILED  # the job itself has completed: it reported
     if settled is not None:
         return settled
     if stopped and state in STOPPABLE:
         return BatchState.HELD
     if stage not in (None, READING) and state is not State.WAITING:
-        # The last stage counts the report that is under way, at its end.
+        # The last stage counts the current report when it ends.
         return BatchState.UPDATE_REPORTING if reports > (stage == TOLD) else BatchState.REPORTING
-    # One that failed and is being mended is in work again; it is what its objects are.
+    # A failed batch whose objects were requeued is in progress again.
     return BatchState.PENDING if state in _BEFORE and not begun else BatchState.PROCESSING

@@ -1,8 +1,8 @@
-"""Queries of URLs, kept in the batch's folder and out of the parameters of jobs.
+"""The query strings of URLs, kept in the batch's folder and out of the parameters of jobs.
 
-A query may be a signature, by which whoever has it can read the file; parameters are shown to all who may look at a
-job, by ``spinney show``, pages and API. So a job has the URL up to its '?', and the place of the rest in this file: a
-JSON string a line, written anew, and the same, whenever the payload is read again.
+A query may be a signature, with which anyone can read the file; parameters are shown to all who may see a job, by
+``spinney show``, pages and API. So a job has the URL up to its '?', and the place of the rest in this file: a JSON
+string in each line, rewritten with the same content whenever the payload is read again.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,12 +16,12 @@ from spinney.apps.ingest.files.paths import NotAdmitted
 
 FILE = "queries"
 Put = Callable[[str], tuple[str, int | None]]
-"""Takes a URL; returns what may be shown of it, and the place of its query, if it has one."""
+"""Stores the query of a URL; returns the URL without it, and the place of the query, if it has one."""
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Put]:
-    """Keep queries in a batch's folder; there is a file only when there is a query. The engine syncs it with the
+    """Write queries into a batch's folder, with a file only when there is a query. The engine syncs it with the
     folder."""
     with ExitStack() as stack:
         out: BinaryIO | None = None
@@ -41,7 +41,7 @@ def writing(folder: Path) -> Iterator[Put]:
 
 
 def whole(folder: Path, plain: str, place: int | None) -> str:
-    """The URL again. Raises NotAdmitted when its query is gone."""
+    """Return the URL with its query. Raises NotAdmitted when the query is gone."""
     if place is None:
         return plain
     try:

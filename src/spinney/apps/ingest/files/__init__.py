@@ -1,1 +1,1 @@
-"""Files and disks, whatever they hold: admitted paths, copies, digests, room, and the threads that do such work."""
+"""Files and disks: path checks, copies, digests, free space, and the threads for such work."""

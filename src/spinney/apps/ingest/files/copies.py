@@ -1,4 +1,4 @@
-"""Copying files with their digests computed on the way, and making what was written durable."""
+"""Copies files while computing their digests, and makes written files durable."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,13 @@ from spinney.apps.ingest.files.thread_pool import thread_pool
 
 CHUNK_BYTES = 1 << 20
 SYNCS_AT_ONCE = 4
-"""Measured on ext4: four at once share the journal's commits and take a tenth of the time of one after the other."""
+"""Measured on ext4: four syncs at once share the journal's commits and take a tenth of the time of sequential ones."""
 _BATCH = 256
 
 
 def copy(source: BinaryIO, target: Path, sums: Sums | None = None, *, sync: bool = True) -> int:
-    """Copy all that ``source`` has to ``target``, which must not be there, and take it into ``sums``; returns its size
-    in bytes. On disk when this returns, unless ``sync`` is False; its entry in the folder is the caller's to sync."""
+    """Copy ``source`` to ``target``, which must not exist, update ``sums`` with its content, and return its size in
+    bytes. The content is durable on return, unless ``sync`` is False; the caller has to sync the folder."""
     size = 0
     with target.open("xb", buffering=0) as out:
         while chunk := source.read(CHUNK_BYTES):
@@ -31,8 +31,7 @@ def copy(source: BinaryIO, target: Path, sums: Sums | None = None, *, sync: bool
 
 
 def copy_whole(source: Path, target: Path) -> None:
-    """Copy a file to one that is whole or not there, whatever dies in the middle; its entry in the folder is the
-    caller's to sync."""
+    """Copy a file; the copy is complete or absent, even if the process dies. The caller has to sync the folder."""
     beside = target.with_name(f"{target.name}.new")
     beside.unlink(missing_ok=True)
     with source.open("rb") as file:
@@ -41,7 +40,7 @@ def copy_whole(source: Path, target: Path) -> None:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """Write a file that is whole or not there, whatever dies in the middle."""
+    """Write a file durably; it is complete or absent, even if the process dies."""
     beside = path.with_name(f"{path.name}.new")
     with beside.open("w", encoding="utf-8", newline="\n") as out:
         out.write(text)
@@ -53,21 +52,21 @@ def write_durably(path: Path, text: str) -> None:
 
 def sync_folder(path: Path) -> None:
     """Make the entries of a folder durable."""
-    at = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(at)
+        os.fsync(descriptor)
     finally:
-        os.close(at)
+        os.close(descriptor)
 
 
 def sync_together(paths: Sequence[Path]) -> None:
-    """Make files, and the entries of folders, durable: many at once, in no order."""
+    """Make files, and the entries of folders, durable, several at once, in no order."""
     if len(paths) == 1:
         _sync(paths)
         return
     size = max(1, min(_BATCH, -(-len(paths) // SYNCS_AT_ONCE)))
     batches = iter([paths[i : i + size] for i in range(0, len(paths), size)])
-    # The caller is one of those who sync.
+    # The calling thread is one of those that sync.
     others = [thread_pool().submit(_sync_all, batches) for _ in range(SYNCS_AT_ONCE - 1)]
     try:
         _sync_all(batches)
@@ -93,7 +92,7 @@ def _sync(paths: Sequence[Path]) -> None:
 
 
 def write_all(out: BinaryIO, chunk: bytes) -> None:
-    """Write all of it, however little the system takes at a time."""
-    left = memoryview(chunk)
-    while left:
-        left = left[out.write(left) :]
+    """Write the whole chunk, even if the system accepts only a part at a time."""
+    remaining = memoryview(chunk)
+    while remaining:
+        remaining = remaining[out.write(remaining) :]

@@ -1,8 +1,8 @@
-"""Digests of files: which algorithms there are, how they are written, many of them in one reading.
+"""Digests of files: the algorithms, their notation, and the computation of several at once.
 
 A depositor may write an algorithm in any case, with or without the dash before its number
 (``SHA-256``, ``sha256``). Here it has one name, and its value is lowercase hexadecimal of full length.
-adler32 and crc32 find accidents, not forgeries; they are taken because older manifests carry them.
+adler32 and crc32 detect accidents, not forgeries; they are supported because older manifests use them.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 ALGORITHMS: Mapping[str, int] = MappingProxyType(
     {"adler32": 8, "crc32": 8, "md5": 32, "sha1": 40, "sha256": 64, "sha384": 96, "sha512": 128}
 )
-"""The canonical names, and how many hexadecimal digits a value has."""
+"""The canonical names, with the number of hexadecimal digits of a value."""
 
 NUMERIC = frozenset({"adler32", "crc32"})
-"""Values that tools print as a number, so that leading zeros may be missing."""
+"""The algorithms whose values tools print as a number, so that leading zeros may be missing."""
 
 _SHOWN_MAX = 140
 _CHUNK_BYTES = 1 << 20
@@ -29,7 +29,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest as it is compared: made by `digest`, which checks it."""
+    """A digest in canonical form, made by `digest`, which checks it."""
 
     algorithm: str
     """One of `ALGORITHMS`."""
@@ -41,22 +41,19 @@ class Digest:
 
 
 def canonical(name: str) -> str:
-    """The one name of an algorithm: ``' SHA-256'`` is ``'sha256'``. Raises NotAdmitted."""
-    # Looked up as it stands first: of a million rows nearly all spell it that way.
-    found = _NAMES.get(name) or _NAMES.get(name.strip().lower())
-    if found is None:
+    """Return the canonical name of an algorithm: ``'sha256'`` for ``' SHA-256'``. Raises NotAdmitted."""
+    # Looked up unchanged first: of a million rows nearly all have the canonical form.
+    known = _NAMES.get(name) or _NAMES.get(name.strip().lower())
+    if known is None:
         raise NotAdmitted(
             f"'{shown(name[:_SHOWN_MAX])}' is no digest algorithm that is known here; "
             f"use one of {', '.join(ALGORITHMS)}"
         )
-    return found
+    return known
 
 
 def digest(algorithm: str, value: str) -> Digest:
-    """A digest somebody has given, checked: the algorithm is known, the value has its form.
-
-    Raises NotAdmitted.
-    """
+    """Return a given digest in canonical form. Raises NotAdmitted for an unknown algorithm or an invalid value."""
     name = canonical(algorithm)
     plain = value.strip().lower()
     digits = ALGORITHMS[name]
@@ -82,25 +79,25 @@ class Sums:
     __slots__ = ("_sums",)
 
     def __init__(self, algorithms: Iterable[str]) -> None:
-        """Raises NotAdmitted for an algorithm that is not known."""
+        """Raises NotAdmitted for an unknown algorithm."""
         self._sums: dict[str, _Sum] = {}
         for name in map(canonical, algorithms):
-            self._sums.setdefault(name, _begun(name))
+            self._sums.setdefault(name, _new_sum(name))
 
     def update(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Take in the next bytes."""
-        for one in self._sums.values():
-            one.update(chunk)
+        """Update the digests with the next bytes."""
+        for sum_ in self._sums.values():
+            sum_.update(chunk)
 
     def read(self, file: BinaryIO, between: Callable[[int], object] = lambda taken: None) -> None:
-        """Take in all that a file has. ``between`` gets the size of each chunk, and may call it off by raising."""
+        """Update the digests with a whole file. ``between`` gets the size of each chunk, and may abort by raising."""
         while chunk := file.read(_CHUNK_BYTES):
             self.update(chunk)
             between(len(chunk))
 
     def values(self) -> dict[str, str]:
-        """Algorithm to lowercase hexadecimal, of what has been taken in so far."""
-        return {name: one.hexdigest() for name, one in self._sums.items()}
+        """Return the digests of the bytes so far, algorithm to lowercase hexadecimal."""
+        return {name: sum_.hexdigest() for name, sum_ in self._sums.items()}
 
 
 class _Sum(Protocol):
@@ -124,12 +121,12 @@ class _Checksum:
         return f"{self._value:08x}"
 
 
-def _begun(name: str) -> _Sum:
+def _new_sum(name: str) -> _Sum:
     if name == "adler32":
         return _Checksum(zlib.adler32, 1)
     if name == "crc32":
         return _Checksum(zlib.crc32, 0)
-    # md5 and sha1 are given by depositors and compared; nothing is kept safe by them.
+    # md5 and sha1 are only compared with values that depositors give; no security depends on them.
     return hashlib.new(name, usedforsecurity=False)
 
 

@@ -1,4 +1,4 @@
-"""Disks without room, told by their path and by what is missing."""
+"""Checks of disk space, and errors that name the folder and the missing bytes."""
 
 import errno
 import os
@@ -11,16 +11,16 @@ _MEND = "make room, and it goes on by itself"
 
 
 class NoRoom(OSError):
-    """There is no room; the message names the place, and how much is missing."""
+    """There is not enough disk space; the message names the folder, and how much is missing."""
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether a call failed because there was no room."""
+    """Whether a call failed because a disk was full."""
     return isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in _FULL)
 
 
 def no_room(folder: Path, needed_bytes: int = 0, mend: str = _MEND) -> NoRoom:
-    """What is to be raised where a folder has no room. ``needed_bytes``: as far as it is known."""
+    """Return the error for a folder without space. ``needed_bytes``: as far as it is known."""
     free = free_bytes(folder)
     if needed_bytes > free:
         missing = needed_bytes - free
@@ -34,14 +34,14 @@ def no_room(folder: Path, needed_bytes: int = 0, mend: str = _MEND) -> NoRoom:
 
 
 def require(folder: Path, needed_bytes: int) -> None:
-    """Raise NoRoom unless there is so much room."""
+    """Raise NoRoom unless there is so much space."""
     if needed_bytes > free_bytes(folder):
         raise no_room(folder, needed_bytes)
 
 
 @contextmanager
 def naming_the_folder(folder: Path, needed_bytes: int = 0) -> Iterator[None]:
-    """Raise NoRoom for what fails because this folder has no room."""
+    """Raise NoRoom for an error of the block that means that the disk of this folder is full."""
     try:
         yield
     except OSError as error:
@@ -51,6 +51,6 @@ def naming_the_folder(folder: Path, needed_bytes: int = 0) -> Iterator[None]:
 
 
 def free_bytes(folder: Path) -> int:
-    """What the service may still write on the disk of a folder."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    """Return the bytes that the service may still write on the disk of a folder."""
+    stat = os.statvfs(folder)
+    return stat.f_bavail * stat.f_frsize

@@ -1,11 +1,11 @@
-"""Which names and paths are admitted, and how a file is opened without leaving its root.
+"""The rules for names and paths, and opening files without leaving their root.
 
-A path is checked where it enters: when a folder is read, when a manifest is read. It is checked
-once more by the kernel when the file is opened, component by component and following no symbolic
-link, so that a link set in between leads nowhere.
+A path is checked when it is read, from a folder or a manifest. It is checked once more by the kernel when
+the file is opened, component by component and without following symbolic links, so that a link that is set
+in between has no effect.
 
-What cannot be written into a JSON inventory (a name that is not UTF-8) is refused by name. Any
-other character survives: blanks, line breaks, percent signs, quotes, what is not printable.
+A name that cannot be written into a JSON inventory (one that is not UTF-8) is refused by name. All other
+characters are allowed: blanks, line breaks, percent signs, quotes, unprintable ones.
 """
 
 import errno
@@ -19,24 +19,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 PRODUCER, SYSTEM = "producer", "system"
-"""Folders of an object: what its depositor sent, and what this service says of it. The names are Merritt's."""
+"""The folders of an object: the depositor's files, and the service's own metadata. The names are Merritt's."""
 COMPONENT_MAX_BYTES = 255
 DEPTH_MAX = 200
-"""Folders within folders; what removes trees does so by recursion."""
+"""The maximum depth of folders, since trees are removed by recursion."""
 
 
 class NotAdmitted(Exception):
-    """A name, path or file may not enter; the message names it and says what to mend."""
+    """A name, path or file is refused; the message names it and says what to correct."""
 
 
 def shown(name: str) -> str:
-    """``name`` as people may see it on one line: what is not printable is escaped."""
+    """Return ``name`` on one line for people: unprintable characters are escaped."""
     plain = name.encode("utf-8", "backslashreplace").decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
 
 
 def component(name: str) -> str:
-    """Return ``name`` when it may be one component of a path; else raise NotAdmitted."""
+    """Return ``name`` if it is a valid component of a path; otherwise raise NotAdmitted."""
     if name in ("", ".", ".."):
         raise NotAdmitted(f"{shown(name)!r} is no name of a file; paths go downward only, so mend it")
     if "/" in name or "\0" in name:
@@ -56,7 +56,7 @@ def component(name: str) -> str:
 
 
 def relative(path: str) -> str:
-    """Return ``path`` when it is relative and leads downward only; else raise NotAdmitted."""
+    """Return ``path`` if it is relative and leads downward only; otherwise raise NotAdmitted."""
     if path.startswith("/"):
         raise NotAdmitted(f"'{shown(path)}' is absolute; give a path within the object")
     if path.count("/") > DEPTH_MAX:
@@ -70,16 +70,16 @@ def relative(path: str) -> str:
 
 
 def folded(path: str) -> str:
-    """What a path becomes where neither upper and lower case nor the encoding of an accent counts."""
+    """Return a path in the form in which case and the encoding of accents do not count."""
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
 
-def kept_apart(folder: Path, one: str, other: str) -> bool:
-    """Whether the file system of a folder takes these two names for two; tried in the folder, and nothing is left."""
+def kept_apart(folder: Path, first: str, other: str) -> bool:
+    """Whether the file system of a folder treats these two names as different; tested with temporary files in it."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        os.close(os.open(f"{place}/{one}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.close(os.open(f"{place}/{first}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         try:
             os.close(os.open(f"{place}/{other}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
@@ -89,10 +89,9 @@ def kept_apart(folder: Path, one: str, other: str) -> bool:
 
 @contextmanager
 def opened_beneath(root: Path, path: str) -> Iterator[BinaryIO]:
-    """The regular file at ``path`` below ``root``, open for reading; no link is followed on the way.
+    """Open the regular file at ``path`` below ``root`` for reading, without following links.
 
-    Raises NotAdmitted for a link, a special file or one that is not there; OSError when the system
-    fails.
+    Raises NotAdmitted for a link, a special file or a missing one; OSError when the system fails.
     """
     try:
         handle = _descend(root, path.split("/"))
@@ -114,13 +113,17 @@ def _admission(path: str, error: OSError) -> Exception:
 
 
 def _descend(root: Path, parts: list[str]) -> int:
-    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
-            deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-            os.close(at)
-            at = deeper
+            deeper = os.open(
+                part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor
+            )
+            os.close(descriptor)
+            descriptor = deeper
         # O_NONBLOCK: a named pipe without a writer must not hold the stage up before it is refused.
-        return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+        return os.open(
+            parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor
+        )
     finally:
-        os.close(at)
+        os.close(descriptor)

@@ -48,7 +48,7 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
     sizes = [(row, estimates[row.url].size_bytes if row.url in estimates else None) for row in rows]
     needed = sum(size or 0 if row.size_bytes is None else row.size_bytes for row, size in sizes)
     with admission():
-        early_checks.require_weight(needed)
+        early_checks.require_total_size(needed)
     if work.profile.priority is None and needed > priorities.LARGE_BYTES:
         in_batch = _in_batch(job)
         priority = priorities.of_object(in_batch, needed)

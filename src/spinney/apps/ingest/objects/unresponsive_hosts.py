@@ -116,7 +116,7 @@ class Watch:
         self._work, self._purpose, self._forgiving = work, purpose, forgiving
         self._hosts = set(hosts)
         self._tries = work.settings.downloads.tries
-        self._marks = Marks(work.settings.silent)
+        self._marks = Marks(work.settings.unresponsive_hosts)
         self._claimed: dict[str, tuple[Mark, Mark]] = {}
         """The tries that this attempt has claimed: the mark as it was, and as it is meanwhile."""
         self._marks_at_start: dict[str, Mark] = {}

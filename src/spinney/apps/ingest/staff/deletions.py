@@ -117,7 +117,7 @@ def _leftovers(service: Service) -> Iterator[Path]:
             job = by_bid(service, place.name)
             if job is None or job.state is State.DELETED:
                 yield place
-    for place in sorted(service.settings.silent.glob("*.json")):
+    for place in sorted(service.settings.unresponsive_hosts.glob("*.json")):
         if time.time() - _changed_s(place) >= LEFTOVER_S:  # no job has tried that host since
             yield place
 
