@@ -16,7 +16,7 @@ from spinney.commands.job_filter import JobFilterBody
 from spinney.features.accounts.commands import ShowUser
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.holds.commands import LayHold, LiftHold
-from spinney.features.jobs.commands import RetryJob
+from spinney.features.jobs.commands import ListAttempts, ListJobs, RetryJob, ShowJob
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
@@ -44,10 +44,10 @@ def client(site: Both) -> Iterator[Client]:
 def settled(client: Client, job: int) -> State:
     """Watched until it has settled."""
     for event in client.watch(f"job:{job}"):
-        if client.job(job).state in (State.COMPLETED, State.FAILED):
+        if client.do(ShowJob(job=job)).state in (State.COMPLETED, State.FAILED):
             assert event.topic == f"job:{job}"
             break
-    return client.job(job).state
+    return client.do(ShowJob(job=job)).state
 
 
 def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
@@ -58,16 +58,16 @@ def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
     # then
     assert again == made
     assert settled(client, made.id) is State.COMPLETED
-    shown = client.job(made.id)
+    shown = client.do(ShowJob(job=made.id))
     assert (shown.priority, shown.params, shown.status) == (
         7,
         {"text": "hello"},
-        client.jobs(limit=1).items[0].status,
+        client.do(ListJobs(limit=1)).items[0].status,
     )
     with pytest.raises(Refused):
         client.do(RetryJob(job=made.id))
     assert shown.links["tree"].endswith(f"/jobs/{made.id}/tree")
-    (attempt,) = client.attempts(made.id).items
+    (attempt,) = client.do(ListAttempts(job=made.id)).items
     assert b"".join(client.output(made.id, attempt.fence)) == b"hello\n"
     assert b"".join(client.output(made.id, attempt.fence, start=3)) == b"lo\n"
     assert b"".join(client.output(made.id, attempt.fence, start=99)) == b""
@@ -102,7 +102,7 @@ def test_all_of_a_list_is_gone_through(client: Client) -> None:
     made = client.submit_many(({"n": n} for n in range(25)), type_="double")
 
     # when
-    found = [job.id for job in client.each(client.jobs, type="double", newest=False, limit=4)]
+    found = [job.id for job in client.each(ListJobs(type="double", newest=False, limit=4))]
 
     # then
     assert set(made.ids) <= set(found)
@@ -133,7 +133,7 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        (("job", 99_999), NoSuchJob),
+        (("do", ShowJob(job=99_999)), NoSuchJob),
         (("do", ShowUser(name="nobody")), NoSuch),
         (("type", "dobule"), NoSuch),
         (("submit", "dobule", {}), UnknownType),
@@ -159,13 +159,13 @@ def test_the_same_is_awaited(site: Both) -> None:
             made = await client.submit("tell", {"text": "later"})
             async with asyncio.timeout(PATIENCE_S):
                 async for _ in client.watch(f"job:{made.id}"):
-                    if (await client.job(made.id)).state is State.COMPLETED:
+                    if (await client.do(ShowJob(job=made.id))).state is State.COMPLETED:
                         break
-            (attempt,) = (await client.attempts(made.id)).items
+            (attempt,) = (await client.do(ListAttempts(job=made.id))).items
             output = b"".join([piece async for piece in client.output(made.id, attempt.fence)])
-            ids = [job.id async for job in client.each(client.jobs, type="tell", limit=1)]
+            ids = [job.id async for job in client.each(ListJobs(type="tell", limit=1))]
             try:
-                await client.job(99_999)
+                await client.do(ShowJob(job=99_999))
             except NoSuchJob:
                 return ids, output, True
             return ids, output, False

@@ -33,13 +33,22 @@ from spinney.features.holds.commands import (
 )
 from spinney.features.jobs.commands import (
     CancelJob,
+    CountJobs,
     DeleteJob,
+    ExplainJob,
     HoldJob,
+    ListAttempts,
+    ListChildren,
+    ListJobs,
     MoveJob,
     PrioritiseJob,
     ReleaseJob,
     RerunJob,
     RetryJob,
+    ShowData,
+    ShowJob,
+    ShowResults,
+    ShowTree,
 )
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
@@ -185,6 +194,23 @@ CASES: dict[str, Case] = {
         least=Role.SUBMITTER,
         outside=Forbidden,
     ),
+    # --- reading --------------------------------------------------------------------------
+    "ListJobs": Case(call=lambda c, t: some(c.do(ListJobs(collection=t.place)).items), least=Role.VIEWER),
+    "CountJobs": Case(call=lambda c, t: some(c.do(CountJobs(collection=t.place))), least=Role.VIEWER),
+    **{
+        command.__name__: Case(
+            call=lambda c, t, command=command: c.do(command(job=t.jobs["ann failed"])), least=Role.VIEWER
+        )
+        for command in (
+            ShowJob,
+            ShowTree,
+            ListChildren,
+            ListAttempts,
+            ShowData,
+            ShowResults,
+            ExplainJob,
+        )
+    },
     # --- single jobs ----------------------------------------------------------------------
     **of_job(CancelJob, "pending"),
     **of_job(RetryJob, "failed"),

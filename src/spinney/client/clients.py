@@ -3,9 +3,9 @@
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import httpx
 import orjson
@@ -16,7 +16,7 @@ from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_f
 from spinney.client.streaming import Event, EventParser
 from spinney.client.verbs import Verbs
 from spinney.client.verbs.jobs import file_path
-from spinney.commands.command import Returns
+from spinney.commands.command import Returns, each
 from spinney.model.errors import UsageError
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
@@ -156,14 +156,9 @@ class Client(Verbs):
             raise self._place.away(error) from error
         return _decoded(call, answer.status_code, answer.content)
 
-    def each(self, page: Callable[..., Page[T]], *args: Any, **given: Any) -> Iterator[T]:
-        """All of a list, page by page: ``spinney.each(spinney.jobs, state=["failed"])``."""
-        while True:
-            found = page(*args, **given)
-            yield from found.items
-            if found.next is None:
-                return
-            given["after"] = found.next
+    def each(self, command: Returns[Page[T]]) -> Iterator[T]:
+        """Go through all of a list, page by page: ``spinney.each(ListJobs(state=["failed"]))``."""
+        return each(self, command)
 
     def download(self, job: int, file: str, *, start: int = 0) -> Iterator[bytes]:
         """What a file in a job's folder has from there on, in pieces."""
@@ -287,17 +282,15 @@ class AsyncClient(Verbs):
             raise self._place.away(error) from error
         return _decoded(call, answer.status_code, answer.content)
 
-    async def each(
-        self, page: Callable[..., Awaitable[Page[T]]], *args: Any, **given: Any
-    ) -> AsyncIterator[T]:
+    async def each(self, command: Returns[Page[T]]) -> AsyncIterator[T]:
         """As ``Client.each``."""
         while True:
-            found = await page(*args, **given)
-            for item in found.items:
+            page = await self.do(command)
+            for item in page.items:
                 yield item
-            if found.next is None:
+            if page.next is None:
                 return
-            given["after"] = found.next
+            command = cast("Any", command).model_copy(update={"after": page.next})
 
     def download(self, job: int, file: str, *, start: int = 0) -> AsyncIterator[bytes]:
         """As ``Client.download``."""

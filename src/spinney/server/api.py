@@ -16,8 +16,7 @@ from spinney.features.external import api as external
 from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
 from spinney.features.holds import commands as holds
-from spinney.features.jobs import api as jobs
-from spinney.features.jobs import commands as job_commands
+from spinney.features.jobs import commands as jobs
 from spinney.features.locks import commands as locks
 from spinney.features.nodes import commands as nodes
 from spinney.features.queues import commands as queues
@@ -32,8 +31,9 @@ from spinney.web.files import spool
 
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "batches": batches.COMMANDS,
+    "jobs": jobs.READING,
     "failures": failures.COMMANDS,
-    "verbs": (*bulk.COMMANDS, *job_commands.COMMANDS),
+    "verbs": (*bulk.COMMANDS, *jobs.COMMANDS),
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
     "holds": holds.COMMANDS,
@@ -48,7 +48,6 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
 
 PARTS = (
     submissions.router,
-    jobs.router,
     files.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     store_info.stats,

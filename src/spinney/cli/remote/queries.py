@@ -8,8 +8,20 @@ from typing import Any
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.store_reads import RemoteStore, queue
+from spinney.commands import each
 from spinney.commands.job_filter import filter_fields
 from spinney.features.holds.commands import ListHoldsOn
+from spinney.features.jobs.commands import (
+    TREE_MAX,
+    CountJobs,
+    ExplainJob,
+    ListAttempts,
+    ListJobs,
+    ShowData,
+    ShowJob,
+    ShowResults,
+    ShowTree,
+)
 from spinney.model.homes import DirectoryEntry as FileEntry
 from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.lineage import depth
@@ -47,7 +59,7 @@ class RemoteQueries:
     # --- jobs -----------------------------------------------------------------------------
 
     def job(self, job_id: int) -> Job:
-        return self._plain(self._client.job(job_id))
+        return self._plain(self._client.do(ShowJob(job=job_id)))
 
     def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
         if which.ids is not None:
@@ -63,23 +75,26 @@ class RemoteQueries:
 
     def counts(self, which: Filter) -> Mapping[str, int]:
         asked, but = _translated(which)
-        found = Counter(self._client.count(**asked))
+        found = Counter(self._client.do(CountJobs(**asked)))
         if but is not None and which.below is not None and asked.get("root") is not None:
             # The job at the top itself is counted, too.
-            found.subtract(self._client.count(**{**asked, "roots": True}))
+            found.subtract(self._client.do(CountJobs(**{**asked, "roots": True})))
         return {State(state): n for state, n in found.items() if n > 0}
 
     def tree(self, job_id: int, *, limit: int = 1000) -> list[Job]:
-        return [self._plain(job) for job in self._client.tree(job_id, limit=min(limit, 10_000)).items]
+        return [
+            self._plain(job)
+            for job in self._client.do(ShowTree(job=job_id, limit=min(limit, TREE_MAX))).items
+        ]
 
     def attempts(self, job_id: int) -> list[Attempt]:
-        return list(self._client.attempts(job_id).items)
+        return list(self._client.do(ListAttempts(job=job_id)).items)
 
     def data(self, job_id: int) -> Mapping[str, Any]:
-        return self._client.data(job_id)
+        return self._client.do(ShowData(job=job_id))
 
     def results(self, job_id: int) -> Mapping[str, Any]:
-        return self._client.results(job_id)
+        return self._client.do(ShowResults(job=job_id))
 
     def allowed(self, job: Job) -> list[str]:
         if job.id not in self._allowed:
@@ -87,11 +102,11 @@ class RemoteQueries:
         return list(self._allowed[job.id])
 
     def explain(self, job_id: int) -> Explanation:
-        return self._client.explain(job_id)
+        return self._client.do(ExplainJob(job=job_id))
 
     def job_files(self, job_id: int) -> "RemoteFiles":
         """Its files, and what it wrote. Raises NoSuchJob."""
-        self._client.job(job_id)
+        self._client.do(ShowJob(job=job_id))
         return RemoteFiles(self._client, job_id)
 
     # --- figures --------------------------------------------------------------------------
@@ -118,7 +133,7 @@ class RemoteQueries:
     def _pages(self, asked: Any, *, after: int, limit: int, newest: bool) -> Iterator[JobDetails]:
         # One more than is wanted, where the job at the top is among them.
         size = min(limit + 1, PAGE)
-        yield from self._client.each(self._client.jobs, after=after, limit=size, newest=newest, **asked)
+        yield from each(self._client, ListJobs(after=after, limit=size, newest=newest, **asked))
 
     def _plain(self, job: JobDetails) -> Job:
         self._allowed[job.id] = job.allowed

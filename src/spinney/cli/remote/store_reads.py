@@ -5,6 +5,7 @@ from functools import cached_property
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.commands.job_filter import filter_fields
+from spinney.features.jobs.commands import CountJobs, ShowJob
 from spinney.features.nodes.commands import ListNodes
 from spinney.features.queues.commands import ListQueues, ShowQueue
 from spinney.model.access import Role
@@ -40,7 +41,7 @@ class RemoteStore:
         return self._types
 
     def job(self, job_id: int) -> Job:
-        return self._client.job(job_id)
+        return self._client.do(ShowJob(job=job_id))
 
     def nodes(self) -> Sequence[NodeInfo]:
         """Nodes and external workers that have not left."""
@@ -121,7 +122,7 @@ class _Names:
         return [info.queue for info in self._client.do(ListQueues()).items] if kind == "queue" else None
 
     def count(self, filter_: Filter, *, most: int) -> int:
-        return min(most, sum(self._client.count(**filter_fields(filter_)).values()))
+        return min(most, sum(self._client.do(CountJobs(**filter_fields(filter_))).values()))
 
 
 class _Failures:
