@@ -1,15 +1,15 @@
-"""Manifests: lists of what is to be deposited, in Checkm 0.7 and in JSON.
+"""Manifests: lists of files or objects to deposit, in Checkm 0.7 and in JSON.
 
 A manifest lists the files of one object (`PayloadKind.OBJECT_MANIFEST`), or many objects: a file each,
-a container each, or an object manifest each. It is read as a stream: apart from the names of one
-object's files, which must not meet, memory does not grow with it. Nothing is written here but by
-`write` and `write_json`, so that there is nothing a crash could leave.
+a container each, or an object manifest each. It is read as a stream: apart from the names of one object's
+files, which must differ, memory does not grow with it. Only `write` and `write_json` write anything, so that
+a crash leaves nothing.
 
     manifest = read(Path("deposit.checkm"))
     manifest.kind                     # PayloadKind.OBJECT_MANIFEST
     for row in manifest.rows: ...     # Row(url=…, name=…, digest=…, …)
 
-    judge(Path("deposit.checkm"))     # all that is wrong with it, line by line, without depositing
+    judge(Path("deposit.checkm"))     # its problems, line by line, without depositing
 
 Checkm, in the dialect of the Merritt repository
 ------------------------------------------------
@@ -29,9 +29,9 @@ sample manifests. Where these leave something open, or manifests in use differ, 
 
 - Bytes: UTF-8, with or without a byte order mark; lines end in LF or CRLF. Refused: what is not UTF-8,
   a NUL, a line longer than 64 KiB (its end counted).
-- What Merritt's clients write otherwise is read with a warning, where it can mean one thing only: no first
-  line; fields without a prefix or with blanks in them; no ``|`` behind a word of the header; a profile or
-  prefix in capitals, a prefix without its colon, or with the URL of early manifests.
+- Deviations of Merritt's clients are read with a warning, where they are unambiguous: no first line;
+  fields without a prefix or with blanks in them; no ``|`` after a word of the header; a profile or prefix in
+  capitals, a prefix without its colon, or with the URL of early manifests.
 - First line: ``#%checkm_0.7``. Then profile, prefixes and fields, in any order but above the rows;
   profile and fields once. An unknown ``#%word`` is refused anywhere.
 - Profiles: mrt-ingest-manifest (an object), mrt-single-file-batch-manifest,
@@ -39,9 +39,9 @@ sample manifests. Where these leave something open, or manifests in use differ, 
 - Prefixes: ``mrt:`` and ``nfo:``, each with the URL above; those of the fields that are named must be
   declared.
 - Fields: in any order and in any case; ``nfo:fileUrl`` must be among them, each once. The fields that
-  tell of an object (primary and local identifiers, creator, title, date) only in batches.
-- Rows: fields divided by ``|``, blanks and tabs around them dropped. Fields missing at the end are
-  empty; empty ones too many are dropped; a full one too many is refused.
+  describe an object (primary and local identifiers, creator, title, date) only in batches.
+- Rows: fields separated by ``|``, blanks and tabs around them are dropped. Fields missing at the end are
+  empty; superfluous empty ones are dropped; a superfluous one with content is refused.
 - Blank lines, and comments (``#`` without ``%``), are skipped everywhere but on the first line.
 - ``#%eof``, in any case, must come: without it the manifest was cut off. Below it only blank lines and
   comments. A manifest without a row is refused.
@@ -52,15 +52,15 @@ sample manifests. Where these leave something open, or manifests in use differ, 
   another's folder; two that are equal but for case or for the encoding of accents are kept, with a
   warning, since some file systems take them for one. In a batch each row is an object, and names may repeat.
 - Digest: algorithm and value, or neither (see `spinney.apps.ingest.files.digests`). Size: decimal digits.
-- Local identifiers: several in one field, divided by ``;``.
-- The date of the last change is kept as it was given, also in the inventory, and not judged: too many forms
-  are in use.
+- Local identifiers: several in one field, separated by ``;``.
+- The date of the last change is kept as it was given, also in the inventory, and not checked: too many
+  formats are in use.
 
 JSON
 ----
 
-The same with other words: `PayloadKind` values as profiles, JSON Lines with a header and an end (which
-plays the part of ``#%eof``; its number is the number of entries)::
+The same content with other names: `PayloadKind` values as profiles, JSON Lines with a header and an end (the
+counterpart of ``#%eof``; its number is the number of entries)::
 
     {"profile": "object-manifest"}
     {"url": "https://example.org/p1.tif", "name": "scans/p1.tif", "size": 4711,
@@ -72,10 +72,10 @@ or, up to 4 MiB, one document: ``{"profile": "object-manifest", "files": […]}`
 ``name``, ``digest``, ``size`` (bytes), ``modified``, ``mime_type``; in batches also ``primary_id``, ``local_ids``
 (a list), ``creator``, ``title``, ``date``. In a batch-manifest an object may have ``files``, a list as in an
 object manifest, in place of its ``url``. A line has up to 4 MiB; an object of more files is named by URL.
-A key that is not known, or stands twice, is refused by name. Names may hold any character here.
+An unknown key, or one that occurs twice, is refused by name. Names may contain any character here.
 
-``model`` the nouns · ``fields`` what a field may say · ``file_names`` which names meet · ``lines`` bounded text ·
-``checkm`` and ``json_form`` the two forms · ``reader`` and ``writer``.
+``model`` the data types · ``fields`` the rules for fields · ``file_names`` the rules for names in one object ·
+``lines`` bounded text · ``checkm`` and ``json_form`` the two forms · ``reader`` and ``writer``.
 """
 
 from spinney.apps.ingest.manifests.model import (

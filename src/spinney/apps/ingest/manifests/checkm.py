@@ -1,7 +1,7 @@
-"""Reading Checkm 0.7 in the dialect of the Merritt repository.
+"""Parses Checkm 0.7 in the dialect of the Merritt repository.
 
-Rules in the package's docstring. What a problem leads to is the caller's choice (`Report`): to read
-is to raise at the first, to judge is to note it and go on with the next line.
+The rules are in the package's docstring. The caller decides how problems are handled (`Report`): reading
+raises at the first, judging notes it and continues with the next line.
 """
 
 import re
@@ -43,12 +43,12 @@ FILE_FIELDS = (
     "mrt:mimeType",
 )
 OBJECT_FIELDS = ("mrt:primaryIdentifier", "mrt:localIdentifier", "mrt:creator", "mrt:title", "mrt:date")
-"""Only in batch manifests."""
+"""The fields that only batch manifests have."""
 
 _CANONICAL = {f.lower(): f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
 _BY_NAME = {f.lower().partition(":")[2]: f for f in (*FILE_FIELDS, *OBJECT_FIELDS)}
 _FORMER = {"mrt:": "http://uc3.cdlib.org/ontology/mom#"}
-"""What a prefix stood for in early manifests, which clients still write."""
+"""The URLs of prefixes in early manifests, which clients still write."""
 _WORDS = ("profile", "prefix", "fields", "eof")
 _WITHOUT_BAR = re.compile(r"(profile|prefix|fields)[ \t]+(.*)", re.DOTALL)
 _DECLARING = ("#%checkm", "#% checkm")
@@ -59,12 +59,12 @@ Lines = Iterator[tuple[int, bytes]]
 
 
 def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
-    """Read the header; the rows are read as they are asked for. None: the header does not tell."""
+    """Read the header, and return the kind and the rows, which are read lazily. None: the header names no kind."""
     reading = lines.numbered(file, LINE_MAX_BYTES)
     head = _head(reading, report, warn)
     try:
         columns = head.columns()
-    except _At as problem:
+    except _LineRefused as problem:
         report(Problem(line=problem.line, reason=str(problem)))
         return None
     if head.kind is None:
@@ -75,8 +75,8 @@ def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, It
 # --- the header ---------------------------------------------------------------------------------
 
 
-class _At(NotAdmitted):
-    """A refusal that knows its line."""
+class _LineRefused(NotAdmitted):
+    """A refusal with the number of its line."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -85,7 +85,7 @@ class _At(NotAdmitted):
 
 @dataclass(slots=True)
 class _Head:
-    """What the lines above the rows have said so far."""
+    """The content of the header so far."""
 
     warn: Report
     declared_line: int = 0
@@ -95,45 +95,47 @@ class _Head:
     fields_line: int = 0
     fields: list[str] = field(default_factory=list)
     body: list[tuple[int, bytes]] = field(default_factory=list)
-    """The first line that is none of the header's."""
+    """The first line after the header."""
     last: int = 1
 
     def columns(self) -> dict[str, int]:
-        """Field to its place in a row. The lines above may come in any order, so this is judged last."""
+        """Return the place of each field in a row. Checked last, since header lines may have any order."""
         if not self.profile_line:
-            raise _At(self.last, f"no profile is named above this line; write #%profile | {PROFILES_URL}…")
+            raise _LineRefused(
+                self.last, f"no profile is named above this line; write #%profile | {PROFILES_URL}…"
+            )
         if not self.fields_line:
-            raise _At(
+            raise _LineRefused(
                 self.last, f"no fields are named above this line; write #%fields | {FILE_FIELDS[0]} | …"
             )
-        found: dict[str, int] = {}
-        for at, given in enumerate(self.fields):
-            found[self._field(given, found)] = at
-        if FILE_FIELDS[0] not in found:
-            raise _At(self.fields_line, f"the fields lack {FILE_FIELDS[0]}; every row needs it")
-        return found
+        places: dict[str, int] = {}
+        for place, text in enumerate(self.fields):
+            places[self._field(text, places)] = place
+        if FILE_FIELDS[0] not in places:
+            raise _LineRefused(self.fields_line, f"the fields lack {FILE_FIELDS[0]}; every row needs it")
+        return places
 
-    def _field(self, given: str, before: Mapping[str, int]) -> str:
-        name = _CANONICAL.get(given.lower())
-        told = ":" in given
-        if name is None and (name := _meant(given)) is not None:
-            self.note(self.fields_line, f"the field '{_shown(given)}' is read as {name}; write it so")
+    def _field(self, text: str, before: Mapping[str, int]) -> str:
+        name = _CANONICAL.get(text.lower())
+        has_prefix = ":" in text
+        if name is None and (name := _field_by_name(text)) is not None:
+            self.note(self.fields_line, f"the field '{_shown(text)}' is read as {name}; write it so")
         if name is None:
-            raise _At(
+            raise _LineRefused(
                 self.fields_line,
-                f"the field '{_shown(given)}' is not known; "
+                f"the field '{_shown(text)}' is not known; "
                 f"there are {', '.join((*FILE_FIELDS, *OBJECT_FIELDS))}",
             )
         if name in before:
-            raise _At(self.fields_line, f"the field {name} is named twice; name each once")
+            raise _LineRefused(self.fields_line, f"the field {name} is named twice; name each once")
         prefix = f"{name.partition(':')[0]}:"
-        if told and prefix not in self.prefixes:
-            raise _At(
+        if has_prefix and prefix not in self.prefixes:
+            raise _LineRefused(
                 self.fields_line,
                 f"the prefix of {name} is not declared; write #%prefix | {prefix} | {PREFIXES[prefix]}",
             )
         if name in OBJECT_FIELDS and self.kind is PayloadKind.OBJECT_MANIFEST:
-            raise _At(
+            raise _LineRefused(
                 self.fields_line,
                 f"the field {name} tells of an object, and a row here is a file; "
                 f"take it out, or name the profile of a batch",
@@ -160,8 +162,8 @@ def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:
         try:
             line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
             if number == 1 and line.lower().startswith(_DECLARING):
-                head.declared_line = 1  # whatever it says: that it says it wrong is one problem
-                _declared(head, line)
+                head.declared_line = 1  # also when it is wrong, which is one problem, not two
+                _check_declaration(head, line)
                 continue
             if not line.startswith("#%"):
                 if not line or line.startswith("#"):
@@ -172,13 +174,13 @@ def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:
             if word == "eof":
                 head.body.append((number, raw))
                 return head
-            _take(head, number, word, values, line)
+            _add_directive(head, number, word, values, line)
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem)))
     return head
 
 
-def _declared(head: _Head, line: str) -> None:
+def _check_declaration(head: _Head, line: str) -> None:
     if line.lower() == f"#%{DECLARATION}":
         return
     if line.lower().replace(" ", "") == f"#%{DECLARATION}":
@@ -194,22 +196,22 @@ def _directive(line: str) -> tuple[str, list[str]]:
     return word.lower(), values
 
 
-def _take(head: _Head, number: int, word: str, values: list[str], line: str) -> None:
+def _add_directive(head: _Head, number: int, word: str, values: list[str], line: str) -> None:
     if word == DECLARATION and not values and not head.declared_line:
         head.declared_line = number
         head.note(number, f"#%{DECLARATION} stands below the first line; write it as the first")
         return
-    if word not in _WORDS and (found := _WITHOUT_BAR.fullmatch(word)) is not None:
-        head.note(number, f"there is no '|' behind #%{found[1]}; write one")
-        word, values = found[1], [_as_given(found, line), *values]
+    if word not in _WORDS and (match := _WITHOUT_BAR.fullmatch(word)) is not None:
+        head.note(number, f"there is no '|' behind #%{match[1]}; write one")
+        word, values = match[1], [_original_text(match, line), *values]
     if word == "profile":
         if head.profile_line:
             raise NotAdmitted(f"the profile is named on line {head.profile_line} already; name one")
         head.profile_line = number
         head.kind = _kind(head, number, values)
     elif word == "prefix":
-        # Noted before it is judged: a wrong URL is one problem, and not a second one at the fields.
-        head.prefixes.update(_plain(one) for one in values[:1])
+        # Recorded before it is checked: a wrong URL is one problem, and not a second one at the fields.
+        head.prefixes.update(_plain(value) for value in values[:1])
         _prefix(head, number, values)
     elif word == "fields":
         if head.fields_line:
@@ -222,31 +224,31 @@ def _take(head: _Head, number: int, word: str, values: list[str], line: str) -> 
         )
 
 
-def _meant(given: str) -> str | None:
-    """The field that is meant by its name without a prefix, or with blanks in it. There is one of each name."""
-    plain = "".join(given.split()).lower()
+def _field_by_name(text: str) -> str | None:
+    """Return the field by its name without a prefix, or with blanks in it. Each name is unique."""
+    plain = "".join(text.split()).lower()
     return _CANONICAL.get(plain) or _BY_NAME.get(plain)
 
 
-def _as_given(found: re.Match[str], line: str) -> str:
-    """What stands behind a word without a bar: the word was made lower case."""
-    return line[2:].partition("|")[0].strip(" \t")[found.start(2) :]
+def _original_text(match: re.Match[str], line: str) -> str:
+    """Return the original text after a word without a bar, since the line was converted to lower case."""
+    return line[2:].partition("|")[0].strip(" \t")[match.start(2) :]
 
 
-def _plain(given: str) -> str:
-    """A prefix however it is written."""
-    return f"{given.lower().removesuffix(':').rstrip(' ')}:" if given else given
+def _plain(text: str) -> str:
+    """Return a prefix in canonical form."""
+    return f"{text.lower().removesuffix(':').rstrip(' ')}:" if text else text
 
 
 def _kind(head: _Head, number: int, values: list[str]) -> PayloadKind:
-    given = " | ".join(values)
-    plain = given.lower()
+    text = " | ".join(values)
+    plain = text.lower()
     kind = PROFILES.get(plain.removeprefix(PROFILES_URL)) if plain.startswith(PROFILES_URL) else None
-    if kind is not None and given != plain:
-        head.note(number, f"the profile '{_shown(given)}' is read as {plain}; write it so")
+    if kind is not None and text != plain:
+        head.note(number, f"the profile '{_shown(text)}' is read as {plain}; write it so")
     if kind is None:
         raise NotAdmitted(
-            f"the profile '{_shown(given)}' is not known; "
+            f"the profile '{_shown(text)}' is not known; "
             f"write {PROFILES_URL} and behind it one of {', '.join(PROFILES)}"
         )
     return kind
@@ -260,7 +262,7 @@ def _prefix(head: _Head, number: int, values: list[str]) -> None:
         )
     if values == [prefix, PREFIXES[prefix]]:
         return
-    if [one.lower() for one in values[1:]] in ([PREFIXES[prefix].lower()], [_FORMER.get(prefix)]):
+    if [value.lower() for value in values[1:]] in ([PREFIXES[prefix].lower()], [_FORMER.get(prefix)]):
         head.note(
             number, f"'{_shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so"
         )
@@ -279,7 +281,7 @@ def _rows(
 ) -> Iterator[Row]:
     row = _builder(kind, columns)
     names = None if kind.is_batch else Names("line")
-    number, found = above, False
+    number, has_rows = above, False
     for number, raw in reading:
         try:
             line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
@@ -292,23 +294,23 @@ def _rows(
                 raise NotAdmitted(f"'#%{_shown(word)}' stands below a row; move it above the rows")
             if not line:
                 continue
-            found = True
-            one = row(number, line)
-            if names is not None and (met := names.add(one.name, number)) is not None:
-                warn(Problem(line=number, reason=met))
+            has_rows = True
+            parsed_row = row(number, line)
+            if names is not None and (similar_name := names.add(parsed_row.name, number)) is not None:
+                warn(Problem(line=number, reason=similar_name))
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem)))
             continue
-        yield one
+        yield parsed_row
     else:
         reason = "the manifest ends without #%eof, so it was cut off; hand it in whole"
         report(Problem(line=number + 1, reason=reason))
         return
-    _after(reading, number, found, report)
+    _check_end(reading, number, has_rows, report)
 
 
-def _after(reading: Lines, eof: int, found: bool, report: Report) -> None:
-    if not found:
+def _check_end(reading: Lines, eof: int, has_rows: bool, report: Report) -> None:
+    if not has_rows:
         report(
             Problem(line=eof, reason="the manifest ends before its first row; name what is to be deposited")
         )
@@ -325,12 +327,12 @@ def _after(reading: Lines, eof: int, found: bool, report: Report) -> None:
 
 
 def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, str], Row]:
-    """The function that makes rows of lines, with the places of the fields looked up once."""
+    """Return the function that parses lines into rows, with the places of the fields looked up once."""
     width = len(columns)
     url, algorithm, value, size, modified, name, mime_type = (columns.get(f, width) for f in FILE_FIELDS)
     primary_id, local_ids, creator, title, date = (columns.get(f, width) for f in OBJECT_FIELDS)
     tells = kind.is_batch and not columns.keys().isdisjoint(OBJECT_FIELDS)
-    # What a row lacks is empty, and so is what stands at place `width`: fields that are not named.
+    # Missing fields of a row are empty, and so is place `width`, which stands for fields that are not named.
     padding = [""] * (width + 1)
 
     def about(parts: list[str]) -> About:
@@ -367,22 +369,22 @@ def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, st
 
 
 def encoded(name: str) -> str:
-    """A name as it stands in a row (Checkm, section 3): blanks, bars and percent signs percent-encoded."""
+    """Encode a name for a row (Checkm, section 3): blanks, bars and percent signs are percent-encoded."""
     return _ENCODED.sub(lambda m: f"%{ord(m[0]):02X}", name)
 
 
 def decoded(field: str) -> str:
-    """The name that stands so in a row. What else begins with a percent sign is left as it is."""
+    """Decode a name of a row. Other text that begins with a percent sign is kept."""
     return _DECODED.sub(lambda m: chr(int(m[1], 16)), field)
 
 
-def local_identifiers(given: str) -> tuple[str, ...]:
-    """The local ids in one field, divided by semicolons, each once."""
-    if not given:
+def local_identifiers(text: str) -> tuple[str, ...]:
+    """Return the local ids in one field, separated by semicolons, each once."""
+    if not text:
         return ()
-    found = (fields.one_line(one.strip(" \t"), "local identifier") for one in given.split(";"))
-    return tuple(dict.fromkeys(one for one in found if one))
+    local_ids = (fields.one_line(part.strip(" \t"), "local identifier") for part in text.split(";"))
+    return tuple(dict.fromkeys(part for part in local_ids if part))
 
 
-def _shown(given: str) -> str:
-    return shown(given[:_SHOWN_MAX])
+def _shown(text: str) -> str:
+    return shown(text[:_SHOWN_MAX])

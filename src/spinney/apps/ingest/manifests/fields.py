@@ -1,7 +1,7 @@
-"""What the fields of a row may say, whatever form the manifest has.
+"""The rules for the fields of a row, in both forms of manifests.
 
-Each function takes a field as it was given and returns it as it is used, or raises NotAdmitted.
-Messages show neither the query of a URL nor what stands before its ``@``: both may be secrets.
+Each function takes the text of a field and returns its value, or raises NotAdmitted. Messages show neither
+the query of a URL nor the part before its ``@``: both may be secrets.
 """
 
 import re
@@ -13,7 +13,7 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 URL_MAX = 8192
 TEXT_MAX = 8192
-"""Characters of a URL; of a creator, title, identifier or date."""
+"""The maximum characters of a URL, and of a creator, title, identifier or date."""
 SIZE_MAX_BYTES = 2**63 - 1
 _SHOWN_MAX = 140
 
@@ -25,43 +25,43 @@ _SIZE = re.compile(r"[0-9]{1,19}")
 _MIME_TYPE = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`~-]+/[A-Za-z0-9!#$%&'*+.^_`~-]+(\s*;.*)?")
 
 
-def url(given: str) -> str:
-    """An http, https or file URL that names one thing. Where it may lead is for the fetching to judge."""
-    if not given:
+def url(text: str) -> str:
+    """Check an http, https or file URL. Which hosts it may lead to is checked when it is fetched."""
+    if not text:
         raise NotAdmitted("there is no URL; say where the file is")
-    if len(given) > URL_MAX:
-        raise NotAdmitted(f"the URL '{_shown(given)}' is longer than {URL_MAX} characters; shorten it")
-    if _UNFIT_IN_URL.search(given):
+    if len(text) > URL_MAX:
+        raise NotAdmitted(f"the URL '{_shown(text)}' is longer than {URL_MAX} characters; shorten it")
+    if _UNFIT_IN_URL.search(text):
         raise NotAdmitted(
-            f"the URL '{_shown(given)}' has a blank, a backslash or a control character in it; "
+            f"the URL '{_shown(text)}' has a blank, a backslash or a control character in it; "
             f"percent-encode it (a blank is %20)"
         )
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(text)
         host, port, userinfo = parts.hostname, parts.port, "@" in parts.netloc
     except ValueError:
-        raise NotAdmitted(f"'{_shown(given)}' is no URL; mend it") from None
+        raise NotAdmitted(f"'{_shown(text)}' is no URL; mend it") from None
     if userinfo:
         raise NotAdmitted(
-            f"the URL '{_shown(given)}' has a user name or password in it; take them out, for manifests are kept"
+            f"the URL '{_shown(text)}' has a user name or password in it; take them out, for manifests are kept"
         )
-    if parts.fragment or given.endswith("#"):
-        raise NotAdmitted(f"the URL '{_shown(given)}' has a '#' in it; write it as %23")
+    if parts.fragment or text.endswith("#"):
+        raise NotAdmitted(f"the URL '{_shown(text)}' has a '#' in it; write it as %23")
     if parts.scheme == "file":
         if parts.netloc.lower() not in ("", "localhost") or not parts.path.startswith("/") or parts.query:
             raise NotAdmitted(
-                f"'{_shown(given)}' is no file on this machine; write file:///the/whole/path, "
+                f"'{_shown(text)}' is no file on this machine; write file:///the/whole/path, "
                 f"a '?' in it as %3F"
             )
     elif parts.scheme not in ("http", "https") or not host or port == 0:
-        raise NotAdmitted(f"'{_shown(given)}' is no URL of http, https or file; write one of them in full")
-    return given
+        raise NotAdmitted(f"'{_shown(text)}' is no URL of http, https or file; write one of them in full")
+    return text
 
 
-def name(given: str | None, of_url: str) -> str:
-    """The path of a file within its object; without one, the last part of its URL."""
-    if given is not None:
-        return paths.relative(given)
+def name(text: str | None, of_url: str) -> str:
+    """Return the path of a file within its object; by default the last part of its URL."""
+    if text is not None:
+        return paths.relative(text)
     try:
         last = unquote_to_bytes(urlsplit(of_url).path.rpartition("/")[2]).decode()
         return paths.component(last)
@@ -72,7 +72,7 @@ def name(given: str | None, of_url: str) -> str:
 
 
 def digest(algorithm: str, value: str) -> Digest | None:
-    """Both or neither."""
+    """Return a digest, or None. Raises NotAdmitted unless both or neither are given."""
     if algorithm and value:
         return digests.digest(algorithm, value)
     if algorithm:
@@ -84,41 +84,41 @@ def digest(algorithm: str, value: str) -> Digest | None:
     return None
 
 
-def size(given: str) -> int | None:
-    """A number of bytes in decimal digits."""
-    if not given:
+def size(text: str) -> int | None:
+    """Parse a number of bytes in decimal digits."""
+    if not text:
         return None
-    if not _SIZE.fullmatch(given) or int(given) > SIZE_MAX_BYTES:
-        raise NotAdmitted(f"the size '{shown(given[:_SHOWN_MAX])}' is no number of bytes; write digits only")
-    return int(given)
+    if not _SIZE.fullmatch(text) or int(text) > SIZE_MAX_BYTES:
+        raise NotAdmitted(f"the size '{shown(text[:_SHOWN_MAX])}' is no number of bytes; write digits only")
+    return int(text)
 
 
-def mime_type(given: str) -> str | None:
-    """Type and subtype, parameters behind a semicolon (RFC 9110 section 8.3.1; without ``|``)."""
-    if not given:
+def mime_type(text: str) -> str | None:
+    """Check a media type: type and subtype, and parameters after a semicolon (RFC 9110 section 8.3.1; no ``|``)."""
+    if not text:
         return None
-    if not _MIME_TYPE.fullmatch(given) or _CONTROL.search(given) or len(given) > TEXT_MAX:
+    if not _MIME_TYPE.fullmatch(text) or _CONTROL.search(text) or len(text) > TEXT_MAX:
         raise NotAdmitted(
-            f"'{shown(given[:_SHOWN_MAX])}' is no media type; write one like image/tiff, or leave it empty"
+            f"'{shown(text[:_SHOWN_MAX])}' is no media type; write one like image/tiff, or leave it empty"
         )
-    return given
+    return text
 
 
-def one_line(given: str, what: str) -> str | None:
-    """Text about an object, which will stand in line-based metadata: no control characters."""
-    if not given:
+def one_line(text: str, field: str) -> str | None:
+    """Check a text about an object, which is written into line-based metadata: no control characters."""
+    if not text:
         return None
-    if len(given) > TEXT_MAX:
-        raise NotAdmitted(f"the {what} is longer than {TEXT_MAX} characters; shorten it")
-    if _CONTROL.search(given):
+    if len(text) > TEXT_MAX:
+        raise NotAdmitted(f"the {field} is longer than {TEXT_MAX} characters; shorten it")
+    if _CONTROL.search(text):
         raise NotAdmitted(
-            f"the {what} '{shown(given[:_SHOWN_MAX])}' has a line break or control character in it; take it out"
+            f"the {field} '{shown(text[:_SHOWN_MAX])}' has a line break or control character in it; take it out"
         )
-    return given
+    return text
 
 
-def _shown(given: str) -> str:
-    if "@" in given:  # Whatever a broken URL means by it, what stands around it may be a password.
-        scheme = _SCHEME.match(given)
+def _shown(value: str) -> str:
+    if "@" in value:  # In an invalid URL any text around it may be a password.
+        scheme = _SCHEME.match(value)
         return f"{scheme[0] if scheme else ''}…"
-    return shown(_QUERY.split(given, 1)[0][:_SHOWN_MAX])
+    return shown(_QUERY.split(value, 1)[0][:_SHOWN_MAX])

@@ -1,7 +1,7 @@
-"""Reading the JSON form of a manifest: JSON Lines, or one small document.
+"""Parses the JSON form of a manifest: JSON Lines, or one small document.
 
-Rules and examples in the package's docstring; `Report` as in `checkm`. A key that stands twice is
-refused: which of the two counts would depend on who reads it.
+Rules and examples are in the package's docstring; `Report` is as in `checkm`. A duplicate key is refused, since
+parsers differ in which of the two counts.
 """
 
 import io
@@ -17,7 +17,7 @@ from spinney.apps.ingest.manifests.file_names import Names
 from spinney.apps.ingest.manifests.model import NOTHING, About, PayloadKind, Problem, Report, Row, Unit
 
 JSON_MAX_BYTES = 4 * 1024 * 1024
-"""Of one line, or of a manifest that is one document. Parsed, hostile JSON takes thirty times that."""
+"""The maximum size of a line, or of a manifest that is one document. Parsed hostile JSON takes thirty times that."""
 
 FILE_KEYS = ("url", "name", "digest", "size", "modified", "mime_type")
 OBJECT_KEYS = ("primary_id", "local_ids", "creator", "title", "date")
@@ -27,7 +27,8 @@ Entry = Mapping[str, Any]
 
 
 def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[PayloadKind, Iterator[Row]] | None:
-    """Read the header or the document; rows follow as they are asked for. None: no kind is told."""
+    """Read the header or the document, and return the kind and the rows, which are read lazily. None: it names no
+    kind."""
     reading = lines.numbered(file, JSON_MAX_BYTES)
     before: list[bytes] = []
     number, raw = next(reading, (1, b""))
@@ -57,7 +58,7 @@ def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[Payloa
 
 
 def _header(raw: bytes) -> Entry | None:
-    """The first line when it is the header of JSON Lines; else the manifest is one document."""
+    """Return the first line if it is the header of JSON Lines; None: the manifest is one document."""
     try:
         value = _value(raw)
     except NotAdmitted:
@@ -80,12 +81,12 @@ def _whole(begun: bytes, file: io.BufferedReader) -> Entry:
 
 def _kind(value: Entry) -> PayloadKind:
     kinds = [kind for kind in PayloadKind if kind.is_manifest]
-    given = value.get("profile")
-    if given is None:
+    profile = value.get("profile")
+    if profile is None:
         raise NotAdmitted(f'no "profile" is named; name one of {", ".join(kinds)}')
-    if given not in kinds:
-        raise NotAdmitted(f"the profile {_shown(given)} is not known; name one of {', '.join(kinds)}")
-    return PayloadKind(given)
+    if profile not in kinds:
+        raise NotAdmitted(f"the profile {_shown(profile)} is not known; name one of {', '.join(kinds)}")
+    return PayloadKind(profile)
 
 
 # --- JSON Lines ---------------------------------------------------------------------------------
@@ -119,16 +120,18 @@ def _lines(
         reason = f'the manifest ends without {{"end": {count}}}, so it was cut off; hand it in whole'
         report(Problem(line=number + 1, reason=reason))
         return
-    at, told = ended[0]
-    if type(told) is not int or told != count:
-        reason = f"the end tells of {_shown(told)} entries and there are {count}; hand the manifest in whole"
-        report(Problem(line=at, reason=reason))
+    end_line, declared = ended[0]
+    if type(declared) is not int or declared != count:
+        reason = (
+            f"the end tells of {_shown(declared)} entries and there are {count}; hand the manifest in whole"
+        )
+        report(Problem(line=end_line, reason=reason))
     elif not count:
         reason = "the manifest ends before its first entry; name what is to be deposited"
-        report(Problem(line=at, reason=reason))
+        report(Problem(line=end_line, reason=reason))
     for number, raw in reading:
         if raw.strip():
-            reason = f"this stands below the end on line {at}; hand in one manifest at a time"
+            reason = f"this stands below the end on line {end_line}; hand in one manifest at a time"
             report(Problem(line=number, reason=reason))
             return
 
@@ -144,8 +147,8 @@ def _entries(
         try:
             row = _object(number, entry, kind, unit, warn) if kind.is_batch else _file(number, entry)
             row = row if unit == row.unit else replace(row, unit=unit)
-            if names is not None and (met := names.add(row.name, number)) is not None:
-                warn(Problem(line=number, reason=met, unit=unit))
+            if names is not None and (similar_name := names.add(row.name, number)) is not None:
+                warn(Problem(line=number, reason=similar_name, unit=unit))
         except NotAdmitted as problem:
             report(Problem(line=number, reason=str(problem), unit=unit))
             continue
@@ -156,18 +159,18 @@ def _object(number: int, entry: Any, kind: PayloadKind, unit: Unit, warn: Report
     if kind is not PayloadKind.BATCH_MANIFEST or not isinstance(entry, dict) or entry.get("files") is None:
         return _file(number, entry, of_object=True)
     _no_others(entry, ("files", "name", *OBJECT_KEYS), "an object with files of its own")
-    given = entry["files"]
-    if not isinstance(given, list) or not given:
+    file_entries = entry["files"]
+    if not isinstance(file_entries, list) or not file_entries:
         raise NotAdmitted('"files" is no list, or empty; list the files of the object')
     names = Names("entry")
     files = []
-    for at, one in enumerate(given, 1):
+    for position, file_entry in enumerate(file_entries, 1):
         try:
-            files.append(_file(number, one))
-            if (met := names.add(files[-1].name, at)) is not None:
-                warn(Problem(line=number, reason=f"files, entry {at}: {met}", unit=unit))
+            files.append(_file(number, file_entry))
+            if (similar_name := names.add(files[-1].name, position)) is not None:
+                warn(Problem(line=number, reason=f"files, entry {position}: {similar_name}", unit=unit))
         except NotAdmitted as problem:
-            raise NotAdmitted(f"files, entry {at}: {problem}") from None
+            raise NotAdmitted(f"files, entry {position}: {problem}") from None
     return Row(
         line=number,
         url="",
@@ -178,7 +181,7 @@ def _object(number: int, entry: Any, kind: PayloadKind, unit: Unit, warn: Report
 
 
 def _file(number: int, entry: Any, *, of_object: bool = False) -> Row:
-    """An entry that is a file, or that names by URL the file in which an object comes."""
+    """Parse an entry that is a file, or that gives the URL of an object's payload."""
     if not isinstance(entry, dict):
         raise NotAdmitted(f'this is no JSON object but {_shown(entry)}; write {{"url": …}}')
     _no_others(entry, (*FILE_KEYS, *OBJECT_KEYS) if of_object else FILE_KEYS, "the entry")
@@ -207,39 +210,39 @@ def _about(entry: Entry) -> About:
 
 
 def _local_ids(entry: Entry) -> tuple[str, ...]:
-    given = entry.get("local_ids")
-    if given is None:
+    value = entry.get("local_ids")
+    if value is None:
         return ()
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise NotAdmitted(f"local_ids is {_shown(given)}; write a list of texts")
-    found = (fields.one_line(one.strip(" \t"), "local identifier") for one in given)
-    return tuple(dict.fromkeys(one for one in found if one))
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise NotAdmitted(f"local_ids is {_shown(value)}; write a list of texts")
+    local_ids = (fields.one_line(item.strip(" \t"), "local identifier") for item in value)
+    return tuple(dict.fromkeys(item for item in local_ids if item))
 
 
 def _digest(entry: Entry) -> tuple[str, str]:
-    given = entry.get("digest")
-    if given is None:
+    value = entry.get("digest")
+    if value is None:
         return "", ""
-    if not isinstance(given, dict):
-        raise NotAdmitted(f'the digest is {_shown(given)}; write {{"algorithm": …, "value": …}}')
-    _no_others(given, ("algorithm", "value"), "the digest")
-    return _text(given, "algorithm") or "", _text(given, "value") or ""
+    if not isinstance(value, dict):
+        raise NotAdmitted(f'the digest is {_shown(value)}; write {{"algorithm": …, "value": …}}')
+    _no_others(value, ("algorithm", "value"), "the digest")
+    return _text(value, "algorithm") or "", _text(value, "value") or ""
 
 
 def _size(entry: Entry) -> int | None:
-    given = entry.get("size")
-    if given is None:
+    value = entry.get("size")
+    if value is None:
         return None
-    if type(given) is not int or not 0 <= given <= fields.SIZE_MAX_BYTES:
-        raise NotAdmitted(f"the size is {_shown(given)}; write a number of bytes")
-    return given
+    if type(value) is not int or not 0 <= value <= fields.SIZE_MAX_BYTES:
+        raise NotAdmitted(f"the size is {_shown(value)}; write a number of bytes")
+    return value
 
 
 def _text(entry: Entry, key: str) -> str | None:
-    given = entry.get(key)
-    if given is not None and not isinstance(given, str):
-        raise NotAdmitted(f"{key} is {_shown(given)}; write text in quotes")
-    return given
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        raise NotAdmitted(f"{key} is {_shown(value)}; write text in quotes")
+    return value
 
 
 def _no_others(value: Entry, keys: Sequence[str], where: str) -> None:
@@ -255,7 +258,7 @@ def _no_others(value: Entry, keys: Sequence[str], where: str) -> None:
 
 
 class _Syntax(NotAdmitted):
-    """A refusal that knows its line within what was parsed."""
+    """A refusal with the line within the parsed text."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -265,7 +268,7 @@ class _Syntax(NotAdmitted):
 def _value(raw: bytes) -> Any:
     text = lines.text(raw, JSON_MAX_BYTES)
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise _Syntax(
             error.lineno, f"this is no JSON ({error.msg}, character {error.colno}); mend it"
@@ -277,7 +280,7 @@ def _value(raw: bytes) -> Any:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -290,7 +293,7 @@ def _no_number(constant: str) -> NoReturn:
 
 
 def _all_unicode(value: Any) -> None:
-    # Half a surrogate pair can be escaped in JSON, and would break whatever writes it as UTF-8.
+    # Half a surrogate pair can be escaped in JSON, and could not be written as UTF-8.
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -300,7 +303,7 @@ def _all_unicode(value: Any) -> None:
 
 
 def _shown(value: Any) -> str:
-    # Not what is in it: its depth may be all that was left of the stack.
+    # Without its content: its depth may have used up the stack.
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
     return shown(repr(value)[:_SHOWN_MAX])

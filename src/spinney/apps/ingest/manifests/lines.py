@@ -1,4 +1,4 @@
-"""Lines of a foreign text file: bounded in length, numbered, and UTF-8 or refused."""
+"""The lines of an untrusted text file: of limited length, numbered, and refused unless they are UTF-8."""
 
 import io
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ BUFFER_BYTES = 1 << 18
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedReader]:
-    """A regular file, open for reading behind its byte order mark.
+    """Open a regular file for reading after its byte order mark.
 
-    The file may be reached through links: its path is the caller's. Raises NotAdmitted when it is
-    not there or is no regular file.
+    The path may contain links, since it is the caller's. Raises NotAdmitted when the file does not exist or is
+    no regular file.
     """
     real = path.resolve()
     with paths.opened_beneath(real.parent, real.name) as raw:
-        # A raw file by what it is, though not by the type of the port that it comes through.
+        # It is a raw file, though its declared type does not say so.
         file: io.BufferedReader = io.BufferedReader(cast(Any, raw), BUFFER_BYTES)
         if file.peek(len(BOM)).startswith(BOM):
             file.read(len(BOM))
@@ -30,8 +30,8 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def numbered(file: BinaryIO, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """The lines as they stand, from 1. Of one that is longer than ``most_bytes``, a part that is too
-    long as well: `text` refuses it, and memory stays bounded."""
+    """Yield the raw lines, numbered from 1. A line that is longer than ``most_bytes`` is cut to a part that is too
+    long as well, so that `text` refuses it and memory stays bounded."""
     number = 0
     while raw := file.readline(most_bytes + 1):
         number += 1
@@ -42,7 +42,7 @@ def numbered(file: BinaryIO, most_bytes: int) -> Iterator[tuple[int, bytes]]:
 
 
 def text(raw: bytes, most_bytes: int) -> str:
-    """A line without its end and the blanks before it. Raises NotAdmitted."""
+    """Return the text of a line without its end and the blanks before that. Raises NotAdmitted."""
     if len(raw) > most_bytes:
         raise NotAdmitted(f"this line is longer than {most_bytes} bytes; divide or shorten it")
     if b"\0" in raw:

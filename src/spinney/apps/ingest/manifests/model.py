@@ -1,4 +1,4 @@
-"""The nouns of a manifest: its kind, its rows, what is wrong with it."""
+"""The data types of manifests: kinds, rows, problems."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,20 +10,20 @@ from spinney.apps.ingest.files.paths import NotAdmitted
 
 
 class PayloadKind(StrEnum):
-    """What a depositor may hand in."""
+    """The kinds of payloads that a depositor may submit."""
 
     FILE = "file"
     """An object of one file."""
     CONTAINER = "container"
-    """An object packed in a zip or tar."""
+    """An object in a zip or tar."""
     OBJECT_MANIFEST = "object-manifest"
-    """An object; a row is one of its files."""
+    """One object; each row is one of its files."""
     SINGLE_FILE_BATCH_MANIFEST = "single-file-batch-manifest"
-    """Many objects; a row is the only file of one."""
+    """Many objects; each row is the only file of one."""
     CONTAINER_BATCH_MANIFEST = "container-batch-manifest"
-    """Many objects; a row is the container of one."""
+    """Many objects; each row is the container of one."""
     BATCH_MANIFEST = "batch-manifest"
-    """Many objects; a row is the object manifest of one."""
+    """Many objects; each row is the object manifest of one."""
 
     @property
     def is_manifest(self) -> bool:
@@ -37,10 +37,10 @@ class PayloadKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a batch manifest says of an object. None and empty: nothing."""
+    """The description of an object in a batch manifest; None and empty values were not given."""
 
     primary_id: str | None = None
-    """As it was given; whether it is an ARK is for the identifiers to judge."""
+    """As it was given; whether it is an ARK is checked elsewhere."""
     local_ids: tuple[str, ...] = ()
     creator: str | None = None
     title: str | None = None
@@ -51,7 +51,7 @@ NOTHING = About()
 
 
 Unit = Literal["line", "entry"]
-"""What is counted: the entries, in a JSON manifest that is one document and can be parsed."""
+"""What the number of a problem counts: entries in a JSON manifest that is one document, else lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Row:
     """A file of an object or, in a batch manifest, an object."""
 
     line: int = 0
-    """Where it stands, from 1."""
+    """Its line or entry, from 1."""
     unit: Unit = field(default="line", compare=False)
     url: str
     """http, https or file, without user name and password. Empty when ``files`` are given."""
@@ -68,21 +68,21 @@ class Row:
     digest: Digest | None = None
     size_bytes: int | None = None
     modified: str | None = None
-    """As it was given: manifests in use carry many forms, and nothing here goes by it."""
+    """The date of the last change as it was given; many formats are in use, and it is not parsed here."""
     mime_type: str | None = None
     about: About = NOTHING
     files: tuple["Row", ...] = ()
-    """The files of an object that a JSON batch-manifest gives in place of a URL."""
+    """The files of an object that a JSON batch-manifest lists in place of a URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that keeps a manifest out, or is worth a word."""
+    """An error or a warning about a manifest."""
 
     line: int
-    """Counted from 1."""
+    """The line or entry, from 1."""
     reason: str
-    """One sentence: what is wrong, and what to do."""
+    """One sentence with the error and what to do."""
     unit: Unit = "line"
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Problem:
 
 
 class ManifestRefused(NotAdmitted):
-    """The manifest NAME, line N: what is wrong, and what to do."""
+    """A manifest is refused; the message names the manifest, the line, the error and what to do."""
 
     def __init__(self, name: str, problem: Problem) -> None:
         super().__init__(f"manifest '{name}', {problem}")
@@ -98,11 +98,11 @@ class ManifestRefused(NotAdmitted):
 
 
 Report = Callable[[Problem], None]
-"""What a parser does with a problem: raise, or note it and return, so that the parser goes on."""
+"""Handles a problem of a parser: it raises, or notes the problem and returns, so that the parser continues."""
 
 
 class Warnings:
-    """The first so many, and how many there were."""
+    """The first warnings about a manifest, and the number of all."""
 
     MOST = 50
 
@@ -116,35 +116,35 @@ class Warnings:
             self.first.append(warning)
 
     def summary(self, most: int) -> str:
-        """The first so many as one text."""
+        """Return the first ``most`` warnings as one text."""
         more = f"; and {self.count - most:,} more" if self.count > most else ""
         return "; ".join(str(warning) for warning in self.first[:most]) + more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest whose header has been judged, with its rows still to be read."""
+    """A manifest whose header has been checked, and whose rows can be read."""
 
     kind: PayloadKind
     rows: Iterator[Row]
-    """Read as they are asked for, once. Raises `ManifestRefused` at the first that is wrong."""
+    """Read lazily, and only once. Raises `ManifestRefused` at the first invalid row."""
     warnings: "Warnings"
-    """What is worth a word and keeps nothing out: that of the header, and then that of the rows as they are read."""
+    """The warnings about the header, and then about the rows as they are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a look through a whole manifest found."""
+    """The result of checking a whole manifest."""
 
     kind: PayloadKind | None
-    """None when the header does not tell."""
+    """None when the header does not name it."""
     rows: int
-    """Rows in order. Only meaningful as a total when there are no problems."""
+    """The number of valid rows, which is the total only when there are no problems."""
     size_bytes: int
-    """The sum of the sizes that are given."""
+    """The sum of the given sizes."""
     sizes_unknown: int
-    """Files without a size."""
+    """The number of files without a size."""
     problems: tuple[Problem, ...]
     warnings: Warnings
     whole: bool
-    """False: the rest was not read, since the header does not tell how, or there were too many problems."""
+    """False: the rest was not read, since the header is invalid, or there were too many problems."""

@@ -1,4 +1,4 @@
-"""Reading and judging manifests, whichever form they have."""
+"""Reads and checks manifests of both forms."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -21,37 +21,37 @@ MOST_PROBLEMS = 50
 
 
 def read(manifest: Path, kind: PayloadKind | None = None, warnings: Warnings | None = None) -> Manifest:
-    """Judge the header of a manifest; its rows follow as they are asked for.
+    """Check the header of a manifest, and return it with its rows, which are read lazily.
 
-    ``kind``: what it was handed in as; ``warnings``: where to note them. Raises `ManifestRefused`, which names
-    the line; NotAdmitted when the file is of another kind, or not there. Nothing stays open before the first
-    row is asked for.
+    ``kind``: the kind that was submitted; ``warnings``: collects them. Raises `ManifestRefused`, which names the
+    line; NotAdmitted when the file is of another kind, or does not exist. The file is not kept open before the
+    first row is read.
     """
-    found = kind_of(manifest)
-    if kind not in (None, found):
+    named_kind = kind_of(manifest)
+    if kind not in (None, named_kind):
         raise NotAdmitted(
-            f"'{shown(manifest.name)}' says that it is of kind {found} and was handed in as {kind}; "
-            f"mend its profile, or hand it in as {found}"
+            f"'{shown(manifest.name)}' says that it is of kind {named_kind} and was handed in as {kind}; "
+            f"mend its profile, or hand it in as {named_kind}"
         )
     warnings = Warnings() if warnings is None else warnings
-    return Manifest(kind=found, rows=_rows(manifest, warnings), warnings=warnings)
+    return Manifest(kind=named_kind, rows=_rows(manifest, warnings), warnings=warnings)
 
 
 def kind_of(manifest: Path) -> PayloadKind:
-    """The kind that a manifest names itself, its header judged. Raises as `read` does."""
+    """Check the header of a manifest, and return the kind that it names. Raises as `read` does."""
     with lines.opened(manifest) as file:
-        kind, _ = _parsed(file, manifest, Warnings())
+        kind, _ = _parse(file, manifest, Warnings())
     return kind
 
 
 Further = Callable[[PayloadKind], Callable[[Row], Iterator[str]]]
-"""By the kind of a manifest, what else is wrong with each of its rows, sentence by sentence."""
+"""Returns additional checks for a kind of manifests: a function that yields the errors of a row as sentences."""
 
 
 def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = None) -> Judgement:
-    """Read a manifest to its end and tell what is wrong with it, up to ``most`` problems.
+    """Read a manifest to its end and return its problems, up to ``most``.
 
-    Raises NotAdmitted only when there is no such file.
+    Raises NotAdmitted only when the file does not exist.
     """
     problems: list[Problem] = []
     warnings = Warnings()
@@ -59,25 +59,25 @@ def judge(manifest: Path, most: int = MOST_PROBLEMS, further: Further | None = N
     def note(problem: Problem) -> None:
         problems.append(problem)
         if len(problems) >= most:
-            raise _Enough
+            raise _TooManyProblems
 
     kind, rows, size_bytes, unknown, whole = None, 0, 0, 0, True
     try:
         with lines.opened(manifest) as file:
             parsed = _form(file, note, warnings.note)
             if parsed is not None:
-                kind, found = parsed
+                kind, parsed_rows = parsed
                 refusals = further(kind) if further else _none
-                for row in found:
+                for row in parsed_rows:
                     if reasons := list(refusals(row)):
                         for reason in reasons:
                             note(Problem(line=row.line, reason=reason, unit=row.unit))
                         continue
                     rows += 1
-                    for one in row.files or (row,):
-                        size_bytes += one.size_bytes or 0
-                        unknown += one.size_bytes is None
-    except _Enough:
+                    for file_row in row.files or (row,):
+                        size_bytes += file_row.size_bytes or 0
+                        unknown += file_row.size_bytes is None
+    except _TooManyProblems:
         whole = False
     return Judgement(
         kind=kind,
@@ -94,17 +94,17 @@ def _none(row: Row) -> Iterator[str]:
     return iter(())
 
 
-class _Enough(Exception):
-    """So many problems that the rest tells nothing new."""
+class _TooManyProblems(Exception):
+    """The limit of problems has been reached."""
 
 
 def _rows(manifest: Path, warnings: Warnings) -> Iterator[Row]:
     with lines.opened(manifest) as file:
-        _, rows = _parsed(file, manifest, warnings)
+        _, rows = _parse(file, manifest, warnings)
         yield from rows
 
 
-def _parsed(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> tuple[PayloadKind, Iterator[Row]]:
+def _parse(file: io.BufferedReader, manifest: Path, warnings: Warnings) -> tuple[PayloadKind, Iterator[Row]]:
     def refuse(problem: Problem) -> None:
         raise ManifestRefused(shown(manifest.name), problem) from None
 

@@ -1,4 +1,4 @@
-"""Writing manifests that `read` reads back as they were."""
+"""Writes manifests from which `read` reads the same rows."""
 
 import json
 import re
@@ -9,16 +9,16 @@ from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.manifests import checkm, fields
 from spinney.apps.ingest.manifests.model import NOTHING, PayloadKind, Row
 
-_UNTOLD = re.compile(r"[|\n\0]")
+_UNWRITABLE = re.compile(r"[|\n\0]")
 _SHOWN_MAX = 140
 
 
 def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
-    """Write a Checkm manifest; returns the number of rows.
+    """Write a Checkm manifest, and return the number of rows.
 
-    Raises NotAdmitted for a row that this form cannot tell (a name with a line break, a title with a
-    ``|``, files in place of a URL), for which there is `write_json`, and for what `read` would refuse.
-    Whether names meet is not looked at.
+    Raises NotAdmitted for a row that this form cannot represent (a name with a line break, a title with a ``|``,
+    files in place of a URL), for which there is `write_json`, and for rows that `read` would refuse. Clashes of
+    names are not checked.
     """
     profile = _profile(kind)
     columns = checkm.FILE_FIELDS + (checkm.OBJECT_FIELDS if kind.is_batch else ())
@@ -35,7 +35,7 @@ def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
 
 
 def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
-    """Write a manifest as JSON Lines; returns the number of rows. Any name can be told."""
+    """Write a manifest as JSON Lines, and return the number of rows. Any name can be written."""
     _profile(kind)
     stream.write(_json({"profile": kind.value}))
     count = 0
@@ -47,8 +47,8 @@ def write_json(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
 
 
 def _profile(kind: PayloadKind) -> str:
-    for profile, known in checkm.PROFILES.items():
-        if known is kind:
+    for profile, profile_kind in checkm.PROFILES.items():
+        if profile_kind is kind:
             return profile
     raise NotAdmitted(f"a payload of kind {kind} is no manifest; write one of {', '.join(checkm.PROFILES)}")
 
@@ -76,7 +76,7 @@ def _line(row: Row, kind: PayloadKind) -> bytes:
             )
         parts += [about.primary_id or "", local_ids, about.creator or "", about.title or "", about.date or ""]
     for part in parts:
-        if part != part.strip(" \t\r\n") or _UNTOLD.search(part):
+        if part != part.strip(" \t\r\n") or _UNWRITABLE.search(part):
             raise NotAdmitted(
                 f"'{shown(part[:_SHOWN_MAX])}' has a '|', a line break or a blank at an end, which Checkm "
                 f"cannot tell; write it as JSON"
@@ -101,7 +101,7 @@ def _entry(row: Row) -> dict[str, Any]:
         "creator": about.creator,
         "title": about.title,
         "date": about.date,
-        "files": [_entry(one) for one in row.files] or None,
+        "files": [_entry(file_row) for file_row in row.files] or None,
     }
     return {key: value for key, value in entry.items() if value is not None}
 
