@@ -1,4 +1,4 @@
-"""``fetch``, ``token``, ``fixity``: what goes out, and whether what is stored is still what it was."""
+"""``fetch``, ``manifest``, ``token``, ``fixity``: access to stored objects, and the results of their audits."""
 
 import os
 import secrets
@@ -77,7 +77,7 @@ def fetch(
         while wait and ticket["status"] in _OPEN:
             time.sleep(LOOK_S)
             ticket = service.do(Token(token=ticket["token"]))
-    _tell(ticket, json=json)
+    _print_ticket(ticket, json=json)
     if wait and ticket["status"] != Status.READY:
         raise typer.Exit(Exit.REFUSED)
 
@@ -107,7 +107,7 @@ def show_token(
     """Show what became of a request: its status, when it will be there, or where it is and how long."""
     with serving(store) as service:
         ticket = service.do(Token(token=token))
-    _tell(ticket, json=json)
+    _print_ticket(ticket, json=json)
 
 
 def fixity(
@@ -121,22 +121,22 @@ def fixity(
     with serving(store) as service:
         answer = service.do(Fixity(damaged=damaged))
     if damaged:
-        _list(answer["items"], json=json)
+        _print_damaged(answer["items"], json=json)
     elif json:
         display.print_json(answer)
     else:
-        due, bad = _counted(answer["due"]), _counted(answer["damaged"])
-        display.console().print(f"due      {due}\ndamaged  {bad}")
+        due, damaged_count = _count_text(answer["due"]), _count_text(answer["damaged"])
+        display.console().print(f"due      {due}\ndamaged  {damaged_count}")
     if damaged and answer["items"]:
         raise typer.Exit(Exit.REFUSED)
 
 
-def _tell(ticket: Mapping[str, Any], *, json: bool) -> None:
+def _print_ticket(ticket: Mapping[str, Any], *, json: bool) -> None:
     if json:
         display.print_json(ticket)
         return
     shown = {
-        name: _moment(value) if name in ("anticipated", "expires") else value
+        name: _time_text(value) if name in ("anticipated", "expires") else value
         for name, value in ticket.items()
     }
     for name, value in shown.items():
@@ -146,7 +146,7 @@ def _tell(ticket: Mapping[str, Any], *, json: bool) -> None:
 
 
 def _write(pieces: Iterator[bytes], output: Path | None) -> None:
-    """To stdout, or into a file that is there when it is whole."""
+    """Write to stdout, or into a file that appears only when it is complete."""
     if output is None:
         with display.closed_pipe_ends_output():
             out = display.Content(raw=False)
@@ -170,19 +170,22 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
             part.unlink()
 
 
-def _list(damaged: Sequence[Mapping[str, Any]], *, json: bool) -> None:
+def _print_damaged(damaged: Sequence[Mapping[str, Any]], *, json: bool) -> None:
     if json:
         display.print_json_lines(damaged)
         return
     display.print_table(
         ("ARK", "COLLECTION", "SINCE", "FAULTS", "FIRST"),
-        ((d["ark"], d["collection"], _moment(d["since"]), len(d["faults"]), d["faults"][0]) for d in damaged),
+        (
+            (d["ark"], d["collection"], _time_text(d["since"]), len(d["faults"]), d["faults"][0])
+            for d in damaged
+        ),
     )
 
 
-def _moment(text: str) -> str:
+def _time_text(text: str) -> str:
     return display.format_time(int(datetime.fromisoformat(text).timestamp() * 1e6))
 
 
-def _counted(number: int) -> str:
+def _count_text(number: int) -> str:
     return f"{number:,} or more" if number == COUNTED else f"{number:,}"

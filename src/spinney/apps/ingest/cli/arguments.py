@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what a shell offers for them."""
+"""Arguments that several commands share, and their completion in shells."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from spinney.errors import SpinneyError
 
 
 def profile_names(incomplete: str) -> list[str]:
-    """The profiles there are."""
+    """Complete the names of profiles."""
     try:
         return [name for name in profiles.names_of(settings.load()) if name.startswith(incomplete)]
     except (SpinneyError, OSError):
@@ -20,18 +20,18 @@ def profile_names(incomplete: str) -> list[str]:
 
 
 def stages(incomplete: str) -> list[str]:
-    """Those of an object."""
+    """Complete the stages of an object."""
     return [stage for stage in STAGES if stage.startswith(incomplete)]
 
 
 def batch_states(incomplete: str) -> list[str]:
-    """As batches are shown."""
+    """Complete the states of batches."""
     return [str(state) for state in BatchState if state.startswith(incomplete)]
 
 
 def pausable(incomplete: str) -> list[str]:
-    """What can be paused."""
-    return [what for what in PAUSABLE if what.startswith(incomplete)]
+    """Complete the names of what can be paused."""
+    return [name for name in PAUSABLE if name.startswith(incomplete)]
 
 
 BatchArgument = Annotated[str, typer.Argument(metavar="BATCH", help="bid-…, or the number of its job.")]

@@ -1,4 +1,4 @@
-"""``submit`` and ``check``: payloads handed in, and manifests judged."""
+"""``submit`` and ``check``: submit payloads, and check manifests."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -106,9 +106,9 @@ def submit_payload(
 
     if key is not None and not _KEY.fullmatch(key):
         raise UsageError("a key is 1 to 200 printable characters of ASCII without blanks; choose another")
-    # A server knows who asks; in whose name it is handed in is said of the payload.
+    # A server knows the caller; the submitter is part of the payload's description.
     with serving(store, None if endpoint.server(store) else submitter) as service:
-        asked = Submit(
+        submission = Submit(
             name=_name(payload, name),
             profile=profile,
             kind=kind,
@@ -125,8 +125,8 @@ def submit_payload(
             fail_at=fail_at,
         )
         with _opened(payload) as source:
-            accepted = service.submit(source, asked, key)
-        _tell(accepted, json=json)
+            accepted = service.submit(source, submission, key)
+        _print_accepted(accepted, json=json)
         if wait:
             wait_for(service.control.queries, [accepted["job"]], json=json)
             completed = service.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
@@ -140,16 +140,16 @@ def check(
     """Judge a manifest without depositing it, with what its objects would fail by later; exit code 1 when anything is
     wrong with it."""
     with refused():
-        found = manifests.judge(manifest, further=early_checks.of_rows)
+        judgement = manifests.judge(manifest, further=early_checks.of_rows)
     if json:
-        display.print_json(_judgement(found))
+        display.print_json(_judgement(judgement))
     else:
-        for problem in found.problems:
+        for problem in judgement.problems:
             typer.echo(display.safe(str(problem)))
-        for warning in found.warnings.first:
+        for warning in judgement.warnings.first:
             typer.echo(display.safe(f"warning: {warning}"))
-        typer.echo(_verdict(found))
-    if found.problems:
+        typer.echo(_verdict(judgement))
+    if judgement.problems:
         raise typer.Exit(Exit.REFUSED)
 
 
@@ -171,7 +171,7 @@ def _opened(payload: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _tell(accepted: Mapping[str, Any], *, json: bool) -> None:
+def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
     if json:
         display.print_json_lines([accepted])
         return
@@ -184,24 +184,25 @@ def _tell(accepted: Mapping[str, Any], *, json: bool) -> None:
         )
 
 
-def _judgement(found: Judgement) -> dict[str, object]:
+def _judgement(judgement: Judgement) -> dict[str, object]:
     return {
-        "kind": found.kind,
-        "rows": found.rows,
-        "bytes": found.size_bytes,
-        "sizes_unknown": found.sizes_unknown,
-        "whole": found.whole,
-        "problems": found.problems,
-        "warnings": found.warnings.first,
+        "kind": judgement.kind,
+        "rows": judgement.rows,
+        "bytes": judgement.size_bytes,
+        "sizes_unknown": judgement.sizes_unknown,
+        "whole": judgement.whole,
+        "problems": judgement.problems,
+        "warnings": judgement.warnings.first,
     }
 
 
-def _verdict(found: Judgement) -> str:
-    kind = "no kind of manifest that is known" if found.kind is None else str(found.kind)
-    unknown = f", the sizes of {found.sizes_unknown:,} not given" if found.sizes_unknown else ""
-    told = f"{kind}: {counted(found.rows, 'row')}, {counted(found.size_bytes, 'byte')}{unknown}"
-    if found.warnings.count:
-        told += f"; {counted(found.warnings.count, 'warning')}"
-    if not found.problems:
-        return told
-    return f"{told}; {counted(len(found.problems), 'problem')}{'' if found.whole else ', and the rest was not read'}"
+def _verdict(judgement: Judgement) -> str:
+    kind = "no kind of manifest that is known" if judgement.kind is None else str(judgement.kind)
+    unknown = f", the sizes of {judgement.sizes_unknown:,} not given" if judgement.sizes_unknown else ""
+    text = f"{kind}: {counted(judgement.rows, 'row')}, {counted(judgement.size_bytes, 'byte')}{unknown}"
+    if judgement.warnings.count:
+        text += f"; {counted(judgement.warnings.count, 'warning')}"
+    if not judgement.problems:
+        return text
+    rest = "" if judgement.whole else ", and the rest was not read"
+    return f"{text}; {counted(len(judgement.problems), 'problem')}{rest}"

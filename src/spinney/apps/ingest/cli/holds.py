@@ -1,4 +1,4 @@
-"""``hold``, ``release``, ``pause``, ``unpause``: stops, and their end. ``spinney holds`` lists them."""
+"""``hold``, ``release``, ``pause``, ``unpause``: set and end holds. ``spinney holds`` lists them."""
 
 from typing import Annotated
 
@@ -44,10 +44,10 @@ def hold(
 ) -> None:
     """Let nothing of a collection start; what runs finishes its stage, what comes is held."""
     with serving(store, by) as service:
-        laid = service.do(Hold(collection=collection, reason=reason))
-    held = laid["jobs"]
+        answer = service.do(Hold(collection=collection, reason=reason))
+    held = answer["jobs"]
     jobs = "1 job is" if held == 1 else f"{held:,} jobs are"
-    typer.echo(f"hold {laid['hold']} on collection {collection}: {jobs} held")
+    typer.echo(f"hold {answer['hold']} on collection {collection}: {jobs} held")
 
 
 def release(
@@ -71,12 +71,12 @@ def release(
     if (collection is None) == (batch is None):
         raise UsageError("name a collection, or a batch with --batch: one of the two")
     with serving(store, by) as service:
-        done = service.do(Release(collection=collection, batch=batch, reason=reason))
+        answer = service.do(Release(collection=collection, batch=batch, reason=reason))
     if batch is not None:
-        under = f", but stays under {display.safe(done['under'][0])}" if done["under"] else ""
-        typer.echo(f"{done['batch']} is released{under}")
+        under = f", but stays under {display.safe(answer['under'][0])}" if answer["under"] else ""
+        typer.echo(f"{answer['batch']} is released{under}")
         return
-    for number in done["ended"]:
+    for number in answer["ended"]:
         typer.echo(f"hold {number} on collection {collection} is released")
 
 
@@ -85,8 +85,8 @@ def pause(
 ) -> None:
     """Let nothing of ingest, or of an access queue, start until it is unpaused."""
     with serving(store, by) as service:
-        laid = service.do(Pause(what=what, reason=reason))["laid"]
-    typer.echo(f"{what} is paused" if laid else f"{what} was paused already; its reason stays")
+        new_holds = service.do(Pause(what=what, reason=reason))["laid"]
+    typer.echo(f"{what} is paused" if new_holds else f"{what} was paused already; its reason stays")
 
 
 def unpause(
@@ -94,5 +94,5 @@ def unpause(
 ) -> None:
     """Let it go on."""
     with serving(store, by) as service:
-        lifted = service.do(Unpause(what=what, reason=reason))["lifted"]
-    typer.echo(f"{what} goes on" if lifted else f"{what} was not paused")
+        ended_holds = service.do(Unpause(what=what, reason=reason))["lifted"]
+    typer.echo(f"{what} goes on" if ended_holds else f"{what} was not paused")

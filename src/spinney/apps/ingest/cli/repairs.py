@@ -1,4 +1,4 @@
-"""``requeue``, ``delete``, ``sweep``: failed objects sent back, batches removed."""
+"""``requeue``, ``delete``, ``sweep``: requeue failed objects, and delete batches."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -48,14 +48,14 @@ def requeue_objects(
     store: StoreOption = None,
 ) -> None:
     """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
-    asked = Requeue(names=names, stage=stage, message=message, completed=completed, dry_run=dry_run)
+    requeue = Requeue(names=names, stage=stage, message=message, completed=completed, dry_run=dry_run)
     with serving(store, by) as service:
-        done = service.do(asked)["items"]
+        results = service.do(requeue)["items"]
     if json:
-        display.print_json_lines(list(done))
-    for each in done:
-        _tell(each, json=json)
-    if any(each.get("refused") for each in done):
+        display.print_json_lines(list(results))
+    for result in results:
+        _print_requeue(result, json=json)
+    if any(result.get("refused") for result in results):
         raise typer.Exit(Exit.REFUSED)
 
 
@@ -71,14 +71,14 @@ def delete(
     """Delete failed or held batches with all that belongs to them; what is archived stays."""
     with serving(store, by) as service:
 
-        def one(name: str) -> None:
-            gone = service.do(Delete(batch=name, completed=completed))["deleted"]
+        def delete_batch(name: str) -> None:
+            deleted = service.do(Delete(batch=name, completed=completed))["deleted"]
             if json:
-                display.print_json_lines([gone])
+                display.print_json_lines([deleted])
             else:
-                typer.echo(f"{gone['bid']} is deleted, with {counted(gone['jobs'] - 1, 'object')}")
+                typer.echo(f"{deleted['bid']} is deleted, with {counted(deleted['jobs'] - 1, 'object')}")
 
-        for_each(names, one)
+        for_each(names, delete_batch)
 
 
 def sweep_batches(
@@ -96,18 +96,18 @@ def sweep_batches(
     if json:
         display.print_json(swept)
         return
-    for gone in (*swept["batches"], *swept["leftovers"]):
-        typer.echo(display.safe(gone))
+    for removed in (*swept["batches"], *swept["leftovers"]):
+        typer.echo(display.safe(removed))
     would = "would be" if dry_run else "are"
     typer.echo(f"{len(swept['batches']):,} batches and {len(swept['leftovers']):,} leftovers {would} removed")
 
 
-def _tell(each: Mapping[str, Any], *, json: bool) -> None:
-    if "would_requeue" in each:
-        said = f"{each['would_requeue']:,} would be requeued"
+def _print_requeue(result: Mapping[str, Any], *, json: bool) -> None:
+    if "would_requeue" in result:
+        text = f"{result['would_requeue']:,} would be requeued"
     else:
-        said = f"{each['requeued']:,} requeued" if each["requeued"] else "nothing to requeue"
+        text = f"{result['requeued']:,} requeued" if result["requeued"] else "nothing to requeue"
     if not json:
-        typer.echo(f"{each['what']}: {said}")
-    for sentence in each.get("refused", {}).values():
+        typer.echo(f"{result['what']}: {text}")
+    for sentence in result.get("refused", {}).values():
         typer.echo(f"spinney: {display.safe(sentence)}", err=True)

@@ -1,4 +1,4 @@
-"""``report``: what became of a batch."""
+"""``report``: the reports of a batch."""
 
 import sys
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The service that a command asks, at hand or behind a server, and how its refusals are told."""
+"""The service that a command uses, local or behind a server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,43 +23,44 @@ if TYPE_CHECKING:
 BELOW = "/apps/ingest"
 
 
-class Asked(Protocol):
-    """A service that is asked: each answer is a value of JSON."""
+class IngestSession(Protocol):
+    """A service that runs verbs; each answer is a JSON value."""
 
     @property
     def control(self) -> "Control":
-        """Of the engine; through a server its twin."""
+        """The control of the engine, or its remote counterpart."""
 
     def do(self, verb: Verb) -> Any:
-        """The answer of a verb."""
+        """Run a verb, and return its answer."""
 
-    def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
-        """Hand a payload in. ``key``: see ``expect``."""
+    def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
+        """Submit a payload. ``key``: see ``staff.expect``."""
 
-    def content(self, asked: File | Manifest) -> Iterator[bytes]:
-        """A file of a stored object, or the manifest of all. Raises Refused where it is damaged, before its end."""
+    def content(self, selection: File | Manifest) -> Iterator[bytes]:
+        """Yield a file of a stored object, or the manifest of all. Raises Refused where it is damaged, before its
+        end."""
 
 
 @contextmanager
-def serving(store: str | None, by: str | None = None) -> Iterator[Asked]:
-    """The service in force here, in somebody's name; the store is closed at the end."""
+def serving(store: str | None, by: str | None = None) -> Iterator[IngestSession]:
+    """Open the configured service in the name of ``by``; the store is closed at the end."""
     with refused(), open_control(store, by) as control:
-        yield _Afar(control) if endpoint.server(store) is not None else _AtHand(control, store)
+        yield _RemoteSession(control) if endpoint.server(store) is not None else _LocalSession(control, store)
 
 
 @dataclass(frozen=True, slots=True)
-class _AtHand:
+class _LocalSession:
     control: "Control"
     _url: str | None
 
     def do(self, verb: Verb) -> Any:
         return orjson.loads(written(verb.run(self._service)))
 
-    def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
-        return orjson.loads(written(answer_of(submit(self._service, payload, asked.deposit(), key))))
+    def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
+        return orjson.loads(written(answer_of(submit(self._service, payload, submission.deposit(), key))))
 
-    def content(self, asked: File | Manifest) -> Iterator[bytes]:
-        return asked.content(self._service).pieces
+    def content(self, selection: File | Manifest) -> Iterator[bytes]:
+        return selection.content(self._service).pieces
 
     @property
     def _service(self) -> Service:
@@ -69,30 +70,35 @@ class _AtHand:
 
 
 @dataclass(frozen=True, slots=True)
-class _Afar:
+class _RemoteSession:
     control: "Control"
 
     def do(self, verb: Verb) -> Any:
         from spinney.command_line import Call, query_params  # with httpx, which is slow to load
 
-        method, said = "POST" if verb.changes else "GET", verb.model_dump(mode="json", exclude_defaults=True)
-        asked: dict[str, Any] = {"json": said} if verb.changes else {"query": query_params(**said)}
-        return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", decode=orjson.loads, **asked))
+        method, parameters = (
+            "POST" if verb.changes else "GET",
+            verb.model_dump(mode="json", exclude_defaults=True),
+        )
+        arguments: dict[str, Any] = (
+            {"json": parameters} if verb.changes else {"query": query_params(**parameters)}
+        )
+        return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", decode=orjson.loads, **arguments))
 
-    def submit(self, payload: BinaryIO, asked: Submit, key: str | None) -> Any:
+    def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
         from httpx import ConnectError
 
         from spinney.command_line import IDEMPOTENCY, Call, query_params
         from spinney.errors import ServerUnavailable, UnexpectedResponse
 
-        asked.deposit()  # what cannot be meant is refused before the payload is sent
-        said = query_params(**asked.model_dump(mode="json", exclude_defaults=True))
+        submission.deposit()  # an invalid description is refused before the payload is sent
+        query = query_params(**submission.model_dump(mode="json", exclude_defaults=True))
         key = key or uuid4().hex
         call = Call(
             method="POST",
             path=f"{BELOW}/submit",
             decode=_accepted,
-            query=said,
+            query=query,
             content=payload,
             headers={"Content-Type": "application/octet-stream", IDEMPOTENCY: key},
         )
@@ -105,12 +111,12 @@ class _Afar:
                 f"{error}. It may have been accepted: hand it in again with --key {key}, which makes no second batch"
             ) from error
 
-    def content(self, asked: File | Manifest) -> Iterator[bytes]:
+    def content(self, selection: File | Manifest) -> Iterator[bytes]:
         from spinney.command_line import Call, query_params
 
-        said = query_params(**asked.model_dump(exclude_defaults=True))
-        name = "file" if isinstance(asked, File) else "manifest"
-        call = Call(method="GET", path=f"{BELOW}/{name}", decode=bytes, query=said)
+        query = query_params(**selection.model_dump(exclude_defaults=True))
+        name = "file" if isinstance(selection, File) else "manifest"
+        call = Call(method="GET", path=f"{BELOW}/{name}", decode=bytes, query=query)
         return client_of(self.control).pieces(call)
 
     def _send(self, call: "Call[Any]") -> Any:
@@ -118,5 +124,5 @@ class _Afar:
 
 
 def _accepted(answer: bytes) -> Any:
-    """What is said at hand, too: links lead to the server."""
+    """Return the answer without links, which lead to the server, so that it is the same as a local one."""
     return {name: value for name, value in orjson.loads(answer).items() if name != "links"}

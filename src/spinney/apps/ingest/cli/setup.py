@@ -1,4 +1,4 @@
-"""``init``: what an ingest service needs before its first batch."""
+"""``init``: prepare an ingest service for its first batch."""
 
 import typer
 
@@ -18,9 +18,9 @@ def init(json: JsonOption = False) -> None:
     """
     endpoint.require_local(None)
     with refused():
-        made = list(prepare(load()))
+        prepared = list(prepare(load()))
     if json:
-        display.print_json({each.what: each.where for each in made})
+        display.print_json({item.what: item.where for item in prepared})
         return
-    for each in made:
-        display.console().print(f"{each.what:<16} {display.safe(each.where)}", soft_wrap=True)
+    for item in prepared:
+        display.console().print(f"{item.what:<16} {display.safe(item.where)}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``: what people look at."""
+"""``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``: show and list."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -32,14 +32,14 @@ def add_to(app: typer.Typer) -> None:
 def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show where a batch stands, and how many of its objects stand where."""
     with serving(store) as service:
-        told = service.do(Status(batch=which))
-    under = told.pop("under")
+        facts = service.do(Status(batch=which))
+    under = facts.pop("under")
     if json:
-        display.print_json(told)
+        display.print_json(facts)
         return
-    del told["holds"]
-    told["objects"] = _counted(told["objects"])
-    _print_facts(told | {name: display.format_time(told[name]) for name in ("accepted_us", "settled_us")})
+    del facts["holds"]
+    facts["objects"] = _counted(facts["objects"])
+    _print_facts(facts | {name: display.format_time(facts[name]) for name in ("accepted_us", "settled_us")})
     for hold in under:
         display.console().print(f"{'under':<12} {display.safe(hold)}")
 
@@ -68,13 +68,13 @@ def list_batches(
     store: StoreOption = None,
 ) -> None:
     """List batches, the newest first."""
-    asked = Batches(
+    query = Batches(
         profile=profile, state=state, submitter=submitter, collection=collection, after=after, limit=limit
     )
     with serving(store) as service:
-        found = service.do(asked)["items"]
+        items = service.do(query)["items"]
     if json:
-        display.print_json_lines(found)
+        display.print_json_lines(items)
         return
     display.print_table(
         (
@@ -102,7 +102,7 @@ def list_batches(
                 display.format_time(b["accepted_us"]),
                 b["message"],
             )
-            for b in found
+            for b in items
         ),
     )
 
@@ -126,17 +126,17 @@ def list_objects(
     store: StoreOption = None,
 ) -> None:
     """List the objects of a batch, in their order; with --json all that is kept of each."""
-    asked = Objects(
+    query = Objects(
         batch=which, state=state or [], stage=stage, message=message, whole=json, after=after, limit=limit
     )
     with serving(store) as service:
-        found = service.do(asked)["items"]
+        items = service.do(query)["items"]
     if json:
-        display.print_json_lines(found)
+        display.print_json_lines(items)
         return
     display.print_table(
         ("JOB", "OBJECT", "STATE", "STAGE", "PASSED", "NAME", "MESSAGE"),
-        (tuple(each.values()) for each in found),
+        (tuple(item.values()) for item in items),
     )
 
 
@@ -147,11 +147,11 @@ def show_object(
 ) -> None:
     """Show all that is kept of an object."""
     with serving(store) as service:
-        told = service.do(Object(object=which))["object"]
+        facts = service.do(Object(object=which))["object"]
     if json:
-        display.print_json(told)
+        display.print_json(facts)
     else:
-        _print_facts(told)
+        _print_facts(facts)
 
 
 def find(
@@ -179,7 +179,7 @@ def find(
     store: StoreOption = None,
 ) -> None:
     """Find stored objects, or files of theirs, in the inventory."""
-    asked = Find(
+    query = Find(
         ark=ark,
         local_id=local_id,
         file_name=file_name,
@@ -189,28 +189,28 @@ def find(
         after=after,
     )
     with serving(store) as service:
-        found = service.do(asked)["items"]
+        items = service.do(query)["items"]
     if json:
-        display.print_json_lines(found)
+        display.print_json_lines(items)
     elif file_name is None and digest is None:
         display.print_table(
-            ("ARK", "COLLECTION", "VERSION", "FILES", "BYTES", "LOCAL IDS", "TITLE"), map(_object_row, found)
+            ("ARK", "COLLECTION", "VERSION", "FILES", "BYTES", "LOCAL IDS", "TITLE"), map(_object_row, items)
         )
     else:
-        display.print_table(("ARK", "COLLECTION", "VERSIONS", "BYTES", "FILE"), map(_file_row, found))
+        display.print_table(("ARK", "COLLECTION", "VERSIONS", "BYTES", "FILE"), map(_file_row, items))
 
 
 def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the profiles; exit code 1 when one of them cannot be read."""
     with serving(store) as service:
-        found = service.do(Profiles())["items"]
-    problems = [each["problem"] for each in found if "problem" in each]
+        items = service.do(Profiles())["items"]
+    problems = [item["problem"] for item in items if "problem" in item]
     if json:
-        display.print_json_lines(found)
+        display.print_json_lines(items)
     else:
         display.print_table(
             ("PROFILE", "COLLECTION", "STORAGE", "MINTER", "PRIORITY", "TOLD", "HOLD"),
-            (_profile_row(each) for each in found if "problem" not in each),
+            (_profile_row(item) for item in items if "problem" not in item),
         )
         for problem in problems:
             typer.echo(f"spinney: {display.safe(problem)}", err=True)
@@ -222,25 +222,31 @@ def _counted(objects: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {state}" for state, n in objects.items())
 
 
-# --- how it is told ---------------------------------------------------------------------------
+# --- rows and tables --------------------------------------------------------------------------
 
 
-def _object_row(found: Mapping[str, Any]) -> tuple[Any, ...]:
-    head = found["head"]
+def _object_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    head = item["head"]
     sizes = (head["version"], f"{head['files']:,}", f"{head['size_bytes']:,}")
-    return (found["ark"], found["collection"], *sizes, ", ".join(found["local_ids"]), head["what"])
+    return (item["ark"], item["collection"], *sizes, ", ".join(item["local_ids"]), head["what"])
 
 
-def _file_row(found: Mapping[str, Any]) -> tuple[Any, ...]:
-    at = found["file"]
-    first, last = at["first_version"], at["last_version"]
+def _file_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    found_file = item["file"]
+    first, last = found_file["first_version"], found_file["last_version"]
     versions = str(first) if first == last else f"{first}-{last}"
-    return (found["ark"], found["collection"], versions, f"{at['file']['size_bytes']:,}", at["file"]["path"])
+    return (
+        item["ark"],
+        item["collection"],
+        versions,
+        f"{found_file['file']['size_bytes']:,}",
+        found_file["file"]["path"],
+    )
 
 
 def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
     report = profile["report"]
-    told = ", ".join(report["batch"])
+    recipients = ", ".join(report["batch"])
     priority = "by size" if profile["priority"] is None else profile["priority"]
     return (
         profile["name"],
@@ -248,14 +254,14 @@ def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
         profile["storage"],
         profile["minter"],
         priority,
-        f"{report['kind']}: {told}" if told else report["kind"],
+        f"{report['kind']}: {recipients}" if recipients else report["kind"],
         profile["hold"],
     )
 
 
-def _print_facts(told: Mapping[str, Any]) -> None:
+def _print_facts(facts: Mapping[str, Any]) -> None:
     out = display.console()
-    for name, value in told.items():
+    for name, value in facts.items():
         if value not in (None, "", (), []):
             text = ", ".join(value) if isinstance(value, list) else str(value)
             out.print(

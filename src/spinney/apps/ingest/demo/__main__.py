@@ -1,4 +1,4 @@
-"""The play: offer, deposit, report, mend, requeue, report again, look through."""
+"""The steps of the demo: serve, deposit, report, correct, requeue, report again, check."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.demo.file_server import Web, serving
 from spinney.apps.ingest.demo.node import kill_whole, node, until, watch
 from spinney.apps.ingest.demo.plan import Plan, make_room, plan
-from spinney.apps.ingest.demo.sample_deposit import Found, Offer, find, offer
+from spinney.apps.ingest.demo.sample_deposit import FolderContent, Offer, find, offer
 from spinney.apps.ingest.demo.service import opened, requeue, set_up, submit
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.report.lines import counted
@@ -27,7 +27,7 @@ CRASH_AT = 0.3
 _MAILS = Filter(type="reports.mail")
 _REPORTS = 2
 _COMPLETED = "\nCompleted objects ("
-"""Where in a report's text the list begins that is left away here."""
+"""The beginning of the list in a report's text that is not shown here."""
 
 
 def main() -> int:
@@ -49,27 +49,27 @@ def main() -> int:
 
 
 def _run(planned: Plan) -> int:
-    begun = time.monotonic()
-    found = find(planned.source, planned.leave_out)
+    began_s = time.monotonic()
+    content = find(planned.source, planned.leave_out)
     with serving() as web:
-        offered = offer(planned.source, found.things, planned.manifests, web.base)
+        offered = offer(planned.source, content.things, planned.manifests, web.base)
         web.files, web.damaged = offered.served, offered.damage
         with opened(planned, set_up(planned, web.host)) as service, planned.log.open("w") as log:
             accepted = submit(service, offered.batch)
-            _announce(planned, web, offered, found)
+            _announce(planned, web, offered, content)
             _say(f"Depositing them as {accepted.bid}, job {accepted.job} …")
-            play = _Play(plan=planned, service=service, batch=accepted, web=web, offered=offered)
-            reports = play.run(log)
+            demo = _Demo(plan=planned, service=service, batch=accepted, web=web, offered=offered)
+            reports = demo.run(log)
             _say("Looking through history, inventory and archive …")
-            looked = promise_checks.check(service.store, accepted.job, service.settings, service.folders)
-    wrong = [*_not_as_told(offered, reports), *looked.faults]
-    _tell(planned, play.folder, looked, wrong, time.monotonic() - begun)
-    return 1 if wrong else 0
+            result = promise_checks.check(service.store, accepted.job, service.settings, service.folders)
+    faults = [*_report_faults(offered, reports), *result.faults]
+    _print_result(planned, demo.folder, result, faults, time.monotonic() - began_s)
+    return 1 if faults else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Play:
-    """The batch and those who take part."""
+class _Demo:
+    """The batch, with the service and the file server of the demo."""
 
     plan: Plan
     service: Service
@@ -87,11 +87,11 @@ class _Play:
 
     @property
     def folder(self) -> Path:
-        """Of the batch."""
+        """The folder of the batch."""
         return self.service.folders / job_folder(self.job)
 
     def run(self, log: TextIO) -> list[dict[str, Any]]:
-        """Both reports, as they stand in ``report.json``."""
+        """Return both reports, from ``report.json``."""
         if self.plan.crash:
             self._until_killed(log)
         with node(log) as process:
@@ -109,7 +109,7 @@ class _Play:
         return [first, second]
 
     def _until_killed(self, log: TextIO) -> None:
-        """Run a node until a good part of the objects is done, then kill it whole."""
+        """Run a node until a part of the objects is done, then kill all its processes."""
         below = Filter(root_id=self.job)
 
         def far_enough() -> bool:
@@ -139,11 +139,11 @@ class _Play:
             raise UsageError(
                 f"the batch is {job.state} without its report {number} ({job.message}); look into {self.plan.log}"
             )
-        found: dict[str, Any] = orjson.loads(path.read_bytes())
-        return found
+        report: dict[str, Any] = orjson.loads(path.read_bytes())
+        return report
 
     def _show(self, number: int) -> None:
-        """The report without what is completed."""
+        """Print the report without the completed objects."""
         text = (self._report_folder(number) / "report.txt").read_text()
         _say(f"\n{text.partition(_COMPLETED)[0].rstrip()}\n")
 
@@ -151,49 +151,49 @@ class _Play:
         return self.folder / "reports" / f"{number:04d}"
 
 
-def _announce(planned: Plan, web: Web, offered: Offer, found: Found) -> None:
+def _announce(planned: Plan, web: Web, offered: Offer, content: FolderContent) -> None:
     things = offered.things
     _say(
         f"{planned.source}: {counted(len(things), 'object')} of {counted(sum(len(t.files) for t in things), 'file')}, "
         f"served at {web.host}"
     )
-    for sentence in found.left_out:
+    for sentence in content.left_out:
         _say(f"  left out: {sentence}")
     _say(f"  one byte of {offered.damage} is wrong as it is served")
 
 
-# --- what came of it --------------------------------------------------------------------------
+# --- the results ------------------------------------------------------------------------------
 
 
-def _not_as_told(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
-    """What is otherwise in the reports than it was to be."""
+def _report_faults(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
+    """Return the differences between the reports and the expected ones."""
     first, second = reports
     name = shown(offered.damaged.name)
-    stood = [(end["title"], end["stage"]) for end in first["failed"]]
-    wrong = []
-    if stood != [(name, "downloading")]:
-        wrong.append(
-            f"the first report should tell of one failed object, {name} at downloading, and tells of {stood}"
+    failed = [(end["title"], end["stage"]) for end in first["failed"]]
+    faults = []
+    if failed != [(name, "downloading")]:
+        faults.append(
+            f"the first report should tell of one failed object, {name} at downloading, and tells of {failed}"
         )
     if second["state"] != "completed" or second["totals"]["completed"] != len(offered.things):
-        wrong.append(f"the second report should tell that all is completed, and says {second['totals']}")
+        faults.append(f"the second report should tell that all is completed, and says {second['totals']}")
     if second["changes"]["mended"] != [name]:
-        wrong.append(
+        faults.append(
             f"the second report should tell that {name} was mended, and tells of {second['changes']}"
         )
-    return wrong
+    return faults
 
 
-def _tell(
-    planned: Plan, folder: Path, looked: promise_checks.CheckResult, wrong: list[str], took_s: float
+def _print_result(
+    planned: Plan, folder: Path, result: promise_checks.CheckResult, faults: list[str], took_s: float
 ) -> None:
     _say(
-        f"  jobs {looked.jobs:,}, attempts {looked.attempts:,}, interrupted by a crash {looked.interrupted:,}"
+        f"  jobs {result.jobs:,}, attempts {result.attempts:,}, interrupted by a crash {result.interrupted:,}"
     )
-    _say(f"  objects {looked.objects:,}, files read once more {looked.files:,}, bytes {looked.bytes:,}")
-    for fault in wrong:
+    _say(f"  objects {result.objects:,}, files read once more {result.files:,}, bytes {result.bytes:,}")
+    for fault in faults:
         _say(f"  FAULT {fault}")
-    if not wrong:
+    if not faults:
         _say("  no recorded stage ran again unasked, nothing in the archive is wrong, nothing is left over")
     _say("")
     for name, place in (

@@ -1,4 +1,4 @@
-"""An HTTP server on 127.0.0.1 that serves so many files, one of them with a wrong byte until it is mended."""
+"""An HTTP server on 127.0.0.1 that serves files, one of them with a wrong byte until it is corrected."""
 
 import secrets
 import threading
@@ -13,22 +13,22 @@ _CHUNK = 1 << 20
 
 
 class Web:
-    """What is served. All who use this machine can ask for it: so its paths begin with a word that none can guess."""
+    """The served files. Any user of this machine can connect, so paths begin with a word that cannot be guessed."""
 
     def __init__(self) -> None:
         self.files: Mapping[str, Path] = {}
-        """Path of a URL, behind the word, to the file."""
+        """The file for each path of a URL, without the word."""
         self.damaged: str | None = None
-        """The path under which the first byte is wrong."""
+        """The path of the file whose first byte is wrong."""
         self.base = ""
-        """What URLs begin with."""
+        """The beginning of all URLs."""
         self.host = ""
         """``127.0.0.1:PORT``"""
 
 
 @contextmanager
 def serving() -> Iterator[Web]:
-    """A server on a free port."""
+    """Run a server on a free port."""
     web = Web()
     word = f"/{secrets.token_urlsafe(12)}/"
     with _Server(("127.0.0.1", 0), _handler(web, word)) as server:
@@ -48,7 +48,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has been killed in the middle is no news."""
+        """Do nothing: clients that are killed are expected."""
 
 
 def _handler(web: Web, word: str) -> type[BaseHTTPRequestHandler]:
@@ -64,21 +64,21 @@ def _handler(web: Web, word: str) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, *, body: bool) -> None:
             path = urlsplit(self.path).path
-            found = web.files.get(path.removeprefix(word)) if path.startswith(word) else None
-            if found is None:
+            local_file = web.files.get(path.removeprefix(word)) if path.startswith(word) else None
+            if local_file is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
             damaged = path.removeprefix(word) == web.damaged
-            with found.open("rb") as file:
+            with local_file.open("rb") as file:
                 self.send_response(HTTPStatus.OK)
-                self.send_header("Content-Length", str(found.stat().st_size))
+                self.send_header("Content-Length", str(local_file.stat().st_size))
                 self.end_headers()
                 while body and (chunk := file.read(_CHUNK)):
                     self.wfile.write(_with_wrong_byte(chunk) if damaged else chunk)
                     damaged = False
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-            """Nothing: thousands of requests."""
+            """Do nothing: there are thousands of requests."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""A node of the demo's store, its death, and what shows a batch while it works."""
+"""A node of the demo's store, its crash, and the display of a batch's progress."""
 
 import signal
 import subprocess
@@ -20,13 +20,13 @@ Process = subprocess.Popen[bytes]
 
 
 def spinney(*words: str) -> list[str]:
-    """The arguments of a ``spinney`` command."""
+    """Return the arguments of a ``spinney`` command."""
     return [sys.executable, "-m", "spinney", *words]
 
 
 @contextmanager
 def node(log: TextIO) -> Iterator[Process]:
-    """A node of the store that the environment names; drained at the end unless it has gone before."""
+    """Run a node of the store that the environment names; it is drained at the end unless it has ended before."""
     command = spinney("node", "spinney.apps.ingest:app", "--name", "demo")
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
@@ -41,14 +41,14 @@ def node(log: TextIO) -> Iterator[Process]:
 
 
 def kill_whole(process: Process) -> int:
-    """SIGKILL to the guard, the supervisor and every worker; returns how many there were.
+    """Kill the guard, the supervisor and every worker with SIGKILL, and return how many there were.
 
-    They are stopped first, so that none sees another die: it is as if the power went.
+    They are stopped first, so that none sees another die, as in a power cut.
     """
     guard = psutil.Process(process.pid)
     everybody: list[psutil.Process] = []
-    # Until no new ones are found: one that is stopped starts none.
-    while new := [one for one in (guard, *guard.children(recursive=True)) if one not in everybody]:
+    # Until there are no new ones: a stopped process starts none.
+    while new := [child for child in (guard, *guard.children(recursive=True)) if child not in everybody]:
         _each(psutil.Process.suspend, new)
         everybody += new
     _each(psutil.Process.kill, everybody)
@@ -58,13 +58,14 @@ def kill_whole(process: Process) -> int:
 
 
 def _each(act: Callable[[psutil.Process], None], processes: list[psutil.Process]) -> None:
-    for one in processes:
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
-            act(one)
+            act(process)
 
 
 def watch(batch: int, process: Process, enough: Callable[[], bool] = lambda: False) -> None:
-    """Show a batch's progress until it has settled, or ``enough`` says so. Raises UsageError when the node ends."""
+    """Show a batch's progress until it has settled, or ``enough`` returns True. Raises UsageError when the node
+    ends."""
     display = subprocess.Popen(spinney("wait", str(batch)), stdin=subprocess.DEVNULL)
     try:
         until(lambda: display.poll() is not None or enough(), process, f"batch {batch} has not ended")
@@ -74,12 +75,12 @@ def watch(batch: int, process: Process, enough: Callable[[], bool] = lambda: Fal
         display.wait(_DRAIN_S)
 
 
-def until(look: Callable[[], bool], process: Process, otherwise: str) -> None:
-    """Wait until ``look`` says so. Raises UsageError when the node ends, or it takes too long."""
+def until(look: Callable[[], bool], process: Process, failure: str) -> None:
+    """Wait until ``look`` returns True. Raises UsageError when the node ends, or after too long a time."""
     deadline = time.monotonic() + PATIENCE_S
     while not look():
         if process.poll() is not None:
             raise UsageError("the node has ended; what it said is in node.log")
         if time.monotonic() > deadline:
-            raise UsageError(f"{otherwise} in {PATIENCE_S:.0f} s; see node.log")
+            raise UsageError(f"{failure} in {PATIENCE_S:.0f} s; see node.log")
         time.sleep(LOOK_S)

@@ -1,4 +1,4 @@
-"""What the demo is asked to do, and the room that it makes for itself."""
+"""The options of the demo, and its output folder."""
 
 import shutil
 import sysconfig
@@ -9,14 +9,14 @@ from pathlib import Path
 from spinney.errors import UsageError
 
 MARK = ".spinney-demo"
-"""By this file a folder is known to be an earlier demo's, which may be removed."""
+"""The file that marks a folder of an earlier demo, which may be removed."""
 CACHES = frozenset({"__pycache__", "site-packages", "dist-packages"})
-"""Left out of the standard library: what others put there."""
+"""Folders that are left out of the standard library, since they contain other programs' files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to deposit, and where everything goes."""
+    """The folder to deposit, and the output folder."""
 
     source: Path
     leave_out: frozenset[str]
@@ -46,7 +46,7 @@ class Plan:
 
 
 def plan(environment: Mapping[str, str]) -> Plan:
-    """The plan that ``SOURCE``, ``OUT``, ``CRASH`` and ``SMTP`` ask for. Raises UsageError."""
+    """Return the plan from ``SOURCE``, ``OUT``, ``CRASH`` and ``SMTP``. Raises UsageError."""
     named = environment.get("SOURCE")
     source = Path(named or sysconfig.get_path("stdlib")).expanduser().resolve()
     if not source.is_dir():
@@ -66,7 +66,7 @@ def plan(environment: Mapping[str, str]) -> Plan:
 
 
 def make_room(out: Path) -> None:
-    """An empty folder; what an earlier demo left there is removed. Raises UsageError for a folder of anybody else's."""
+    """Make an empty folder, and remove that of an earlier demo. Raises UsageError for any other existing folder."""
     if out.exists():
         if not (out / MARK).exists():
             raise UsageError(

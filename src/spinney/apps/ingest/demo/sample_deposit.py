@@ -1,4 +1,4 @@
-"""A folder as a deposit: every top-level entry an object, each with a manifest, and a batch manifest of them all."""
+"""A folder as a deposit: every top-level entry is an object with a manifest, and a batch manifest lists them all."""
 
 import hashlib
 import os
@@ -20,35 +20,35 @@ class Thing:
     """An object of the deposit."""
 
     name: str
-    """Of the entry that it is made of."""
+    """The name of the entry that it is made of."""
     files: tuple[str, ...]
-    """Relative to the source, '/' between folders."""
+    """The paths relative to the source, '/' between folders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What is offered for download, and the manifest that says so."""
+    """The files to serve, and their manifest."""
 
     batch: Path
     served: dict[str, Path]
-    """Path of a URL, as it is asked for, to the file."""
+    """The file for each path of a URL."""
     things: tuple[Thing, ...]
     damaged: Thing
     damage: str
-    """The path of the URL under which a byte is wrong."""
+    """The path of the URL whose file has a wrong byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a folder has to offer."""
+class FolderContent:
+    """The objects in a folder."""
 
     things: tuple[Thing, ...]
     left_out: tuple[str, ...]
-    """A sentence each."""
+    """A sentence for each entry that is left out."""
 
 
-def find(source: Path, leave_out: frozenset[str]) -> Found:
-    """The objects of a folder. Links, special files, empty folders and names that are no UTF-8 are left out."""
+def find(source: Path, leave_out: frozenset[str]) -> FolderContent:
+    """Find the objects of a folder. Links, special files, empty folders and names that are not UTF-8 are left out."""
     things: list[Thing] = []
     left_out: list[str] = []
     for entry in _sorted(source):
@@ -56,7 +56,7 @@ def find(source: Path, leave_out: frozenset[str]) -> Found:
             continue
         if files := sorted(_files(source, entry, leave_out, left_out)):
             things.append(Thing(name=entry.name, files=tuple(files)))
-    return Found(things=tuple(things), left_out=tuple(left_out))
+    return FolderContent(things=tuple(things), left_out=tuple(left_out))
 
 
 def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> Offer:
@@ -73,13 +73,13 @@ def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> O
             [_row(source, thing, file, base, served) for file in thing.files],
         )
         rows.append(
-            _offered(manifest, manifest.name, f"manifests/{manifest.name}", base, served, _about(thing))
+            _served_row(manifest, manifest.name, f"manifests/{manifest.name}", base, served, _about(thing))
         )
     if not rows:
         raise UsageError(f"{source} has no file that can be deposited; name another with SOURCE=/some/folder")
     batch = folder / BATCH
     _write(batch, PayloadKind.BATCH_MANIFEST, rows)
-    damaged, file = _fragile(source, things)
+    damaged, file = _damageable(source, things)
     return Offer(batch=batch, served=served, things=things, damaged=damaged, damage=_path(f"files/{file}"))
 
 
@@ -109,32 +109,32 @@ def _files(
 
 
 def _row(source: Path, thing: Thing, file: str, base: str, served: dict[str, Path]) -> Row:
-    # Of a folder's files the name begins below the folder; a file alone keeps its own.
+    # The name of a file in a folder begins below the folder; a single file keeps its own.
     name = file.removeprefix(f"{thing.name}/")
-    return _offered(source / file, name, f"files/{file}", base, served)
+    return _served_row(source / file, name, f"files/{file}", base, served)
 
 
-def _offered(
+def _served_row(
     file: Path, name: str, place: str, base: str, served: dict[str, Path], about: About | None = None
 ) -> Row:
     path = _path(place)
     served[path] = file
     with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256")
+        sha256 = hashlib.file_digest(opened, "sha256")
         size = opened.tell()
     return Row(
         url=f"{base}{path}",
         name=name,
-        digest=digest("sha256", found.hexdigest()),
+        digest=digest("sha256", sha256.hexdigest()),
         size_bytes=size,
         about=about or About(),
     )
 
 
 def _about(thing: Thing) -> About:
-    # What is not printable is told as it is shown, and then it is no name to find the object by.
-    told = shown(thing.name)
-    return About(title=told, local_ids=(told,) if told == thing.name else ())
+    # A name with unprintable characters is escaped in the title, and is no local id.
+    title = shown(thing.name)
+    return About(title=title, local_ids=(title,) if title == thing.name else ())
 
 
 def _path(place: str) -> str:
@@ -151,8 +151,8 @@ def _write(manifest: Path, kind: PayloadKind, rows: Iterable[Row]) -> None:
             write_json(rows, kind, out)
 
 
-def _fragile(source: Path, things: tuple[Thing, ...]) -> tuple[Thing, str]:
-    """A file that has a byte to be damaged, and its object: from the middle on."""
+def _damageable(source: Path, things: tuple[Thing, ...]) -> tuple[Thing, str]:
+    """Return a file that has a byte to damage, and its object, beginning with the middle one."""
     middle = len(things) // 2
     for thing in (*things[middle:], *things[:middle]):
         for file in thing.files:

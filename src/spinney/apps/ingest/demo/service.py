@@ -1,4 +1,4 @@
-"""The settings of the demo's service, and a batch handed in."""
+"""The settings of the demo's service, and the submission of a batch."""
 
 import getpass
 import json
@@ -20,12 +20,12 @@ from spinney.operations import Control, now_us, open_store, wake_all
 PROFILE = "demo"
 DEPOSITOR = "depositor@example.org"
 _TAKES_SPACE = "0.99"
-"""A machine on which somebody tries this may be fuller than one that keeps an archive should be."""
+"""The disk of a machine that runs the demo may be fuller than that of an archive should be."""
 
 
 def set_up(plan: Plan, host: str) -> settings.Settings:
-    """Write settings and profile, make the store; from now on the environment names both. ``host``: whose payloads
-    may be fetched although it is this machine."""
+    """Write settings and profile, make the store, and name both in the environment. ``host``: the file server, which
+    may be fetched from although it is this machine."""
     mail = "" if plan.smtp is None else _mail(*plan.smtp)
     plan.settings.write_text(
         f'home = "home"\n{mail}\n[storage.main]\nurl = {_text(str(plan.archive))}\n\n'
@@ -47,30 +47,30 @@ def set_up(plan: Plan, host: str) -> settings.Settings:
 
 @contextmanager
 def opened(planned: Plan, service: settings.Settings) -> Iterator[Service]:
-    """The hand of whoever plays this on the service."""
-    found = spinney_settings(None, None, environment=os.environ, directory=planned.out)
-    with closing(open_store(found.store)) as store:
+    """Open the service in the name of the current user."""
+    engine_settings = spinney_settings(None, None, environment=os.environ, directory=planned.out)
+    with closing(open_store(engine_settings.store)) as store:
         yield Service(
             control=Control(
                 store=store,
                 clock=now_us,
-                wake_nodes=lambda: wake_all(store, found.run_dir),
+                wake_nodes=lambda: wake_all(store, engine_settings.run_dir),
                 by=getpass.getuser(),
             ),
             settings=service,
-            folders=found.folders,
+            folders=engine_settings.folders,
         )
 
 
 def submit(service: Service, manifest: Path) -> staff.Accepted:
-    """Hand a manifest in."""
+    """Submit a manifest."""
     with manifest.open("rb") as payload:
-        given = staff.Deposit(name=manifest.name, profile=PROFILE, submitter=DEPOSITOR)
-        return staff.submit(service, payload, given)
+        deposit = staff.Deposit(name=manifest.name, profile=PROFILE, submitter=DEPOSITOR)
+        return staff.submit(service, payload, deposit)
 
 
 def requeue(service: Service, bid: str) -> int:
-    """Send the failed objects of a batch back to where they failed; how many."""
+    """Requeue the failed objects of a batch, and return how many."""
     return sum(staff.requeue(service, planned).touched for planned in staff.plan(service, [bid]))
 
 
@@ -79,5 +79,5 @@ def _mail(host: str, port: int) -> str:
 
 
 def _text(value: str) -> str:
-    """A TOML string; JSON's are among them."""
+    """Return a TOML string; JSON strings are valid in TOML."""
     return json.dumps(value)
