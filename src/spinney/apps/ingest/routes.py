@@ -56,7 +56,7 @@ _HEADERS = REPLAYED | {"Location": {"description": "Where the batch is shown.", 
 
 @router.post(
     "/submit",
-    summary="Hand a payload in",
+    summary="Submit a payload",
     status_code=202,
     dependencies=[LargeBody],
     responses=documented(404, 408, 409, 413)

@@ -55,8 +55,8 @@ def fetch(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Ask for a package of a stored object; prints a token, by which 'token' tells what became of it. With --file: have
-    one file of it."""
+    """Request a package of a stored object; prints a token, with which 'token' shows its status. With --file: write one
+    file of it."""
     from spinney.command_line import LOOK_S, wait_for
 
     if file is not None:
@@ -94,7 +94,7 @@ def manifest(
     json: Annotated[bool, typer.Option("--json", help="As JSON Lines, which can tell any name.")] = False,
     store: StoreOption = None,
 ) -> None:
-    """Print the files of a stored object as a manifest: where each is, its digest, size, date, name and media type."""
+    """Print the files of a stored object as a manifest: the URL, digest, size, date, name and media type of each."""
     with serving(store) as service:
         _write(service.content(Manifest(ark=ark, version=version, as_json=json)), output)
 
@@ -104,7 +104,7 @@ def show_token(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show what became of a request: its status, when it will be there, or where it is and how long."""
+    """Show the status of a request for a package: when it will be ready, or where it is and when it expires."""
     with serving(store) as service:
         ticket = service.do(Token(token=token))
     _print_ticket(ticket, json=json)

@@ -101,7 +101,7 @@ def submit_payload(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Hand a payload in: it becomes a batch. Prints the batch and its job."""
+    """Submit a payload, which becomes a batch. Prints the batch and its job."""
     from spinney.command_line import wait_for
 
     if key is not None and not _KEY.fullmatch(key):
@@ -137,8 +137,8 @@ def check(
     manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="In Checkm or JSON.")],
     json: JsonOption = False,
 ) -> None:
-    """Judge a manifest without depositing it, with what its objects would fail by later; exit code 1 when anything is
-    wrong with it."""
+    """Check a manifest without depositing it, also for errors by which its objects would fail later; exit code 1 when
+    there are problems."""
     with refused():
         judgement = manifests.judge(manifest, further=early_checks.of_rows)
     if json:

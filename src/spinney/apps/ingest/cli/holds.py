@@ -42,7 +42,7 @@ def hold(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let nothing of a collection start; what runs finishes its stage, what comes is held."""
+    """Hold a collection: running jobs finish their stage, all others are held, also those submitted later."""
     with serving(store, by) as service:
         answer = service.do(Hold(collection=collection, reason=reason))
     held = answer["jobs"]
@@ -67,7 +67,7 @@ def release(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let a held collection go on, or a batch that its profile holds."""
+    """Release a held collection, or a batch that its profile holds."""
     if (collection is None) == (batch is None):
         raise UsageError("name a collection, or a batch with --batch: one of the two")
     with serving(store, by) as service:
@@ -83,7 +83,7 @@ def release(
 def pause(
     what: WhatArgument = "ingest", *, reason: ReasonOption, by: ByOption = None, store: StoreOption = None
 ) -> None:
-    """Let nothing of ingest, or of an access queue, start until it is unpaused."""
+    """Pause ingest, or an access queue: none of its jobs start until it is unpaused."""
     with serving(store, by) as service:
         new_holds = service.do(Pause(what=what, reason=reason))["laid"]
     typer.echo(f"{what} is paused" if new_holds else f"{what} was paused already; its reason stays")
@@ -92,7 +92,7 @@ def pause(
 def unpause(
     what: WhatArgument = "ingest", *, reason: WhyOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
-    """Let it go on."""
+    """Unpause ingest, or an access queue."""
     with serving(store, by) as service:
         ended_holds = service.do(Unpause(what=what, reason=reason))["lifted"]
     typer.echo(f"{what} goes on" if ended_holds else f"{what} was not paused")

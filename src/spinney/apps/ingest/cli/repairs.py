@@ -47,7 +47,7 @@ def requeue_objects(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Send failed objects back; of a batch all that failed. When they have settled, the batch reports again."""
+    """Requeue failed objects; of a batch all that failed. When they have settled, the batch reports again."""
     requeue = Requeue(names=names, stage=stage, message=message, completed=completed, dry_run=dry_run)
     with serving(store, by) as service:
         results = service.do(requeue)["items"]
@@ -68,7 +68,7 @@ def delete(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Delete failed or held batches with all that belongs to them; what is archived stays."""
+    """Delete failed or held batches with all their files; archived objects are kept."""
     with serving(store, by) as service:
 
         def delete_batch(name: str) -> None:
@@ -90,7 +90,7 @@ def sweep_batches(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Delete what completed long ago, and what was handed in and never became a batch."""
+    """Delete batches that completed long ago, and payloads that never became a batch."""
     with serving(store, by) as service:
         swept = service.do(Sweep(days=days, dry_run=dry_run))
     if json:

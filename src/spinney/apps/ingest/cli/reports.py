@@ -29,7 +29,7 @@ def report(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Print a report of a batch: of the last that was told, or as it would be now."""
+    """Print a report of a batch: the last one that was sent, or as it would be now."""
     if now and number is not None:
         raise UsageError("--now and --number mean different reports; give one of them")
     if html and json:

@@ -14,7 +14,7 @@ def add_to(app: typer.Typer) -> None:
 def init(json: JsonOption = False) -> None:
     """Make the folders, the inventory's tables and the storage roots that the settings name.
 
-    Asked for again, it changes nothing. The engine's own store is made by 'spinney init'.
+    A repetition changes nothing. The engine's own store is made by 'spinney init'.
     """
     endpoint.require_local(None)
     with refused():

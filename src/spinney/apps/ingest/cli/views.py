@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = None) -> None:
-    """Show where a batch stands, and how many of its objects stand where."""
+    """Show the state of a batch, and how many of its objects are in each state."""
     with serving(store) as service:
         facts = service.do(Status(batch=which))
     under = facts.pop("under")
@@ -125,7 +125,7 @@ def list_objects(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """List the objects of a batch, in their order; with --json all that is kept of each."""
+    """List the objects of a batch, in their order; with --json all data of each."""
     query = Objects(
         batch=which, state=state or [], stage=stage, message=message, whole=json, after=after, limit=limit
     )
@@ -145,7 +145,7 @@ def show_object(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show all that is kept of an object."""
+    """Show all data of an object."""
     with serving(store) as service:
         facts = service.do(Object(object=which))["object"]
     if json:

@@ -99,7 +99,7 @@ class Profiles(Verb):
 
 
 class Fetch(Verb):
-    """Ask for a package of a stored object; the answer bears a token, by which its whereabouts are told."""
+    """Request a package of a stored object; the answer has a token, with which to look up its status."""
 
     name = "fetch"
     changes = True
@@ -166,7 +166,7 @@ class Manifest(BaseModel):
 
 
 class Token(Verb):
-    """Show what became of a request for a package: its status, when it will be there, or where it is and how long."""
+    """Show the status of a request for a package: when it will be ready, or where it is and when it expires."""
 
     name = "token"
     token: Text = Field(description="As the request was answered.", examples=["17-9f86d0"])

@@ -34,7 +34,7 @@ class Form(StrEnum):
 
 
 class Status(Verb):
-    """Show where a batch stands, and how many of its objects stand where."""
+    """Show the state of a batch, and how many of its objects are in each state."""
 
     name = "status"
     batch: Text = BATCH
@@ -99,7 +99,7 @@ class Objects(Verb):
 
 
 class Object(Verb):
-    """Show all that is kept of an object."""
+    """Show all data of an object."""
 
     name = "object"
     is_long = True
@@ -110,7 +110,7 @@ class Object(Verb):
 
 
 class Report(Verb):
-    """Make a report of a batch as it would be now, or tell where one is that was told: `path` in the files of `job`."""
+    """Make a report of a batch as it would be now, or find one that was sent: `path` in the files of `job`."""
 
     name = "report"
     is_long = True

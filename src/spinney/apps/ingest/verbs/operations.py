@@ -19,7 +19,7 @@ DRY_RUN = Field(default=False, description="Only say what would be done.")
 
 
 class Requeue(Verb):
-    """Send objects back: of a batch all that failed, and if asked those that completed. When they have settled, the
+    """Requeue objects: of a batch all that failed, and optionally those that completed. When they have settled, the
     batch reports again."""
 
     name = "requeue"
@@ -61,7 +61,7 @@ class Requeue(Verb):
 
 
 class Delete(Verb):
-    """Delete a failed or held batch with all that belongs to it; what is archived stays."""
+    """Delete a failed or held batch with all its files; archived objects are kept."""
 
     name = "delete"
     changes = True
@@ -74,7 +74,7 @@ class Delete(Verb):
 
 
 class Sweep(Verb):
-    """Delete what completed long ago, and what was handed in and never became a batch."""
+    """Delete batches that completed long ago, and payloads that never became a batch."""
 
     name = "sweep"
     changes = True
@@ -88,7 +88,7 @@ class Sweep(Verb):
 
 
 class Hold(Verb):
-    """Let nothing of a collection start; what runs finishes its stage, what comes is held."""
+    """Hold a collection: running jobs finish their stage, all others are held, also those submitted later."""
 
     name = "hold"
     changes = True
@@ -102,7 +102,7 @@ class Hold(Verb):
 
 
 class Release(Verb):
-    """Let a held collection go on, or a batch that its profile holds."""
+    """Release a held collection, or a batch that its profile holds."""
 
     name = "release"
     changes = True
@@ -122,7 +122,7 @@ class Release(Verb):
 
 
 class Pause(Verb):
-    """Let nothing of ingest, or of an access queue, start until it is unpaused."""
+    """Pause ingest, or an access queue: none of its jobs start until it is unpaused."""
 
     name = "pause"
     changes = True
@@ -136,7 +136,7 @@ class Pause(Verb):
 
 
 class Unpause(Verb):
-    """Let it go on."""
+    """Unpause ingest, or an access queue."""
 
     name = "unpause"
     changes = True
