@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from spinney.control import Control
     from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
     from spinney.features.jobs.commands import DeleteJob, ReleaseJob
-    from spinney.folders import folders
     from spinney.model.access import Role
     from spinney.model.audits import AuditCall
     from spinney.model.bulk_runs import Plan, Report
@@ -43,7 +42,6 @@ __all__ = [
     "SubmitResult",
     "Verb",
     "authorized",
-    "folders",
     "lift_holds",
     "now_us",
     "open_store",
@@ -64,7 +62,6 @@ _HOMES = {
         "DeleteJob",
         "ReleaseJob",
     ),
-    "spinney.folders": ("folders",),
     "spinney.model.access": ("Role",),
     "spinney.model.audits": ("AuditCall",),
     "spinney.model.bulk_runs": (

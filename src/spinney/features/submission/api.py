@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
 
-from spinney.commands.fields import Text, Time, Word
+from spinney.commands.fields import BoundedNumber, Text, Time, Word
 from spinney.define.job.options import Options
 from spinney.features.files import job_uploads
 from spinney.model.types import PRIORITIES
@@ -19,7 +19,7 @@ from spinney.schemas import CreatedJob, CreatedJobs
 from spinney.store.contract import SubmissionKey, SubmitResult
 from spinney.web.api.idempotency import REPLAYED, IdempotencyKey, once_of, replayed
 from spinney.web.api.json_routes import JSON, NDJSON, read, require_flat, routes, told
-from spinney.web.api.request_types import JobNumber, RequestModel
+from spinney.web.api.request_types import RequestModel
 from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
 from spinney.web.problems import documented
@@ -48,7 +48,7 @@ class JobRequest(RequestModel):
     key: Word | None = Field(default=None, description="Of all jobs with this key only one is unsettled.")
     forever: bool = Field(default=False, description="The key stays taken until the job is deleted.")
     at: Time | None = Field(default=None, description="Not before this time.")
-    needs: Annotated[list[JobNumber], Field(max_length=1_000)] = Field(
+    needs: Annotated[list[BoundedNumber], Field(max_length=1_000)] = Field(
         default=[], description="Jobs that must complete first."
     )
     data: dict[Text, Any] = Field(default={}, description="What `job.data` holds from the start.")
