@@ -265,10 +265,10 @@ def _locked(aside: Path, first: RemoteFile) -> Iterator[None]:
         yield
 
 
-def _sync(folder: Path, wanted: Sequence[RemoteFile]) -> None:
-    files = [folder / file.name for file in wanted]
-    folders = {parent for file in files for parent in file.parents if parent.is_relative_to(folder)}
-    copies.sync_together([*files, *folders, folder.parent])
+def _sync(folder: Path, remote_files: Sequence[RemoteFile]) -> None:
+    local_paths = [folder / file.name for file in remote_files]
+    folders = {parent for path in local_paths for parent in path.parents if parent.is_relative_to(folder)}
+    copies.sync_together([*local_paths, *folders, folder.parent])
 
 
 def _sweep(aside: Path) -> None:
