@@ -67,7 +67,7 @@ class FakeDesk:
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         self.answers += 1
 
-    def known(self) -> tuple[int, set[int]]:
+    def leases(self) -> tuple[int, set[int]]:
         return 1, {50}
 
 

@@ -1,9 +1,9 @@
-"""What keeps a node from its database: told once when it begins, now and then while it lasts, and once when it is over.
+"""Database trouble of a node: it is logged once when it begins, now and then while it lasts, and once when it is over.
 
-Every loop of a node meets the same trouble, and each tries again by itself. So nobody tells of his own tries: the
-threads that own the stores (``store_thread``) note here what each call came to. A node is *degraded* while the last
-call of any of them has failed; it keeps what it has, its children run on, and what they end with is held back.
-"""
+Every loop of a node meets the same trouble, and each retries by itself. So none of them logs its own retries: the
+threads that own the stores (``store_thread``) report the outcome of each call to this module. A node is *degraded*
+while the last call of any of them has failed; it keeps its leases, its workers continue, and their records are held
+back."""
 
 import logging
 import time
@@ -15,15 +15,15 @@ from spinney.model.fleet import OVER
 log = logging.getLogger(__name__)
 
 AGAIN_S = 10.0
-"""Between two lines while it lasts."""
+"""Seconds between two log lines while it lasts."""
 QUIET_S = 1.0
-"""So long nothing may fail before it is over: each thread meets a lost connection by itself."""
+"""Seconds without a failure before it counts as over: each thread meets a lost connection by itself."""
 REMEMBERED_S = 60.0
-"""So long ``spinney nodes`` shows what is over: while it lasts, a node that is cut off can tell nobody."""
+"""Seconds for which ``spinney nodes`` shows trouble that is over: while it lasts, the node cannot report it."""
 
 
 class NodeHealth:
-    """Of one node. Everything happens in its event loop, but for ``text``, which any thread may ask."""
+    """The health of one node. Everything runs in its event loop, except ``text``, which any thread may call."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class NodeHealth:
         self._since = self._since_wall = self._say_at = 0.0
         self._most_held = 0
         self._past: tuple[str, float] | None = None
-        """What is over, and until when (monotonic) it is remembered."""
+        """Trouble that is over, and until when (monotonic) it is shown."""
         self._lasting: str | None = None
 
     def failed(self, who: str, error: Exception) -> None:
-        """A call of this thread has failed because of the database."""
+        """Note that a call of the thread ``who`` has failed because of the database."""
         now = self._monotonic()
         held = self._held_back()
         if not self._degraded:
@@ -61,7 +61,7 @@ class NodeHealth:
         self._why = str(error)
 
     def worked(self, who: str) -> None:
-        """A call of this thread was answered."""
+        """Note that a call of the thread ``who`` has succeeded."""
         if not self._degraded:
             return
         self._failing.discard(who)
@@ -79,7 +79,7 @@ class NodeHealth:
         self._past = (text, now + REMEMBERED_S)
 
     def lasts(self, what: str | None) -> None:
-        """Something else makes it work worse than it should, for as long as it does; None: nothing."""
+        """Set another trouble that degrades the node while it lasts; None: there is none."""
         if what is not None and what != self._lasting:
             log.error("degraded: %s", what)
         elif what is None and self._lasting is not None:
@@ -87,7 +87,7 @@ class NodeHealth:
         self._lasting = what
 
     def text(self) -> str | None:
-        """For ``spinney nodes``: what is wrong, or was not long ago."""
+        """Return the trouble for ``spinney nodes``, also one that was over not long ago."""
         past = self._past
         if self._lasting is not None:
             return self._lasting

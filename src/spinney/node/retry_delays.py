@@ -1,4 +1,4 @@
-"""Pauses between tries that failed: they grow, and no two nodes keep the same ones."""
+"""Delays between retries: they grow, and are random, so that nodes do not retry at the same time."""
 
 import random
 from collections.abc import Callable
@@ -8,7 +8,7 @@ MOST_S = 2.0
 
 
 class RetryDelays:
-    """Of one thing that is tried again and again."""
+    """The delays of one operation that is retried."""
 
     def __init__(
         self, first_s: float = FIRST_S, most_s: float = MOST_S, draw: Callable[[], float] = random.random
@@ -17,12 +17,12 @@ class RetryDelays:
         self._s = first_s
 
     def next_s(self) -> float:
-        """It has failed again: how long to wait now, drawn between half and one and a half times what it would be,
-        so that all who lost one database do not come back to it in one moment."""
+        """Return the seconds to wait after another failure, drawn between half and one and a half of the step, so that
+        all clients of one lost database do not come back to it at the same moment."""
         step_s = self._s
         self._s = min(2 * step_s, self._most_s)
         return step_s * (0.5 + self._draw())
 
     def reset(self) -> None:
-        """It has worked."""
+        """Start again with the shortest delay, after a success."""
         self._s = self._first_s

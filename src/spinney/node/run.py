@@ -1,4 +1,4 @@
-"""Start a node in this process: what ``spinney node`` calls."""
+"""Start a node in this process, for ``spinney node``."""
 
 import logging
 import sys
@@ -12,12 +12,10 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
 
 def run_node(settings: NodeSettings) -> int:
-    """Be the guard of a node until it ends; returns the exit code.
+    """Run the guard of a node until it ends; return the exit code.
 
-    0 after a clean drain, 2 when what was asked for cannot be meant (the application cannot be
-    loaded), 1 when the state of things forbids it or the node did not end by its own will. Why, is
-    told in one sentence on stderr.
-    """
+    0 after a clean drain, 2 for invalid usage (the application cannot be loaded), 1 when the current state forbids it
+    or the node did not end by itself. One sentence on stderr says why."""
     ensure_open()
     set_up_log(settings.log_level)
     try:
@@ -28,5 +26,5 @@ def run_node(settings: NodeSettings) -> int:
 
 
 def set_up_log(level: str) -> None:
-    """One line an event, on stderr."""
+    """Log one line for each event on stderr."""
     logging.basicConfig(level=level.upper(), format=_FORMAT, stream=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a node is told when it starts. Checked here, once, with sentences that say what to do."""
+"""The settings of a node, checked once at its start, with messages that say what to do."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def _cpus() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """Everything a node needs to know; what is not given has a good default."""
+    """All settings of a node; most have a good default."""
 
     store: str
     """URL of the store, as ``sqlite:////var/lib/spinney/spinney.db``."""
@@ -38,46 +38,46 @@ class NodeSettings:
     """``module:attribute`` of the Spinney application whose stages run here."""
     name: str = field(default_factory=_host_name)
     slots: int = field(default_factory=_cpus)
-    """How many attempts run here at once, over all queues."""
+    """How many attempts run at once, over all queues."""
     active: tuple[str, ...] = ()
-    """The queues that it serves; empty: all, or all but those ignored."""
+    """The queues that it serves; empty: all, or all except ``ignored``."""
     ignored: tuple[str, ...] = ()
     """Queues that it does not serve."""
     folders: str
-    """The folder root: where jobs have their folders."""
+    """The folder root, below which jobs have their folders."""
     run_dir: str | None = None
-    """Locks, pages and sockets of this host's nodes; None: ``<database file>.run``."""
+    """The directory of locks, pages and sockets of this host's nodes; None: ``<database file>.run``."""
     replace: bool = False
-    """Take over from a node of the same name that is alive: it drains while this one claims."""
+    """Take over from a live node of the same name: that one drains while this one claims."""
     lease_period_s: float = 15.0
-    """A node that has not beaten for so long is dead; its guard has killed everything before. Its row says it, so
-    that every other node judges it by this and not by a lease of its own; at most ``LEASE_MAX_S``."""
+    """A node without a heartbeat for so long is dead; its guard has killed everything before. It is stored in the
+    node's row, so that every other node judges it by this and not by its own lease; at most ``LEASE_MAX_S``."""
     beat_s: float = 1.0
     """Seconds between heartbeats."""
     poll_s: float = POLL_S
-    """Seconds between looks at the store behind the wake-ups."""
+    """Seconds between polls of the store, beside the wake-ups."""
     tick_s: float = 0.1
-    """Seconds between looks at what runs: time limits, wishes, memory."""
+    """Seconds between checks of running attempts: time limits, cancel requests, memory."""
     drain_limit_s: float = 60.0
-    """What still runs so long after a drain began is ended and handed back."""
+    """Attempts that still run so long after the start of a drain are killed and handed back."""
     lookahead_s: float = 0.1
-    """How far ahead a slot is given work, by measured run times."""
+    """How much run time a slot gets ahead, by measured run times."""
     lookahead_jobs: int = 0
-    """The most that is given ahead to one slot; 0: 400, or 800 where an exchange waits for a server."""
+    """The most jobs that one slot gets ahead; 0: 400, or 800 where an exchange waits for a server."""
     list_size: int = 200
-    """The most jobs that travel to a worker in one message."""
+    """The most jobs in one message to a worker."""
     batch_records: int = 0
-    """The most records that one transaction takes; 0: 600, or 1,000 where it waits for a server."""
+    """The most records in one transaction; 0: 600, or 1,000 where it waits for a server."""
     recycle_after_jobs: int = 1_000_000
-    """A worker that ran so many attempts is replaced."""
+    """A worker is replaced after so many attempts."""
     worker_memory_bytes: int = 2 * 1024**3
-    """A worker that holds more between attempts is replaced."""
+    """A worker that has more resident memory between attempts is replaced."""
     retention_s: float = 3600.0
-    """Seconds between walks over all jobs, which remove those whose time is over."""
+    """Seconds between scans of all jobs, which remove those whose retention time is over."""
     idle_end_s: float = 60.0
-    """A worker without work for so long is ended; one stays warm."""
+    """An idle worker is ended after so long; one stays warm."""
     output_bytes: int = 10 * 1024**2
-    """The most output of one attempt that is kept."""
+    """The most bytes of output that are kept of one attempt."""
     log_level: str = "info"
 
     def __post_init__(self) -> None:
@@ -128,31 +128,31 @@ class NodeSettings:
 
     @property
     def patience_s(self) -> float:
-        """No transaction with a server takes longer: a third of what the guard allows without a beat, and more than
-        any of them needs on a busy host."""
+        """Return the time limit of a transaction with a server: a third of what the guard allows without a heartbeat,
+        and more than any transaction needs on a busy host."""
         return min(10.0, max(2.0, self.lease_period_s / 4))
 
     @property
     def beat_patience_s(self) -> float:
-        """The same for a beat, of which several must be tried before the guard's time is up."""
+        """Return the time limit of a heartbeat; several must fit before the guard's deadline."""
         return min(5.0, max(0.5, self.lease_period_s / 6))
 
     @property
     def serves(self) -> QueueSelection:
-        """The queues that it is started for, or without. Raises UsageError when both are said."""
+        """Return the queues that it is started for, or without. Raises UsageError when both are set."""
         return QueueSelection(active=self.active, ignored=self.ignored)
 
     def run_path(self) -> Path:
-        """The run-time directory: as set, else beside the database file."""
+        """Return the run-time directory: as set, else beside the database file."""
         if self.run_dir is not None:
             return Path(self.run_dir)
-        found = run_dir(self.store)
-        if found is None:
+        path = run_dir(self.store)
+        if path is None:
             raise UsageError(
                 f"the store {self.store.partition('://')[0]!r} has no file to put the run-time directory "
                 f"beside; set run_dir to a directory on a local disk"
             )
-        return found
+        return path
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -174,7 +174,8 @@ _AT_LEAST_ONE = (
     "output_bytes",
 )
 _BY_STORE = {"lookahead_jobs": (400, 800), "batch_records": (600, 1_000)}
-"""In a file, smaller exchanges let others write sooner; with a server each costs round trips (docs/benchmarks.md)."""
+"""With a database file, smaller exchanges let others write sooner; with a server each costs round trips
+(docs/benchmarks.md)."""
 _POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "retention_s", "idle_end_s")
 _YEAR_S = 366 * 86_400.0
 _AT_MOST = dict.fromkeys((*_POSITIVE, "drain_limit_s"), _YEAR_S) | {"slots": SLOTS_MAX}

@@ -1,15 +1,14 @@
-"""What the parts of a node tell each other, so that they need not know each other.
+"""Signals between the parts of a node, so that they need not know each other.
 
-A part takes the signals when it is made, connects its own functions to those that concern it, and calls the others when
-something has happened. Everything runs in the node's event loop.
-"""
+A part gets the signals at its creation, connects its own functions to some of them, and calls the others when something
+has happened. Everything runs in the node's event loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
 class Signal:
-    """Something that happens, and the functions that are called when it does, in the order of their connection."""
+    """An event, and the functions that are called when it happens, in the order of their connection."""
 
     __slots__ = ("_listeners",)
 
@@ -17,7 +16,7 @@ class Signal:
         self._listeners: list[Callable[..., object]] = []
 
     def connect(self, listener: Callable[..., object]) -> None:
-        """Have ``listener`` called with the values of the signal."""
+        """Call ``listener`` with the values of the signal whenever it happens."""
         self._listeners.append(listener)
 
     def __call__(self, *values: object) -> None:
@@ -30,19 +29,19 @@ class NodeSignals:
     """All signals of one node."""
 
     committed: Signal = field(default_factory=Signal)
-    """Another process has committed something; found by polling."""
+    """Another process has committed something; detected by polling."""
     woken: Signal = field(default_factory=Signal)
-    """The same, told by a wake-up as it happens."""
+    """Another process has committed something; a wake-up reports it at once."""
     claimable: Signal = field(default_factory=Signal)
-    """Something may have become claimable."""
+    """Jobs may have become claimable."""
     work_for_peers: Signal = field(default_factory=Signal)
     """There may be work for other nodes."""
     wake_due: Signal = field(default_factory=Signal)
-    """Something becomes due by itself, at this time (µs since 1970)."""
+    """Something becomes due at this time (µs since 1970)."""
     last_hold: Signal = field(default_factory=Signal)
-    """The number of the last hold that was made, as an exchange with the store shows it; often the same."""
+    """The id of the newest hold, as returned by an exchange with the store; often the same."""
     round_begins: Signal = field(default_factory=Signal)
-    """It is time to look what has become due."""
+    """It is time to check what has become due."""
 
 
 @dataclass(slots=True)
@@ -50,13 +49,13 @@ class NodeStatus:
     """The state of a node: each field is set by one part and read by others."""
 
     is_leader: bool = False
-    """Whether this node does what one node does for all, as far as it knows; set by ``Maintenance``."""
+    """Whether this node is the leader, as far as it knows; set by ``Maintenance``."""
     draining: bool = False
-    """Whether the node is ending and takes nothing new; set by the supervisor."""
+    """Whether the node is ending and takes no new jobs; set by the supervisor."""
     drained_by_operator: bool = False
-    """Whether an operator has drained it: it takes nothing new until it is resumed; set by ``OrderWatcher``."""
+    """Whether an operator has drained it: it takes no new jobs until it is resumed; set by ``OrderWatcher``."""
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether the node asks for new jobs, and keeps the next stages of those that it has."""
+        """Return whether the node claims new jobs, and keeps the next stages of its own."""
         return not (self.draining or self.drained_by_operator)

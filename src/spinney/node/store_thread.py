@@ -1,9 +1,8 @@
-"""One thread that owns one store: everything the event loop wants of it goes through ``call``.
+"""A thread that owns a store: the event loop uses the store by ``call``.
 
-A store is synchronous and belongs to one thread at a time. Calls are served in the order asked. A
-thread that dies (its store broke in a way that no call explains) fails every call from then on, so
-that nothing waits for it for ever: the supervisor ends and the guard clears up.
-"""
+A store is synchronous and belongs to one thread at a time. Calls are served in order. A thread that dies (by an
+unexpected error of its store) fails every call from then on, so that nothing waits for it for ever: the supervisor ends
+and the guard cleans up."""
 
 import asyncio
 import queue
@@ -29,7 +28,7 @@ class StoreThread:
     """``async with StoreThread(name, open_store) as db: await db.call(lambda store: ...)``."""
 
     def __init__(self, name: str, open_store: Callable[[], Store], health: NodeHealth | None = None) -> None:
-        """``health`` hears what calls come to."""
+        """The outcomes of calls are reported to ``health``."""
         self._name, self._open_store = name, open_store
         self._health = health or NodeHealth()
         self._calls: queue.SimpleQueue[tuple[Callable[[Store], Any], asyncio.Future[Any]] | None]
@@ -51,7 +50,7 @@ class StoreThread:
         await asyncio.to_thread(self._thread.join)
 
     async def call(self, verb: Callable[[Store], T]) -> T:
-        """What ``verb`` returns or raises, run in the store's thread."""
+        """Run ``verb`` in the store's thread; return what it returns, raise what it raises."""
         if self._dead is not None:
             raise self._dead
         answer: asyncio.Future[T] = self._loop.create_future()
@@ -65,9 +64,9 @@ class StoreThread:
         return value
 
     async def insist(self, verb: Callable[[Store], T], *, for_s: float, twice: bool = True) -> T:
-        """``call``, again and again while the store is away, but for no longer than that.
+        """Retry ``call`` while the store is unavailable, for at most ``for_s`` seconds.
 
-        ``twice=False``: not again when it may have been done."""
+        ``twice=False``: do not retry when the call may have been committed."""
         give_up, delays = time.monotonic() + for_s, RetryDelays()
         while True:
             try:

@@ -1,16 +1,15 @@
-"""The supervisor: claims, hands out, records, recovers. It never runs or imports user code.
+"""The supervisor: it claims, dispatches, records and recovers jobs. It never runs or imports user code.
 
 **Start.** The first worker loads the application and reports its job types, which are registered, and its schedules,
-which are put into the store unless an operator has changed them; then the node makes sure that nobody else has its
+which are put into the store unless an operator has changed them; then the node makes sure that no other node has its
 name, joins, and works.
 
-**Work.** Each part is a task of its own (``Dispatching``, ``services``), and parts tell each other what happens by
-``NodeSignals``. If one of them fails, the node ends, and the guard clears up.
+**Work.** Each part is a task of its own (``Dispatching``, ``services``), and parts notify each other by
+``NodeSignals``. If one of them fails, the node ends, and the guard cleans up.
 
-**End.** At the first TERM the node drains: it claims nothing, gets back what has not begun, lets what runs finish up to
-a limit, then ends it and hands it back. At the second everything is ended at once. What cannot be handed back because
-the database does not answer is taken back by whoever comes next.
-"""
+**End.** At the first TERM the node drains: it claims nothing, gets back jobs that have not begun, lets running ones
+finish up to a limit, then kills them and hands them back. At the second everything is killed at once. Jobs that cannot
+be handed back because the database does not answer are taken back by the next node."""
 
 import asyncio
 import contextlib
@@ -59,9 +58,9 @@ from spinney.store.contract import Store
 log = logging.getLogger(__name__)
 
 DRAIN_GRACE_S = 5.0
-"""Between TERM and KILL for what still runs when a drain has reached its limit."""
+"""Seconds between TERM and KILL for attempts that still run when a drain has reached its limit."""
 LOST_NAMED = 50
-"""So many attempts that lose their leases are named in the log."""
+"""How many attempts that lose their leases are named in the log."""
 
 
 def wall_us() -> int:
@@ -86,14 +85,14 @@ class Supervisor:
         make_child: Callable[..., Child] = Child,
         now_us: Callable[[], int] = wall_us,
     ) -> None:
-        """``on_dead`` is called, in some thread, when the node has lost its leases: it must end
-        everything at once and not return. ``ending`` tells whether that has begun: nothing of what ends
-        then is recorded, so that the successor finds it as it was."""
+        """``on_dead`` is called, in any thread, when the node has lost its leases: it must end everything at once and
+        not return. ``ending`` tells whether that has begun: attempts that end then are not recorded, so that the
+        successor takes them back."""
         self._settings, self._own, self._deadline = settings, own, deadline
         self._open_store, self._open_for_beats = open_store, open_for_beats
         self._on_dead, self._ending, self._now_us = on_dead, ending, now_us
         self._root = Path(settings.folders)
-        self._here = LocalHost(
+        self._host = LocalHost(
             host=socket.gethostname(),
             boot_id=host.boot_id(),
             run_dir=settings.run_path(),
@@ -116,7 +115,7 @@ class Supervisor:
         self._hurry = asyncio.Event()
 
     async def run(self) -> int:
-        """Work until told to end."""
+        """Work until a signal ends the node; return the exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_term)
         loop.add_signal_handler(AT_ONCE, self._on_at_once)
@@ -132,7 +131,7 @@ class Supervisor:
                 leave = group.create_task(self._term.wait())
                 await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
                 if not self._joined.is_set():
-                    work.cancel()  # told to end before it had begun
+                    work.cancel()  # stopped before it had joined
                 await asyncio.gather(work, return_exceptions=True)
                 leave.cancel()
             if not work.cancelled() and (error := work.exception()) is not None:
@@ -154,8 +153,8 @@ class Supervisor:
         reader: StoreThread,
         spawn: Callable[[Coroutine[Any, Any, Any]], object],
     ) -> Dispatching:
-        pages = instance.pages_dir(self._here.run_dir, self._own)
-        logs = self._here.run_dir / f"logs-{self._settings.name}"
+        pages = instance.pages_dir(self._host.run_dir, self._own)
+        logs = self._host.run_dir / f"logs-{self._settings.name}"
         for folder in (pages, logs):
             folder.mkdir(mode=0o700, exist_ok=True)
         return Dispatching(
@@ -195,7 +194,7 @@ class Supervisor:
             async with membership(
                 self._settings,
                 self._own,
-                self._here,
+                self._host,
                 hello,
                 writer=writer,
                 reader=reader,
@@ -241,7 +240,7 @@ class Supervisor:
     def _services(
         self, member: Member, dispatching: Dispatching, writer: StoreThread, reader: StoreThread
     ) -> list[Coroutine[Any, Any, None]]:
-        """Return what a member of the cluster does beside its jobs, each a coroutine that never ends."""
+        """Return the background services of a node, each a coroutine that never ends."""
         settings, signals, status = self._settings, self._signals, self._status
         hold_enforcer = HoldEnforcer(
             writer,
@@ -265,7 +264,7 @@ class Supervisor:
             writer,
             reader,
             node_id=member.node_id,
-            here=self._here,
+            here=self._host,
             folder_root=self._root,
             now_us=self._now_us,
             signals=signals,
@@ -275,7 +274,7 @@ class Supervisor:
         )
         peer_waker = PeerWaker(
             reader,
-            self._here.run_dir,
+            self._host.run_dir,
             node_id=member.node_id,
             but=wakeup_socket.socket_name(settings.name, self._own.pid),
             signals=signals,
@@ -283,7 +282,7 @@ class Supervisor:
         file_server = FileServer(writer, reader, self._root, home=member.home, signals=signals)
         listener = NotificationListener(
             self._open_store,
-            run_dir_id=wakeup_socket.run_dir_id(self._here.run_dir),
+            run_dir_id=wakeup_socket.run_dir_id(self._host.run_dir),
             on_wake=signals.woken,
         )
         pruner = Pruner(
@@ -312,7 +311,7 @@ class Supervisor:
         log.info("draining: %d leases", dispatching.dispatcher.held())
         self._status.draining = True
         now_us = self._now_us()
-        with contextlib.suppress(StoreUnusable):  # it drains whether the store knows or not
+        with contextlib.suppress(StoreUnusable):  # it drains even if the store cannot be updated
             await writer.call(lambda store: store.update_node(node_id, state="draining", now_us=now_us))
         await dispatching.drain(self._hurry)
         ended = asyncio.ensure_future(dispatching.pool.end_all(DRAIN_GRACE_S))
@@ -324,10 +323,10 @@ class Supervisor:
         await ended
         await self._queue.flushed()
 
-    # --- what happens ---------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------
 
     def _on_leases_lost(self, dispatching: Dispatching, why: str) -> None:
-        """Log what is lost, and end everything. Called in the heartbeat's thread."""
+        """Log the lost leases, and end everything. This is called in the heartbeat's thread."""
         try:
             _name_lost(
                 "attempts are stopped, their leases are gone",
@@ -349,19 +348,19 @@ class Supervisor:
 
 def _name_lost(what: str, lost: Sequence[Lease | Record]) -> None:
     if lost:
-        named = ", ".join(f"job={one.job_id} fence={one.fence}" for one in lost[:LOST_NAMED])
+        named = ", ".join(f"job={each.job_id} fence={each.fence}" for each in lost[:LOST_NAMED])
         more = f" and {len(lost) - LOST_NAMED} more" if len(lost) > LOST_NAMED else ""
         log.error("%s: %s%s", what, named, more)
 
 
 async def _while_alive(loops: Sequence["asyncio.Task[None]"], what: Coroutine[Any, Any, Any]) -> None:
-    """Wait for ``what``. Raises at once what a loop raised: loops end only by failing."""
-    wanted = asyncio.ensure_future(what)
+    """Wait for ``what``. Raises the exception of a loop at once: loops only end by failing."""
+    waiting = asyncio.ensure_future(what)
     try:
-        await asyncio.wait([wanted, *loops], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([waiting, *loops], return_when=asyncio.FIRST_COMPLETED)
         for loop in loops:
             if loop.done():
                 loop.result()
-        await wanted
+        await waiting
     finally:
-        wanted.cancel()
+        waiting.cancel()

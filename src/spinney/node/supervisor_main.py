@@ -1,10 +1,8 @@
-"""The supervisor's process: ``python -m spinney.node.supervisor_main FD``, started by the guard.
+"""The supervisor's process: ``python -m spinney.node.supervisor_main FD``, which the guard starts.
 
-``FD`` is a memory file with everything it must know. It is a child subreaper like the guard, and
-watches the guard in turn: a thread of its own waits for the end of a pipe whose other end only the
-guard holds. When the guard is gone, or the node is declared dead, everything below is killed and
-the process ends, whatever the event loop is doing.
-"""
+``FD`` is a memory file with its settings. It is a child subreaper like the guard, and watches the guard in turn: a
+thread waits for the end of a pipe whose other end only the guard has open. When the guard is gone, or the node is
+declared dead, everything below is killed and the process ends, whatever the event loop is doing."""
 
 import asyncio
 import gc
@@ -28,46 +26,48 @@ log = logging.getLogger(__name__)
 EXIT_LOST = 1
 
 _YOUNG = 10_000
-"""So many new objects before Python looks for cycles among them: some lists of jobs, nearly all of which are gone by
-then. With its own 700 it looks at each list several times while that is on its way, for nothing."""
+"""How many new objects Python allocates before it looks for cycles among them: several lists of jobs, nearly all of
+which are freed by then. With its default of 700 it would scan each list several times for nothing."""
 
 _ending = threading.Event()
-"""Everything is being killed: what dies from now on is not to blame for it."""
+"""Set while everything is being killed: attempts that die from then on are not to blame for it."""
 
 
 def main() -> int:
-    """Be the supervisor; returns the exit code."""
+    """Run the supervisor; return the exit code."""
     note = int(sys.argv[1])
-    told = json.loads(os.pread(note, os.fstat(note).st_size, 0))
+    handover = json.loads(os.pread(note, os.fstat(note).st_size, 0))
     os.close(note)
-    settings = NodeSettings.from_json(told["settings"])
+    settings = NodeSettings.from_json(handover["settings"])
     set_up_log(settings.log_level)
     proctree.become_subreaper()
-    for fd in (told["lock_fd"], told["deadline_fd"], told["guard_fd"]):
+    for fd in (handover["lock_fd"], handover["deadline_fd"], handover["guard_fd"]):
         os.set_inheritable(fd, False)
     _spare_what_stays()
-    threading.Thread(target=_watch_guard, args=(told["guard_fd"],), name="guard watch", daemon=True).start()
-    name, pid, started_us = told["instance"]
+    threading.Thread(
+        target=_watch_guard, args=(handover["guard_fd"],), name="guard watch", daemon=True
+    ).start()
+    name, pid, started_us = handover["instance"]
     try:
-        return asyncio.run(_run(settings, Instance(name=name, pid=pid, started_us=started_us), told))
-    except Exception as error:  # noqa: BLE001 - groups, too; the last word is always a sentence
+        return asyncio.run(_run(settings, Instance(name=name, pid=pid, started_us=started_us), handover))
+    except Exception as error:  # noqa: BLE001 - groups, too; the last output is always a sentence
         return _say(_first(error))
 
 
 def _spare_what_stays() -> None:
-    """Modules, classes and functions are here for good. To look through them for garbage stops all threads for 20 ms
-    each time, and finds none."""
+    """Exclude modules, classes and functions from garbage collection: scanning them would stop all threads for 20 ms
+    each time, and they are never freed."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
 
 
-async def _run(settings: NodeSettings, own: Instance, told: dict[str, int]) -> int:
+async def _run(settings: NodeSettings, own: Instance, handover: dict[str, int]) -> int:
     supervisor = Supervisor(
         settings,
         own,
-        lock_fd=told["lock_fd"],
-        deadline=Deadline(told["deadline_fd"]),
+        lock_fd=handover["lock_fd"],
+        deadline=Deadline(handover["deadline_fd"]),
         open_store=lambda: open_store(settings.store, settings.patience_s),
         open_for_beats=lambda: open_store(settings.store, settings.beat_patience_s),
         on_dead=end_everything,
@@ -77,7 +77,8 @@ async def _run(settings: NodeSettings, own: Instance, told: dict[str, int]) -> i
 
 
 def end_everything(why: str) -> None:
-    """KILL all that is below, until nothing is left, and end. From any thread; does not return."""
+    """KILL all descendants, until none is left, and end this process. It may be called in any thread, and does not
+    return."""
     _ending.set()
     log.error("ending everything at once: %s", why)
     while proctree.reap():
@@ -86,7 +87,7 @@ def end_everything(why: str) -> None:
 
 
 def _watch_guard(fd: int) -> None:
-    os.read(fd, 1)  # nobody writes: it returns when the guard is gone
+    os.read(fd, 1)  # nothing is ever written: it returns when the guard is gone
     end_everything("the guard is gone")
 
 
@@ -97,21 +98,21 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _say(error: BaseException) -> int:
-    """One sentence on stderr; the exit code that goes with it. Where what nobody foresaw came from is logged."""
+    """Print one sentence on stderr and return the exit code. The traceback of an unexpected error is logged."""
     code = EXIT_LOST
     if isinstance(error, SpinneyError):
-        said, code = str(error), error.exit_code
+        sentence, code = str(error), error.exit_code
     elif isinstance(error, OSError) and error.strerror:
         log.debug("the node has ended", exc_info=error)
         at = "" if error.filename is None else f" at {error.filename}"
-        said = f"the node cannot go on: {error.strerror}{at}; mend that and start it again"
+        sentence = f"the node cannot go on: {error.strerror}{at}; mend that and start it again"
     else:
         log.error("the node has ended because of a fault in spinney", exc_info=error)
-        said = (
+        sentence = (
             f"the node cannot go on because of a fault in spinney ({type(error).__name__}: {error}); "
             f"start it again, and report what the log says above"
         )
-    print(f"spinney: {said}", file=sys.stderr)  # noqa: T201 - the sentence for the terminal
+    print(f"spinney: {sentence}", file=sys.stderr)  # noqa: T201 - the sentence for the terminal
     return code
 
 

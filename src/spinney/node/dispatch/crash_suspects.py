@@ -1,25 +1,24 @@
 """Jobs of which one may have killed a worker that they shared.
 
 When a worker of ``thread`` and ``async`` stages dies by itself (a segfault, ``os._exit``, the kernel's
-out-of-memory killer) with more than one attempt in it, nobody can know whose fault that was: memory is
-shared, and the thread that crashed need not be the one that spoilt it. So none of them is blamed. All go back
-uncounted, and each runs once more alone, in a worker of its own. Whoever ends there in its own way is
-cleared; whoever kills that worker, too, has died by itself, which uses up an attempt and counts towards
-poison, and the next attempt is alone as well. So a guilty job reaches its end in spite of its neighbours, and
-costs them one more run at most a node.
+out-of-memory killer) with more than one attempt in it, it is not known which one caused it: memory is shared, and the
+thread that crashed need not be the one that corrupted it. So none of them is blamed. All go back uncounted, and each
+runs once more alone, in a worker of its own. A job that ends normally there is cleared; a job that kills that worker,
+too, has died by itself, which uses up an attempt and counts towards poison, and the next attempt is alone as well. So a
+guilty job fails in spite of its neighbours, and costs them at most one more run on each node.
 
-The list is the node's own and is lost with it. A node that claims a guilty job which another node suspects
-learns of it in the same way, once.
-"""
+The list belongs to the node and is lost with it. Another node that claims the guilty job detects it in the same way,
+once."""
 
 from collections.abc import Iterable
 
 _MOST = 10_000
-"""The oldest are forgotten beyond that: other nodes may have run them, so that nothing here clears them."""
+"""The most suspects; older ones are forgotten: other nodes may have run them, so that nothing clears them on this
+node."""
 
 
 class CrashSuspects:
-    """Numbers of jobs that must not share a worker."""
+    """Ids of jobs that must not share a worker."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, None] = {}
@@ -37,5 +36,5 @@ class CrashSuspects:
             del self._jobs[oldest]
 
     def clear(self, job_id: int) -> None:
-        """The job has ended in its own way while it was alone."""
+        """Clear a job that has ended normally while it ran alone."""
         self._jobs.pop(job_id, None)

@@ -1,8 +1,7 @@
-"""Between recorder and workers: wants from free slots, leases into workers, rows into records.
+"""The dispatcher: it makes claim requests for free slots, gives leases to workers, and turns their rows into records.
 
-This is the hot path: a list of small jobs goes through as a list, at a few microseconds of Python a
-job, with plain tuples and dict lookups. Everything unusual leaves it at the first test.
-"""
+This is the hot path: a list of small jobs is handled as a list, at a few microseconds of Python for each job, with
+plain tuples and dict lookups. Everything unusual takes another path at the first test."""
 
 import logging
 import time
@@ -26,25 +25,25 @@ from spinney.node.workers.child import Exit
 log = logging.getLogger(__name__)
 
 RECALL_LEAST_US = 10_000.0
-"""Shorter backlogs are not recalled: they are gone before anybody could gain by it."""
+"""The shortest backlog that is recalled: a shorter one is done before others could gain by it."""
 RECALL_PAUSE_S = 0.05
-"""No slot's backlog is recalled more often, so that a stream of newcomers makes no storm."""
+"""The least time between two recalls of a slot, so that a stream of new jobs does not cause a storm of recalls."""
 
 _UNSAID = "its worker died before it could say how it ended"
 _BESIDE = "its worker was ended, not because of this attempt"
 _BROKEN_OFF = frozenset({Outcome.RETURNED, Outcome.CANCELLED})
-"""What a worker may say of an attempt only where somebody asked that attempt to end."""
+"""Outcomes that a worker may report only for an attempt that was asked to end."""
 
 _PLAIN = 3
-"""So long is the row of an attempt of which there is nothing to say but that it passed."""
+"""The length of a row of an attempt that simply passed."""
 _SLOT_AND_STAGE = itemgetter(2, 3, 4)
-"""Of a lease."""
+"""Gets slot, type and stage of a lease."""
 _LANE_AND_SLOT = itemgetter(1, 2)
-"""Of a task."""
+"""Gets lane and slot of a task."""
 
 
 class Dispatcher:
-    """Owns the slots; talks to the worker pool about workers. Everything happens in the event loop."""
+    """Owns the slots, and gets workers from the worker pool. Everything runs in the event loop."""
 
     def __init__(
         self,
@@ -58,11 +57,11 @@ class Dispatcher:
         status: NodeStatus,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The pool reports to this dispatcher from now on."""
+        """Attach the dispatcher to the pool, which reports to it from now on."""
         self.slots, self.pool = slots, pool
         self.lanes = Lanes(())
         self.nothing_claimable = False
-        """Nothing was claimable when last asked, and nothing has happened since."""
+        """Nothing was claimable at the last exchange, and nothing has happened since."""
         self._node_id, self._lookahead = 0, lookahead
         self._mark_started, self._monotonic = mark_started, monotonic
         self._queue, self._signals, self._status = queue, signals, status
@@ -72,29 +71,30 @@ class Dispatcher:
         pool.attach(self)
 
     def join_cluster(self, node_id: int, lanes: Lanes) -> None:
-        """The node has joined: from now on work is wanted."""
+        """Start to claim, because the node has joined."""
         self._node_id, self.lanes = node_id, lanes
         self._queue.request_claim()
 
     def held(self) -> int:
-        """How many leases the node holds that are not recorded yet."""
+        """Return how many leases the node holds that are not recorded yet."""
         return sum(len(w.held) + len(w.output_pending) for w in self.pool.workers)
 
     def tasks(self) -> list[Task]:
-        """What workers have, as far as another thread can see it."""
+        """Return the tasks of all workers, as far as another thread can see them."""
         return [task for worker in self.pool.workers for task in list(worker.held.values())]
 
-    def known(self) -> tuple[int, set[int]]:
-        """The node, and the fences of all leases that it holds."""
+    def leases(self) -> tuple[int, set[int]]:
+        """Return the node's id, and the fences of all leases that it holds."""
         workers = self.pool.workers
         return self._node_id, {
             fence for worker in workers for fence in (*worker.held, *worker.output_pending)
         }
 
-    # --- wanting --------------------------------------------------------------------------
+    # --- claim requests --------------------------------------------------------------------------
 
     def claim_request(self) -> ClaimRequest | None:
-        """What could be taken on now. With no slots in it: nothing, but stages may be kept."""
+        """Return a request for what the node can take now. Without slots in it nothing is claimed, but next stages may
+        be kept."""
         if not (self._status.takes_jobs and self._node_id):
             return None
         return ClaimRequest(
@@ -102,8 +102,8 @@ class Dispatcher:
         )
 
     def _requested_lanes(self) -> Mapping[tuple[str, str], LaneRequest]:
-        """While no worker can start, what needs one of its own is not asked for: it would be handed back at once,
-        and asked for again, as fast as the store can."""
+        """Return the lanes to claim from. While no worker can start, lanes that need a new one are left out: their jobs
+        would be handed back at once and claimed again, as fast as the store can."""
         claim_requests = self.lanes.claim_requests()
         if self.pool.may_start:
             return claim_requests
@@ -115,7 +115,7 @@ class Dispatcher:
 
     def _requested_slots(self) -> list[SlotRequest]:
         now = self._monotonic()
-        wanted = []
+        requests = []
         offers = self.pool.offers()
         # Slots without a warm worker serve threads, coroutines and cold starts as well as any.
         any_cold = self.lanes.any_cold and self.pool.may_start
@@ -124,16 +124,16 @@ class Dispatcher:
                 continue
             if slot.warm:
                 if claim_request := self._lookahead.claim_request(slot, now):
-                    wanted.append(claim_request)
+                    requests.append(claim_request)
             elif slot.held == 0 and slot.worker is None and offers:
                 offers -= 1
-                wanted.append(cold_slot_request(slot, warm=True))
+                requests.append(cold_slot_request(slot, warm=True))
             elif slot.held == 0 and any_cold:
-                wanted.append(cold_slot_request(slot, warm=False))
-        return wanted
+                requests.append(cold_slot_request(slot, warm=False))
+        return requests
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
-        """An exchange has been made: is there more to ask for?"""
+        """React to the answer of an exchange: claim more, or recall backlogs."""
         if answer.wake_us is not None:
             self._signals.wake_due(answer.wake_us)
         self._signals.last_hold(answer.last_hold)
@@ -145,25 +145,25 @@ class Dispatcher:
         if idle:
             self.nothing_claimable = not answer.leases
         if answer.leases and answer.starved:
-            self._queue.request_claim()  # a slot that was given its first job may be given more behind it
+            self._queue.request_claim()  # a slot that got its first job may get more behind it
         if idle and not answer.leases:
-            self.recall()  # somebody idles beside a backlog
+            self.recall()  # a slot is idle beside a backlog
 
     def new_work_arrived(self) -> None:
-        """Something new may be claimable. When no slot is free, what waits in workers comes back, so
-        that newcomers and what is more urgent get their fair turn."""
+        """Note that new jobs may be claimable. When no slot is free, backlogs in workers are recalled, so that new and
+        more urgent jobs get their fair turn."""
         self.claimable()
         if all(slot.held for slot in self.slots if slot.warm):
             self.recall()
 
     def claimable(self) -> None:
-        """Something may have become claimable."""
+        """Note that jobs may have become claimable."""
         self.nothing_claimable = False
         self._queue.request_claim()
 
     def recall(self, slots: Sequence[Slot] | None = None) -> None:
-        """Ask for the backlogs back that are worth it; of these slots, where they stand behind something that takes
-        long, however short they are."""
+        """Recall the backlogs that are long enough; with ``slots``, those of slots whose attempt takes long, however
+        short they are."""
         now = self._monotonic()
         among, least_us = (self.slots, RECALL_LEAST_US) if slots is None else (slots, 0.0)
         for slot in backlogged(among, least_us=least_us, now=now, pause_s=RECALL_PAUSE_S):
@@ -172,17 +172,17 @@ class Dispatcher:
                 slot.worker.child.recall()
 
     def record(self, records: Sequence[Record]) -> None:
-        """These can be recorded now."""
+        """Queue records that can be written now."""
         self._queue.add(records)
 
     def available(self) -> None:
-        """A slot may take work."""
+        """Note that a slot may take jobs."""
         self._queue.request_claim()
 
-    # --- handing out ----------------------------------------------------------------------
+    # --- giving leases to workers ----------------------------------------------------------------------
 
     async def take(self, leases: Sequence[Lease]) -> None:
-        """Hand out new leases. Where a silent second run is forbidden, ``running`` is durable first."""
+        """Give new leases to workers. For types that must not run twice unasked, ``running`` is made durable first."""
         if not self.lanes.any_orphan:
             self._give(leases)
             return
@@ -201,20 +201,20 @@ class Dispatcher:
         now = self._monotonic()
         groups: dict[Worker, list[tuple[str, str, list[Row]]]] = {}
         for (_, type_, stage), run in groupby(leases, _SLOT_AND_STAGE):
-            given = list(run)
-            place = self._place(given[0], now)
+            chunk = list(run)
+            place = self._place(chunk[0], now)
             if place is None:
-                self._return(given)
+                self._return(chunk)
                 continue
             lane, slot, worker = place
             expected_us = self._lookahead.expected_us(lane)
-            slot.held += len(given)
-            slot.expected_us += len(given) * expected_us
-            tasks = named(Task, zip(given, repeat(lane), repeat(slot), repeat(expected_us)))
-            worker.held.update(zip([lease[1] for lease in given], tasks, strict=True))
+            slot.held += len(chunk)
+            slot.expected_us += len(chunk) * expected_us
+            tasks = named(Task, zip(chunk, repeat(lane), repeat(slot), repeat(expected_us)))
+            worker.held.update(zip([lease[1] for lease in chunk], tasks, strict=True))
             rows: list[Row] = [
                 (job_id, fence, attempt, params, parent_id, root_id)
-                for job_id, fence, _, _, _, attempt, params, parent_id, root_id in given
+                for job_id, fence, _, _, _, attempt, params, parent_id, root_id in chunk
             ]
             sent = groups.setdefault(worker, [])
             if sent and sent[-1][:2] == (type_, stage):
@@ -226,7 +226,7 @@ class Dispatcher:
                 worker.child.send_run(message)
 
     def _place(self, lease: Lease, now: float) -> tuple[Lane, Slot, Worker] | None:
-        """Where a lease runs; None when it cannot run here now."""
+        """Return where a lease runs; None when it cannot run on this node now."""
         if not self._status.takes_jobs or lease.slot >= len(self.slots):
             return None
         slot, lane = self.slots[lease.slot], self.lanes.get(lease.type, lease.stage)
@@ -239,13 +239,13 @@ class Dispatcher:
         return lane, slot, worker
 
     def _return(self, leases: Sequence[Lease]) -> None:
-        """Hand leases back that never reached a worker."""
+        """Hand back leases that never reached a worker."""
         self._queue.add([Record(lease.job_id, lease.fence, Outcome.RETURNED, 0, 0) for lease in leases])
 
-    # --- what comes back ------------------------------------------------------------------
+    # --- rows from workers ------------------------------------------------------------------
 
     def done(self, worker: Worker, rows: Sequence[Row]) -> None:
-        """Attempts have ended in a worker."""
+        """Record attempts that have ended in a worker."""
         plain = max(map(len, rows), default=0) == _PLAIN
         if not plain:
             for row in rows:
@@ -293,11 +293,12 @@ class Dispatcher:
         self._queue.add(records)
 
     def _unusual(self, worker: Worker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
-        """An attempt that ended with more to say than "ok". Whose end was asked for is known here, not in the worker:
-        what was broken off without that, or failed while its worker was being killed, is an interruption."""
-        fence, said = row[0], row[_PLAIN]
-        outcome = Outcome(said.get("outcome", "ok"))
-        message = said.get("message")
+        """Record an attempt whose row has more than a plain success. Only the dispatcher knows which attempts were
+        asked to end: one that was broken off without that, or failed while its worker was being killed, is an
+        interruption."""
+        fence, detail = row[0], row[_PLAIN]
+        outcome = Outcome(detail.get("outcome", "ok"))
+        message = detail.get("message")
         if outcome not in PASSED and (ended := worker.endings.get(fence)) is not None:
             outcome, message = ended
         elif outcome not in PASSED and (worker.forced or outcome in _BROKEN_OFF):
@@ -305,17 +306,17 @@ class Dispatcher:
         elif outcome not in PASSED and fence in worker.uncertain_requests:
             outcome, message = Outcome.LOST, worker.uncertain_requests[fence]
         record = detailed_record(task, row, outcome, message, keep=keep)
-        if said.get("output"):
+        if detail.get("output"):
             self.pool.after_output(worker, record)
         else:
             records.append(record)
 
     def take_back(self, worker: Worker) -> None:
-        """Get back, without the worker's answer, what it was asked for and cannot begin any more."""
+        """Take back, without the worker's answer, recalled leases that it cannot begin any more."""
         running = worker.child.blocking_fence()
         if running not in worker.held:
             return
-        # Workers keep to the order: what stands before it has ended, and is about to be told.
+        # Workers keep the order: attempts before this one have ended, and are about to be reported.
         fences = list(worker.held)
         behind = fences[fences.index(running) + 1 :]
         if behind:
@@ -326,15 +327,15 @@ class Dispatcher:
             self.back(worker, behind)
 
     def back(self, worker: Worker, fences: Sequence[int]) -> None:
-        """A worker hands back what it had not begun."""
+        """Return leases that a worker hands back without having begun them."""
         tasks = [task for fence in fences if (task := worker.held.pop(fence, None)) is not None]
         self._leave(tasks)
         self._return([task.lease for task in tasks])
 
     def exited(self, worker: Worker, how: Exit, remarked: Mapping[int, str]) -> None:
-        """A worker is gone with everything below it: what it ran has ended, the rest goes back.
-        ``remarked``: what is to be said of the output of its attempts, by fence. A death that several attempts
-        shared makes them suspects (``crash_suspects``)."""
+        """Record the end of a worker with all its processes: its running attempts have ended, the rest goes back.
+        ``remarked``: remarks on the output of its attempts, by fence. When several attempts were running, they become
+        suspects (``crash_suspects``)."""
         running = {line.fence: line for line in how.running}
         if len(running) > 1 and not how.forced:
             shared = [worker.held[fence].lease.job_id for fence in running if fence in worker.held]
@@ -347,7 +348,7 @@ class Dispatcher:
         for fence, task in worker.held.items():
             line = running.get(fence)
             if line is None and how.unreported and task.lane.orphan:
-                # It may be one of those, and its type forbids a silent second run.
+                # It may have run unreported, and its type must not run twice unasked.
                 records.append(
                     Record(task.lease.job_id, fence, Outcome.LOST, now_us, now_us, message=_UNSAID)
                 )
@@ -377,7 +378,7 @@ class Dispatcher:
         ending = worker.endings.get(task.lease.fence)
         if ending is not None:
             return ending
-        if how.forced:  # it ran beside the one that had to be ended, and is not to blame
+        if how.forced:  # it ran beside the attempt that had to be ended, and is not to blame
             return interrupted_outcome(task.lane, _BESIDE)
         if len(how.running) > 1:
             return interrupted_outcome(task.lane, f"{how} while {len(how.running)} attempts ran in it")
@@ -392,24 +393,24 @@ class Dispatcher:
 
 
 class MarkStarted(Protocol):
-    """Makes durable that these attempts run; False when that was not possible."""
+    """Makes durable that these attempts run; returns False when that was not possible."""
 
     async def __call__(self, fences: Sequence[int]) -> bool: ...
 
 
 def _taken(worker: Worker, rows: Sequence[Row]) -> tuple[Sequence[Row], list[Task]]:
-    """What the worker has of these; it has them no more."""
+    """Remove the tasks of these rows from the worker; return the rows and tasks that it had."""
     pop = worker.held.pop
     tasks = [pop(row[0], None) for row in rows]
-    known = [task for task in tasks if task is not None]
-    if len(known) == len(rows):
-        return rows, known
+    held = [task for task in tasks if task is not None]
+    if len(held) == len(rows):
+        return rows, held
     for row, task in zip(rows, tasks, strict=True):
         if task is None:
             log.warning("worker %s reported attempt %d, which it does not have", worker.name, row[0])
-    return [row for row, task in zip(rows, tasks, strict=True) if task is not None], known
+    return [row for row, task in zip(rows, tasks, strict=True) if task is not None], held
 
 
 def interrupted_outcome(lane: Lane, message: str) -> tuple[Outcome, str]:
-    """How an attempt ends that the node had to break off: uncounted where it may run again."""
+    """Return how an attempt ends that the node had to break off: uncounted where it may run again."""
     return (Outcome.LOST if lane.orphan else Outcome.RETURNED), message

@@ -1,4 +1,4 @@
-"""The parts that work passes through, tied together: requests, worker pool, dispatcher, recorder, limits."""
+"""The parts that jobs pass through, put together: requests, worker pool, dispatcher, recorder, limits."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ _LOOK_S = 0.02
 
 
 class Dispatching:
-    """Work passes from the store through these parts to workers and back."""
+    """Jobs pass from the store through these parts to workers and back."""
 
     def __init__(
         self,
@@ -51,13 +51,14 @@ class Dispatching:
         signals: NodeSignals,
         status: NodeStatus,
     ) -> None:
-        """``spawn`` starts a task whose failure ends the node. ``ending``: everything is being killed."""
+        """``spawn`` starts a task whose failure ends the node. ``ending`` returns whether everything is being
+        killed."""
         self._writer, self._reader, self._settings, self._now_us = writer, reader, settings, now_us
         self._signals = signals
         root = Path(settings.folders)
         self.queue = queue
         self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
-        """What the first worker says of the application."""
+        """The first worker's description of the application."""
         requests = Requests(writer, reader, now_us=now_us, signals=signals, insist_s=settings.lease_period_s)
         self.pool = WorkerPool(
             rules=WorkerRules(
@@ -98,8 +99,8 @@ class Dispatching:
         )
 
     async def start_first_worker(self) -> None:
-        """Start the worker that loads the application. Where none can be started (a full disk), try until one can:
-        before the node has joined nothing else would."""
+        """Start the worker that loads the application. Where none can be started (a full disk), retry until one can,
+        because nothing else does before the node has joined."""
         slot = self.dispatcher.slots[0]
         self.pool.warm_up(slot)
         while slot.worker is None:
@@ -107,7 +108,7 @@ class Dispatching:
             self.pool.warm_up(slot)
 
     def tasks(self, node_id: int, lanes: Lanes) -> list[Coroutine[Any, Any, None]]:
-        """Return what runs while the node is a member of its cluster, and have work asked for from now on."""
+        """Start to claim, and return the tasks that run while the node is a member of its cluster."""
         ticker = Ticker(
             self._reader,
             self.pool,
@@ -121,8 +122,8 @@ class Dispatching:
         return [self._recorder.run(), ticker.run()]
 
     async def drain(self, hurry: asyncio.Event) -> None:
-        """Get back what has not begun, and wait until what runs has finished, but no longer than the drain's limit and
-        until ``hurry`` is set; what runs then is marked as interrupted, for whoever ends the workers."""
+        """Recall leases that have not begun, and wait until running attempts have finished, up to the drain's limit or
+        until ``hurry`` is set; attempts that still run are then marked as interrupted, before the workers are ended."""
         for worker in self.pool.workers:
             worker.child.recall()
         give_up = time.monotonic() + self._settings.drain_limit_s

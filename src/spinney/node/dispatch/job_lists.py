@@ -1,4 +1,4 @@
-"""Lists of jobs as they travel to a worker: short enough to be one message, long enough to be few."""
+"""Split jobs into messages to a worker: short enough for one message, long enough to be few."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,15 @@ from typing import Any
 from spinney.node.workers.child import Group
 
 LIST_CHARS = 4 * 2**20
-"""The most that the parameters of one message come to. What bears more goes in several: the wire has a limit
-(``executors.wire``), and a worker reads a message whole before it begins with it."""
+"""The most characters of parameters in one message. More go into several: messages have a limit (``workers.wire``), and
+a worker reads a message whole before it begins with it."""
 
 _PARAMS = 3
-"""Their place in a row; see ``spinney.node.workers``."""
+"""The index of the parameters in a row; see ``spinney.node.workers``."""
 
 
 def messages(groups: Sequence[Group], size: int) -> Iterator[list[Group]]:
-    """The groups in messages of up to ``size`` jobs, and of no more parameters than fit, in order."""
+    """Yield the groups in messages of up to ``size`` jobs and no more than ``LIST_CHARS`` of parameters, in order."""
     message: list[Group] = []
     room, chars = size, LIST_CHARS
     for type_, stage, rows in groups:
@@ -34,8 +34,8 @@ def messages(groups: Sequence[Group], size: int) -> Iterator[list[Group]]:
 
 
 def _fitting(rows: Sequence[Any], chars: int) -> tuple[Sequence[Any], int]:
-    """As many of the first as have no more characters than that, and how many those have; of a whole message's room
-    one at least."""
+    """Return as many of the first rows as have no more than ``chars`` characters of parameters, and their characters;
+    for an empty message at least one row."""
     so_far = list(accumulate([len(row[_PARAMS]) for row in rows]))
     if so_far[-1] <= chars:
         return rows, so_far[-1]

@@ -1,13 +1,12 @@
-"""What ends an attempt before its own end: a time limit, or somebody's wish.
+"""Attempts that are ended early: by a time limit, or by a cancel request.
 
-Looked at once a tick. A wish is first told to the attempt (``job.cancelled``); what has not ended
-by itself within the stage's grace is ended by force: TERM, grace, KILL, its worker with all that it
-started. A time limit of a ``process`` or ``program`` stage is force at once, for user code has no
-way to be told; ``async`` stages are cancelled first.
+They are checked once a tick. A cancel request first goes to the attempt (``job.cancelled``); an attempt that has not
+ended by itself within the stage's grace period is killed: TERM, grace, KILL, its worker with all processes that it
+started. At its time limit an attempt of a ``process`` or ``program`` stage is killed at once, because user code cannot
+be notified; ``async`` stages are cancelled first.
 
-The same look finds what is worth showing as running, and what stands behind an attempt that takes
-long (it goes back, somebody else may have time for it; without the worker's word if it gives none).
-"""
+The same check finds attempts to be shown as running, and leases that wait behind a long attempt (they go back, because
+another slot may have time for them; also without the worker's answer)."""
 
 import logging
 import time
@@ -21,11 +20,11 @@ from spinney.node.dispatch.worker_pool import Worker, WorkerPool
 log = logging.getLogger(__name__)
 
 SHOW_AFTER_S = 0.1
-"""Attempts that run longer are marked as running in the store."""
+"""Attempts that run longer are marked as running in the store, in seconds."""
 
 
 class Limits:
-    """Remembers what it has begun to end."""
+    """Checks running attempts, and remembers those that it has begun to end."""
 
     def __init__(
         self,
@@ -36,14 +35,14 @@ class Limits:
         long_s: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``show(fences)`` has the store show these attempts as running. ``long_s``: an attempt that runs longer holds
-        up what stands behind it."""
+        """``show(fences)`` marks these attempts as running in the store. ``long_s``: an attempt that runs longer blocks
+        the leases behind it."""
         self._pool, self._dispatcher, self._show, self._long_s = pool, dispatcher, show, long_s
         self._monotonic = monotonic
         self._force_at: dict[int, float] = {}
 
     def tick(self) -> None:
-        """Look at everything that runs."""
+        """Check all running attempts."""
         show: list[int] = []
         for worker in self._pool.workers:
             if worker.held:
@@ -51,9 +50,9 @@ class Limits:
         if show:
             self._show(show)
 
-    def cancel_requests(self, wished: Iterable[tuple[int, int]]) -> None:
-        """These attempts (job, fence) are wished to end."""
-        for _, fence in wished:
+    def cancel_requests(self, requests: Iterable[tuple[int, int]]) -> None:
+        """End these attempts (job, fence), whose cancellation was requested."""
+        for _, fence in requests:
             for worker in self._pool.workers:
                 task = worker.held.get(fence)
                 if task is not None and fence not in worker.endings:
@@ -62,7 +61,7 @@ class Limits:
     def _on_cancel_request(self, worker: Worker, task: Task) -> None:
         fence = task.lease.fence
         if not worker.child.concurrent and worker.child.page.fence() != fence:
-            worker.child.recall()  # it has not begun; the store settles it when it comes back
+            worker.child.recall()  # it has not begun; the store settles it when it goes back
             return
         log.info("cancelling job=%d fence=%d", task.lease.job_id, fence)
         worker.endings[fence] = (Outcome.CANCELLED, "cancelled while it ran")

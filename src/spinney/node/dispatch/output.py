@@ -1,18 +1,16 @@
-"""The pump: reads what workers write and divides it by attempt.
+"""The pump: it reads the output of workers and assigns it to attempts.
 
-One thread outside the event loop, so that a slow disk never holds the supervisor up. It reads the
-two pipes of each worker and appends to ``<job folder>/.spinney/<stage>.<fence>.stdout`` and
-``….stderr``: at once when it is certain whose bytes they are, so that output is readable while the
-stage runs, and at the latest when the mark behind them arrives (``executors.boundaries``).
+It is a thread outside the event loop, so that a slow disk never blocks the supervisor. It reads the two pipes of each
+worker and appends to ``<job folder>/.spinney/<stage>.<fence>.stdout`` and ``….stderr``: at once when it is certain
+whose bytes they are, so that output is readable while the stage runs, and at the latest when the mark behind them
+arrives (``workers.boundaries``).
 
 *Whose are bytes without a mark behind them?* The worker sets an attempt's mark before it takes the
-attempt off its page, and puts the next one on the page after that. So when the page shows the same
-attempt before and after a read that emptied the pipe, every earlier mark was in what has been read,
-and what stands behind the last one is that attempt's. Otherwise it waits for the mark, or for the
-next look.
+attempt off its page, and puts the next one on the page after that. So when the page shows the same attempt before and
+after a read that emptied the pipe, every earlier mark was in the bytes that were read, and the bytes behind the last
+mark are that attempt's. Otherwise the pump waits for the mark, or for the next read.
 
-After a worker's death and the end of all its descendants, what is left in its pipes belongs to the
-attempt that its page shows.
+After the end of a worker and of all its descendants, the rest in its pipes belongs to the attempt that its page shows.
 """
 
 import contextlib
@@ -35,21 +33,21 @@ from spinney.node.workers.shared_page import CELL_PUMP, SharedPage
 log = logging.getLogger(__name__)
 
 HEAD_BYTES = 16 * 2**20
-"""So much of a stream and attempt is kept from its beginning unless set otherwise."""
+"""How many bytes from the beginning of an attempt's stream are kept by default."""
 TAIL_BYTES = 256 * 2**10
-"""So much is kept from its end when there was more."""
+"""How many bytes from its end are kept when there was more."""
 LOG_BYTES = 16 * 2**20
-"""A worker's log starts anew when it is that long."""
+"""The longest log of a worker, before it starts anew."""
 
 _READ_BYTES = 2 * 2**20
-"""More than a pipe holds, so that a read empties it. Read into a place that is kept: for a new one of that size the
-allocator asks the kernel for pages each time, which costs more than most of what is read."""
+"""More than a pipe holds, so that a read empties it. The buffer is reused: for a new one of that size the allocator
+would request pages from the kernel each time, which costs more than most reads."""
 _LOOK_S = 0.05
-"""Until bytes that could not be told are looked at again."""
+"""Seconds until bytes that could not be assigned are checked again."""
 
 Locate = Callable[[int], Path]
-"""Fence to where its output goes, less the suffix: ``<job folder>/.spinney/<stage>.<fence>``.
-Called in the pump's thread; raises KeyError for a fence that it does not know."""
+"""Returns the path of an attempt's output by its fence, without the suffix: ``<job folder>/.spinney/<stage>.<fence>``.
+It is called in the pump's thread, and raises KeyError for an unknown fence."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,13 +67,13 @@ class _Child:
     streams: list[_Stream] = field(default_factory=list)
     captures: dict[tuple[int, str], Capture] = field(default_factory=dict)
     losses: dict[int, list[Loss]] = field(default_factory=dict)
-    """By fence: what of its output could not be written, until somebody is told."""
+    """By fence: the output that could not be written, until it is reported."""
     half_marked: set[int] = field(default_factory=set)
     """Fences whose mark has been seen in one of the two streams."""
 
 
 class Pump:
-    """The thread and what it holds. All methods may be called from any thread and never block."""
+    """The pump's thread and its state. All methods may be called in any thread and never block."""
 
     def __init__(
         self,
@@ -90,7 +88,7 @@ class Pump:
         self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
         self._children: dict[str, _Child] = {}
         self._doubtful: set[int] = set()
-        """Descriptors of streams with bytes of which it could not be told whose they are."""
+        """Descriptors of streams with bytes that could not be assigned yet."""
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector = selectors.DefaultSelector()
@@ -111,79 +109,76 @@ class Pump:
         locate: Locate,
         log_file: Path,
     ) -> None:
-        """Pump a worker's pipes (their read ends, which are the pump's from now on).
+        """Add a worker's pipes (their read ends, which belong to the pump from now on).
 
-        ``log_file`` takes what belongs to no attempt. The page must stay mapped until what
-        ``remove`` returns is done.
-        """
-        joined = _Child(
+        ``log_file`` gets output that belongs to no attempt. The page must stay mapped until the future of ``remove`` is
+        done."""
+        added = _Child(
             page=page,
             start=boundaries.boundary_prefix(token),
             locate=locate,
             log=WorkerLog(log_file, limit_bytes=LOG_BYTES),
         )
-        joined.streams = [
-            _Stream(child=joined, number=n, fd=fd) for n, fd in enumerate((stdout_fd, stderr_fd))
-        ]
+        added.streams = [_Stream(child=added, number=n, fd=fd) for n, fd in enumerate((stdout_fd, stderr_fd))]
 
         def join() -> None:
-            self._children[child] = joined
-            for stream in joined.streams:
+            self._children[child] = added
+            for stream in added.streams:
                 os.set_blocking(stream.fd, False)
                 self._selector.register(stream.fd, selectors.EVENT_READ, stream)
 
         self._order(join)
 
     def remove(self, child: str) -> "Future[dict[int, str]]":
-        """Drain what a dead worker left, give the rest to the attempt its page shows, and let go.
+        """Read the rest of a dead worker's pipes, assign it to the attempt that its page shows, and forget the worker.
 
-        To be called when nothing of the worker is left (``Events.exited``). The future is done when
-        everything is in the files; wait for it before the attempt is recorded. It has the remarks on
-        attempts of which some output was lost and ``on_output_written`` was not called, by fence.
-        """
+        It is to be called when no process of the worker is left (``Events.exited``). The future is done when all output
+        is in the files; the attempt is to be recorded after that. It has the remarks, by fence, on attempts whose
+        output was partly lost and for which ``on_output_written`` was not called."""
         done: Future[dict[int, str]] = Future()
 
         def leave() -> None:
-            left = self._children.pop(child, None)
-            done.set_result({} if left is None else self._let_go(left))
+            removed = self._children.pop(child, None)
+            done.set_result({} if removed is None else self._let_go(removed))
 
         self._order(leave, done)
         return done
 
     def put(self, child: str, fence: int, stream: str, text: str) -> None:
-        """What an attempt in a ``--concurrent`` worker printed."""
+        """Write what an attempt in a ``--concurrent`` worker has printed."""
         data = text.encode("utf-8", "replace")
 
         def take() -> None:
-            if (there := self._children.get(child)) is not None:
-                self._write(there, fence, stream, data)
+            if (known := self._children.get(child)) is not None:
+                self._write(known, fence, stream, data)
 
         self._order(take)
 
     def end(self, child: str, fence: int) -> None:
-        """An attempt in a ``--concurrent`` worker has ended: ``on_output_written`` once all it printed is written."""
+        """Note that an attempt in a ``--concurrent`` worker has ended; ``on_output_written`` is called when all its
+        output is written."""
 
         def take() -> None:
-            if (there := self._children.get(child)) is not None:
-                self._finish(there, fence, STREAMS)
-            self._tell(fence, None if there is None else _remark(there, fence))
+            if (known := self._children.get(child)) is not None:
+                self._finish(known, fence, STREAMS)
+            self._tell(fence, None if known is None else _remark(known, fence))
 
         self._order(take)
 
     def close(self) -> None:
-        """Stop, once everything ordered so far is done. Blocks for that. Idempotent."""
+        """Stop when all earlier calls are done; this blocks until then. Idempotent."""
         if self._stopping:
             return
 
         def stop() -> None:
-            for left in self._children.values():
-                self._let_go(left)
+            for each in self._children.values():
+                self._let_go(each)
             self._children.clear()
             self._stopping = True
 
         self._order(stop)
         self._thread.join()
-        # Not by the thread: it may obey before the bell has been rung.
+        # Not by the thread, which may see the order before the event is written.
         os.close(self._bell)
 
     # --- the thread -----------------------------------------------------------------------
@@ -214,7 +209,7 @@ class Pump:
         try:
             self._pull(stream)
         except Exception:
-            # Whatever it was, the other workers' output must flow, and this one's too if it can.
+            # After any error, the output of the other workers must flow, and this one's too if it can.
             log.exception("the pump failed on one stream")
 
     def _obey(self) -> None:
@@ -224,7 +219,7 @@ class Pump:
             self._orders.get()()
 
     def _pull(self, stream: _Stream) -> bool:
-        """Read once and tell whose it is; whether there may be more."""
+        """Read once and assign the bytes; return whether there may be more."""
         page = stream.child.page
         before = page.fence()
         data = _read(stream, page, self._room)
@@ -262,7 +257,7 @@ class Pump:
         try:
             self._on_marked(fence, remark)
         except Exception:
-            # What follows in the same bytes must not be lost by it.
+            # The following output in the same bytes must not be lost.
             log.exception("nobody could be told that the output of attempt %d is written", fence)
 
     def _write(self, child: _Child, fence: int, stream: str, data: bytes) -> None:
@@ -313,14 +308,14 @@ class Pump:
 
 
 def _remark(child: _Child, fence: int) -> str | None:
-    """What is to be said of what was lost of an attempt's output; it is said once."""
+    """Return the remark on lost output of an attempt, once."""
     losses = child.losses.pop(fence, None)
     return None if losses is None else remarks.lost(sum(loss.size_bytes for loss in losses), losses[0].why)
 
 
 def _read(stream: _Stream, page: SharedPage, room: memoryview) -> bytes | None:
-    """What is in the pipe; None: nothing now, empty: nobody can write any more. The order of the
-    three cells is what ``marks`` relies on."""
+    """Read the pipe; None: nothing now, empty: all writers have closed it. ``boundaries`` relies on the order of the
+    three writes to cells."""
     at = CELL_PUMP + 2 * stream.number
     page.cells[at] = 1
     try:

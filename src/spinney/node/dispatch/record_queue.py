@@ -1,4 +1,4 @@
-"""The records that the store has not taken yet, between those who add them and the recorder."""
+"""The queue of records that the store has not written yet."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ from spinney.model.jobs import Record
 
 
 class RecordQueue:
-    """A queue that keeps a record until the store has taken it. Lives in the event loop."""
+    """A queue that keeps a record until the store has written it. It is used in the event loop."""
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque()
@@ -17,22 +17,22 @@ class RecordQueue:
         self._claim_requested = False
         self._taken = asyncio.Event()
         self.recorded = 0
-        """How many records the store has taken."""
+        """How many records the store has written."""
 
     # --- for those who add ----------------------------------------------------------------
 
     def add(self, records: Sequence[Record]) -> None:
-        """Have these recorded."""
+        """Add records to be written."""
         self._records.extend(records)
         self._wake.set()
 
     def request_claim(self) -> None:
-        """Have the store asked for work: something may have become claimable, or a slot can take more."""
+        """Request a claim, because jobs may have become claimable, or a slot can take more."""
         self._claim_requested = True
         self._wake.set()
 
     async def flushed(self) -> None:
-        """Wait until everything that has been added by now is recorded."""
+        """Wait until all records that have been added by now are written."""
         last = self.recorded + len(self._records)
         while self.recorded < last:
             await self._taken.wait()
@@ -54,7 +54,7 @@ class RecordQueue:
         self._wake.clear()
 
     def begin_exchange(self) -> bool:
-        """Return whether an exchange is due, and take the request for a claim out."""
+        """Return whether an exchange is due, and clear the request for a claim."""
         is_due = bool(self._records) or self._claim_requested
         self._claim_requested = False
         return is_due
@@ -64,9 +64,9 @@ class RecordQueue:
         return list(islice(self._records, count))
 
     def remove(self, count: int) -> None:
-        """Take the oldest records out: the store has them."""
+        """Remove the oldest records, which the store has written."""
         for _ in range(count):
             self._records.popleft()
         self.recorded += count
-        self._taken.set()  # wakes those who wait now, and nobody later
+        self._taken.set()  # wakes only those that wait now
         self._taken.clear()

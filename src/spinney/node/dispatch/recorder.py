@@ -1,17 +1,15 @@
-"""The one loop through which records go out and leases come in.
+"""The loop that sends records to the store and gets leases from it.
 
-Whenever records are due or a slot can take work, exactly one exchange is made with the store: all
-that is due in one transaction, and the next claim with it. No timer and no linger: one job alone is
-recorded at once, and while the writer is busy what becomes due gathers for the next transaction.
+Whenever records are due or a slot can take jobs, exactly one exchange is made with the store: one transaction writes
+all due records and makes the next claim. There is no timer and no delay: a single job is recorded at once, and while
+the writer is busy the next records accumulate for the next transaction.
 
-A record is kept here until the store has taken it. When the database is in trouble (gone, locked by a
-foreign program, the disk full) the same exchange is tried again, with growing pauses, for as long
-as the node lives.
+A record stays in the queue until the store has written it. When the database is in trouble (unavailable, locked by
+another program, the disk full) the same exchange is retried, with growing delays, for as long as the node lives.
 
-**When a connection is lost in the commit**, nobody here knows whether the records were taken, and leases may have been
-granted of which the answer never came. So before anything else is exchanged the store is asked for an account
-(``Store.reconcile``): what is in the history is done, and a lease of which the node knows nothing goes back.
-"""
+**When a connection is lost during the commit**, the node does not know whether the records were written, and leases may
+have been granted whose answer never arrived. So before the next exchange the node compares its state with the store
+(``Store.reconcile``): records in the history are done, and a lease that the node does not know goes back."""
 
 import asyncio
 import logging
@@ -34,23 +32,24 @@ _CANNOT = "what the stage ended with cannot be recorded"
 
 
 class Dispatcher(Protocol):
-    """Who wants work and gets it."""
+    """The part that makes claim requests and gets the leases."""
 
     def claim_request(self) -> ClaimRequest | None:
-        """What could be taken on now. Without slots: stages may be kept; None: not even that."""
+        """Return a request for what the node can take now. Without slots only next stages may be kept; None:
+        nothing."""
 
     async def take(self, leases: Sequence[Lease]) -> None:
-        """Hand out new leases."""
+        """Give new leases to workers."""
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
-        """An exchange has been made, its leases are handed out."""
+        """React to an exchange, after its leases were given to workers."""
 
-    def known(self) -> tuple[int, set[int]]:
-        """The node, and the fences of all leases of which it knows."""
+    def leases(self) -> tuple[int, set[int]]:
+        """Return the node's id, and the fences of all leases that it knows."""
 
 
 class Recorder:
-    """Exchanges records for work. Lives in the event loop; ``run`` is its task."""
+    """Exchanges records for leases in the event loop; ``run`` is its task."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class Recorder:
         self._db, self._dispatcher, self._queue, self._batch = db, dispatcher, queue, batch
         self._now_us, self._pause, self._draw = now_us, pause, draw
         self._in_doubt = False
-        """Nobody here knows whether the last exchange was committed."""
+        """It is not known whether the last exchange was committed."""
 
     async def run(self) -> None:
         """Exchange, for ever."""
@@ -102,11 +101,11 @@ class Recorder:
             )
             try:
                 if self._in_doubt:
-                    records = await self._accounted(records)
+                    records = await self._reconciled(records)
                     continue
                 return await self._db.call(flush_and_claim)
             except StoreUnusable as error:
-                # The want is dropped: by the time the store answers again its slots may be gone.
+                # The claim request is dropped: when the store answers again its slots may be gone.
                 claim_request = None
                 self._in_doubt = self._in_doubt or isinstance(error, CommitUncertain)
                 await self._pause(delays.next_s())
@@ -118,31 +117,35 @@ class Recorder:
                 log.exception("%d records cannot be recorded together", len(records))
                 return await self._one_by_one(records, error)
 
-    async def _accounted(self, records: list[Record]) -> list[Record]:
-        """Those that the store has not taken yet. Leases of which the node has not heard are handed back."""
-        node_id, known = self._dispatcher.known()
-        asked = list(records)
-        found = await self._db.call(lambda store: store.reconcile(node_id, asked))
+    async def _reconciled(self, records: list[Record]) -> list[Record]:
+        """Return the records that the store has not written yet. Leases that the node does not know are handed back."""
+        node_id, known = self._dispatcher.leases()
+        in_doubt = list(records)
+        reconciliation = await self._db.call(lambda store: store.reconcile(node_id, in_doubt))
         self._in_doubt = False
         known.update(record.fence for record in self._queue.pending())
-        unheard = [(job_id, fence) for job_id, fence in found.leased if fence not in known]
-        leased = {fence for _, fence in found.leased}
-        # What had not begun leaves nothing in the history but that its lease is gone.
-        left = [r for r in asked if r.fence not in found.recorded and (r.fence in leased or r.started_us > 0)]
+        unheard = [(job_id, fence) for job_id, fence in reconciliation.leased if fence not in known]
+        leased = {fence for _, fence in reconciliation.leased}
+        # An attempt that had not begun leaves no history; only its lease is gone.
+        unrecorded = [
+            r
+            for r in in_doubt
+            if r.fence not in reconciliation.recorded and (r.fence in leased or r.started_us > 0)
+        ]
         log.warning(
             "a connection was lost in a commit: of %d records %d had been taken, %d leases go back",
-            len(asked),
-            len(asked) - len(left),
+            len(in_doubt),
+            len(in_doubt) - len(unrecorded),
             len(unheard),
         )
         self._queue.add([Record(job_id, fence, Outcome.RETURNED, 0, 0) for job_id, fence in unheard])
-        return left
+        return unrecorded
 
     async def _one_by_one(self, records: list[Record], error: Exception) -> FlushResult:
-        """Something in one of them is more than the store can take (a delay of a million years): that
-        job fails for it, and the others do not notice."""
+        """Record each by itself, because the store cannot write one of them (a delay of a million years): that job
+        fails, and the others are not affected."""
         if len(records) == 1:
-            return await self._flush_and_claim([_without_its_words(records[0], error)], None)
+            return await self._flush_and_claim([_as_error(records[0], error)], None)
         answers = [await self._flush_and_claim([record], None) for record in records]
         return FlushResult(
             leases=[lease for answer in answers for lease in answer.leases],
@@ -151,9 +154,9 @@ class Recorder:
         )
 
 
-def _without_its_words(record: Record, error: Exception) -> Record:
+def _as_error(record: Record, error: Exception) -> Record:
     if record.message is not None and record.message.startswith(_CANNOT):
-        raise error  # it was not the record: the store itself is broken
+        raise error  # the record was not the cause: the store itself is broken
     message = f"{_CANNOT}: {error!r}; return or raise something smaller"
     return Record(
         record.job_id,

@@ -1,4 +1,4 @@
-"""Records of what workers tell, thousands a second."""
+"""Make records of workers' rows, thousands a second."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
@@ -11,14 +11,14 @@ from spinney.model.values.named_tuples import named
 from spinney.node.dispatch.slots import Task
 
 Row = Sequence[Any]
-"""What a worker tells of an attempt; see ``spinney.node.workers``."""
+"""A worker's report of an attempt; see ``spinney.node.workers``."""
 
 _OK = Outcome.OK
 
 
 def success_records(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -> Iterator[Record]:
-    """Of attempts of which there is nothing to say but that they passed. ``keep``: see Record. Made by tools that take
-    whole lists, because the making of tuples was most of what a small job cost in the event loop."""
+    """Make the records of attempts that simply passed. ``keep``: see Record. It uses functions on whole lists, because
+    the creation of tuples was most of the cost of a small job in the event loop."""
     none = repeat(None)
     fields = zip(
         [task[0][0] for task in tasks],
@@ -42,35 +42,35 @@ def success_records(tasks: Sequence[Task], rows: Sequence[Row], *, keep: bool) -
 
 
 def detailed_record(task: Task, row: Row, outcome: Outcome, message: str | None, *, keep: bool) -> Record:
-    """Of an attempt of which there is more to say."""
-    fence, started_us, ended_us, said = row
+    """Make the record of an attempt whose row has details."""
+    fence, started_us, ended_us, detail = row
     return Record(
         task.lease.job_id,
         fence,
         outcome,
         started_us,
         ended_us,
-        said.get("result"),
+        detail.get("result"),
         message,
-        said.get("error"),
-        said.get("retryable", True),
-        said.get("code"),
-        said.get("delay_s"),
-        said.get("lane", False),
-        said.get("lock"),
+        detail.get("error"),
+        detail.get("retryable", True),
+        detail.get("code"),
+        detail.get("delay_s"),
+        detail.get("lane", False),
+        detail.get("lock"),
         keep,
-        _elsewhere(said),
-        _wanted(said),
+        _elsewhere(detail),
+        _lock_request(detail),
     )
 
 
-def _elsewhere(said: Mapping[str, Any]) -> str | None:
-    """That something of what it wrote past Python could not be told from what others wrote."""
-    log_name = said.get("log")
+def _elsewhere(detail: Mapping[str, Any]) -> str | None:
+    """Return the remark that some output could not be told from that of other attempts; None: there is none."""
+    log_name = detail.get("log")
     return None if log_name is None else remarks.elsewhere(log_name)
 
 
-def _wanted(said: Mapping[str, Any]) -> tuple[int, int | None] | None:
-    """How much of a lock an attempt wanted that did not get it."""
-    found = said.get("wanted")
-    return None if found is None else (found[0], found[1])
+def _lock_request(detail: Mapping[str, Any]) -> tuple[int, int | None] | None:
+    """Return amount and capacity of the lock that an attempt did not get."""
+    amount_and_capacity = detail.get("wanted")
+    return None if amount_and_capacity is None else (amount_and_capacity[0], amount_and_capacity[1])

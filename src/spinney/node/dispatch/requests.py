@@ -1,8 +1,7 @@
-"""What a running attempt may ask of the store: the verbs of the job handle (``spinney.define.job``).
+"""Requests of running attempts to the store: the verbs of the job handle (``spinney.define.job``).
 
-Workers hold no database connection. A request comes with the fence of its attempt; the supervisor
-knows the job behind it, adds both, and sends the answer or the error back.
-"""
+Workers have no database connection. A request has the fence of its attempt; the supervisor knows its job, adds both,
+and sends the answer or the error back."""
 
 import contextlib
 import time
@@ -20,16 +19,16 @@ from spinney.store.contract import SpawnResult, Store
 T = TypeVar("T")
 
 PROGRESS_EVERY_S = 0.2
-"""Progress of one attempt is written at most so often; what comes between is dropped."""
+"""The least time between two writes of an attempt's progress, in seconds; values between them are dropped."""
 
 _PROGRESS_MAX = 1000
-"""So many attempts are remembered for that."""
+"""How many attempts are remembered for that."""
 _SPAWN_MAX = 10_000
-"""The most jobs asked for in one message: a transaction must stay short."""
+"""The most jobs of one request, so that transactions stay short."""
 
 
 class Requests:
-    """Serves the verbs. Reads go to the reading connection, so that no write holds them up."""
+    """Serves the verbs. Reads use the reader's connection, so that they do not wait for writes."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class Requests:
         insist_s: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``insist_s``: so long an attempt waits for a database that is away, rather than fail for it."""
+        """``insist_s``: how long an attempt waits for an unavailable database before it fails."""
         self._writer, self._reader = writer, reader
         self._now_us, self._signals, self._monotonic = now_us, signals, monotonic
         self._insist_s = insist_s
@@ -61,7 +60,7 @@ class Requests:
         }
 
     async def serve(self, lease: Lease | None, fence: int, verb: str, args: Mapping[str, Any]) -> Any:
-        """The answer to a request; ``lease`` is None when its attempt is over. Raises SpinneyError."""
+        """Return the answer to a request; ``lease`` is None when its attempt has ended. Raises SpinneyError."""
         if lease is None:
             raise StaleFence(0, fence)
         serve = self._verbs.get(verb)
@@ -85,15 +84,15 @@ class Requests:
 
     async def _type_schema(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         name: str = args["type"]
-        known = await self._read(lambda store: store.types())
-        if name not in known:
+        types = await self._read(lambda store: store.types())
+        if name not in types:
             raise UnknownType(f"no job type {name!r} is known; start a node that has it, or mend the name")
-        return dict(known[name].schema)
+        return dict(types[name].schema)
 
     async def _children(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         after, limit = int(args["after"]), int(args["limit"])
-        found = await self._read(lambda store: store.children(lease.job_id, after=after, limit=limit))
-        return [_row(job) for job in found]
+        jobs = await self._read(lambda store: store.children(lease.job_id, after=after, limit=limit))
+        return [_row(job) for job in jobs]
 
     # --- writes ---------------------------------------------------------------------------
 
@@ -108,25 +107,29 @@ class Requests:
         )
 
     async def _spawn(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        wanted, now_us = _wanted(args), self._now_us()
+        submissions, now_us = _submissions(args), self._now_us()
         return await self._spawn_jobs(
-            wanted, lambda store: store.spawn(lease.job_id, lease.fence, wanted, now_us=now_us)
+            submissions, lambda store: store.spawn(lease.job_id, lease.fence, submissions, now_us=now_us)
         )
 
     async def _submit(self, lease: Lease, args: Mapping[str, Any]) -> Any:
-        wanted, beside, now_us = _wanted(args), args["beside"], self._now_us()
+        submissions, beside, now_us = _submissions(args), args["beside"], self._now_us()
         return await self._spawn_jobs(
-            wanted,
-            lambda store: store.submit_from(lease.job_id, lease.fence, wanted, beside=beside, now_us=now_us),
+            submissions,
+            lambda store: store.submit_from(
+                lease.job_id, lease.fence, submissions, beside=beside, now_us=now_us
+            ),
         )
 
-    async def _spawn_jobs(self, wanted: list[Submission], verb: Callable[[Store], SpawnResult]) -> list[int]:
-        keyed = any(s.keys for s in wanted)
-        born = await self._write(verb, twice=keyed)
+    async def _spawn_jobs(
+        self, submissions: list[Submission], verb: Callable[[Store], SpawnResult]
+    ) -> list[int]:
+        keyed = any(s.keys for s in submissions)
+        created = await self._write(verb, twice=keyed)
         if keyed:
             self._signals.claimable()
             self._signals.work_for_peers()  # its parent has a slot of this node, perhaps the last one
-        return list(born.ids)
+        return list(created.ids)
 
     async def _take_lock(self, lease: Lease, args: Mapping[str, Any]) -> Any:
         name, until, now_us = args["name"], args["until"], self._now_us()
@@ -148,32 +151,33 @@ class Requests:
         if len(self._progress_at) > _PROGRESS_MAX:
             self._progress_at.clear()
         self._progress_at[lease.fence] = now
-        # For show: no attempt waits for that.
+        # It is only for display: no attempt waits for it.
         with contextlib.suppress(StoreUnavailable):
             await self._writer.call(
                 lambda store: store.progress(lease.job_id, lease.fence, fraction, message)
             )
 
-    # --- a database that is away ----------------------------------------------------------
+    # --- an unavailable database ----------------------------------------------------------
 
     async def _read(self, verb: Callable[[Store], T]) -> T:
         return await self._reader.insist(verb, for_s=self._insist_s)
 
     async def _write(self, verb: Callable[[Store], T], *, twice: bool = True) -> T:
-        """``twice=False``: what would be there twice when it is asked for again after all. Then the attempt is told
-        when nobody can say whether it was done, and counts as interrupted if it ends by that: the stage runs again."""
+        """Run ``verb`` in the writer. ``twice=False``: a repeated call would write twice. Then the attempt gets the
+        error when it is not known whether the call was committed, and counts as interrupted if it ends by that: the
+        stage runs again."""
         return await self._writer.insist(verb, for_s=self._insist_s, twice=twice)
 
 
-def _wanted(args: Mapping[str, Any]) -> list[Submission]:
-    wanted = [options.from_json(row) for row in args["submissions"]]
-    if sum(len(s.params) for s in wanted) > _SPAWN_MAX:
+def _submissions(args: Mapping[str, Any]) -> list[Submission]:
+    submissions = [options.from_json(row) for row in args["submissions"]]
+    if sum(len(s.params) for s in submissions) > _SPAWN_MAX:
         raise UsageError(f"one request may make up to {_SPAWN_MAX} jobs; send more requests")
-    return wanted
+    return submissions
 
 
 def _relative(lease: Lease, target: int) -> int:
-    """The job itself, its parent or its root; others' data are none of its business."""
+    """Return the target, which must be the job itself, its parent or its root. Raises Refused for other jobs."""
     if target not in (lease.job_id, lease.parent_id, lease.root_id):
         raise Refused(
             f"job {lease.job_id} may use data of itself, its parent and its root, not of job {target}"
@@ -186,7 +190,7 @@ def _row(job: Job) -> list[Any]:
 
 
 def _readable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, all of which a stage may go by. Raises Refused where one cannot be read."""
+    """Return the values. Raises Refused where one cannot be read, because a stage would act on it."""
     for value in values.values():
         if isinstance(value, Unreadable):
             raise Refused(f"{value}; mend or delete it before the stage runs again")

@@ -1,4 +1,4 @@
-"""The slots of a node: what each holds, and what each may be given. No I/O, no clock of its own."""
+"""The slots of a node: what each holds, and what each may get. No I/O, no clock of its own."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """A lease that this node holds, and where it stands. A plain tuple: thousands a second."""
+    """A lease that this node holds, with its lane and slot. It is a plain tuple because there are thousands a
+    second."""
 
     lease: Lease
     lane: "Lane"
     slot: "Slot"
     expected_us: float
-    """Run time that was expected when it was given to the slot."""
+    """The expected run time when it was added to the slot."""
 
 
 class Slot:
-    """A place for one attempt at a time, with those waiting behind it."""
+    """A place for one running attempt, with a backlog of others."""
 
     __slots__ = ("closed", "expected_us", "held", "leaving", "moved_at", "number", "recalled_at", "worker")
 
@@ -31,66 +32,63 @@ class Slot:
         self.worker: Worker | None = None
         """Its warm worker, when it has one."""
         self.held = 0
-        """Leases in it: one runs, the others stand behind it in its worker."""
+        """The number of its leases: one runs, the others wait behind it in its worker."""
         self.expected_us = 0.0
-        """Expected run time of what it holds."""
+        """The expected run time of all its leases."""
         self.leaving = False
-        """It is one too many: it is given nothing, and is gone when it is empty."""
+        """Whether it is superfluous: it gets no more jobs, and is removed when it is empty."""
         self.closed = False
-        """It holds something behind which nothing may stand."""
+        """Whether it holds an attempt behind which no other may wait."""
         self.moved_at = 0.0
-        """When what runs in it began at the latest: it was given something while empty, or got something done
+        """When the running attempt began at the latest: the slot got a lease while it was empty, or an attempt ended
         (monotonic, s)."""
         self.recalled_at = 0.0
-        """When its backlog was last asked back (monotonic, s)."""
+        """When its backlog was last recalled (monotonic, s)."""
 
     @property
     def warm(self) -> bool:
-        """Whether its worker can take work at once."""
+        """Return whether its worker can take jobs at once."""
         return self.worker is not None and self.worker.usable
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is left of it but its number."""
+        """Return whether it has neither leases nor a worker."""
         return self.held == 0 and self.worker is None
 
     def put(self, lane: "Lane", now: float) -> None:
-        """It is being given jobs of this lane."""
+        """Note that it gets jobs of this lane."""
         if not self.held:
-            self.moved_at = (
-                now  # what is put behind others changes nothing of how long they have been running
-            )
+            self.moved_at = now  # a backlog does not change how long the running attempt has been running
         if not lane.ahead:
             self.closed = True
 
     def emptied(self) -> None:
-        """Its last lease is gone."""
+        """Note that its last lease has ended."""
         self.held, self.expected_us, self.closed = 0, 0.0, False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookahead:
-    """How far ahead slots are given work."""
+    """How much work slots get ahead."""
 
     run_us: float
     jobs: int
     list_size: int
 
     def expected_us(self, lane: "Lane") -> float:
-        """What an attempt counts in its slot. One of a lane that has not been measured may take for ever, so it
-        counts as all that a slot may be given: nothing is put behind it."""
+        """Return the expected run time of an attempt in its slot. One of a lane that has not been measured may take for
+        ever, so it counts as all that a slot may get: nothing is put behind it."""
         if not lane.ahead:
             return 0.0  # its slot is closed
         return self.run_us if lane.run_us is None else lane.run_us
 
     def claim_request(self, slot: Slot, now: float) -> SlotRequest | None:
-        """What a slot with a warm worker may be given now; None: nothing.
+        """Return what a slot with a warm worker may get now; None: nothing.
 
-        A free one gets a first job, and others with it when that one is known to be short (the claim sees
-        to it). One that holds work asks again when half of its time and a list's worth of jobs are used up: so
-        its worker never starves, and requests stay lists. What stands behind an attempt that takes
-        longer than the look-ahead would wait for nothing, so that slot is given nothing.
-        """
+        A free slot gets a first job, and others with it when that one is known to be short (the claim decides that). A
+        slot with leases claims again when half of its time and a list's worth of jobs are used up: so its worker never
+        starves, and claims stay lists. Jobs behind an attempt that takes longer than the look-ahead would wait for
+        nothing, so that slot gets nothing."""
         if slot.held == 0:
             return SlotRequest(slot.number, self.jobs, self.run_us, True)
         if slot.closed or now - slot.moved_at > self.run_us / 1e6:
@@ -102,12 +100,13 @@ class Lookahead:
 
 
 def cold_slot_request(slot: Slot, *, warm: bool) -> SlotRequest:
-    """What a free slot without a warm worker may be given: one job; ``warm``: it may get a worker."""
+    """Return the request of a free slot without a warm worker: one job; ``warm``: it may get a worker."""
     return SlotRequest(slot.number, 1, 0.0, True, warm)
 
 
 def backlogged(slots: Iterable[Slot], *, least_us: float, now: float, pause_s: float) -> list[Slot]:
-    """Slots with at least so much expected work behind what runs, and not asked for it just now."""
+    """Return the slots with at least so much expected run time behind the running attempt, and no very recent
+    recall."""
     return [
         slot
         for slot in slots

@@ -1,4 +1,4 @@
-"""The node's tick: time limits, the shape of the worker pool, and requests to cancel what runs here."""
+"""The node's tick: time limits, the size of the worker pool, and cancel requests for running attempts."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Ticker:
-    """``run`` is its task. Requests to cancel are read when somebody has committed something."""
+    """``run`` is its task. Cancel requests are read when another process has committed something."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Ticker:
         signals.woken.connect(self.look_for_cancel_requests)
 
     def look_for_cancel_requests(self) -> None:
-        """There may be requests to cancel attempts of this node: read them at the next tick."""
+        """Read cancel requests at the next tick, because there may be new ones for this node."""
         self._look_for_cancel_requests = True
 
     async def run(self) -> None:
@@ -63,6 +63,6 @@ class Ticker:
 
 
 def trim(slots: list[Slot]) -> None:
-    """Remove the slots that leave and are empty, from the highest: a slot's number is its place."""
+    """Remove empty slots that are leaving, from the highest: a slot's number is its index."""
     while slots[-1].leaving and slots[-1].empty:
         slots.pop()

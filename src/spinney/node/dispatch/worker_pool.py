@@ -1,14 +1,12 @@
-"""The workers of a node: started when slots need them, ended when idle, replaced when worn.
+"""The workers of a node: they are started when slots need them, ended when idle, and replaced when worn.
 
 A slot that runs ``process`` and ``program`` stages has a warm worker of its own; ``cold`` stages get
-a fresh one each; ``thread`` and ``async`` stages of all slots share one ``--concurrent`` child, except those
-that may have killed such a child (``crash_suspects``), which get one each. A new worker may be given work before
-it is ready: it reads it when it is.
+a fresh one each; ``thread`` and ``async`` stages of all slots share one ``--concurrent`` child, except those that may
+have killed such a child (``crash_suspects``), which get one each. A new worker may get jobs before it is ready: it
+reads them when it is.
 
-Slots without a worker are offered to the store only while all warm ones are busy, a few at a time:
-work should not wait for a process to start when a warm one is about to be free, and a burst of
-small jobs should not start a worker in every slot.
-"""
+Slots without a worker only claim while all warm ones are busy, a few at a time: jobs should not wait for the start of a
+process when a warm worker will soon be free, and a burst of small jobs should not start a worker in every slot."""
 
 import asyncio
 import logging
@@ -34,17 +32,17 @@ from spinney.node.workers.child import Child, Events, Exit, Hello
 log = logging.getLogger(__name__)
 
 START_PAUSE_S = 1.0
-"""No worker is started for so long after one could not start."""
+"""How long no worker is started after one could not be started, in seconds."""
 CLEAN_UP_S = 1.0
-"""Between TERM and KILL for a shared worker: those that could finish have had their time before."""
+"""Seconds between TERM and KILL for a shared worker: its other attempts have had their time before."""
 LOOK_S = 0.02
-"""Between two looks at what still runs beside an attempt that is being ended."""
+"""Seconds between two checks of what still runs beside an attempt that is being ended."""
 _SLACK_S = 0.01
-"""A timer may ring that much early by another clock."""
+"""How much a timer may fire early by another clock, in seconds."""
 
 
 class Worker:
-    """A child and what it has been given."""
+    """A child process and its leases."""
 
     __slots__ = (
         "attempts_run",
@@ -65,32 +63,32 @@ class Worker:
 
     def __init__(self, name: str, slot: Slot | None) -> None:
         self.name, self.slot = name, slot
-        """``slot`` is None for the concurrent worker and for a cold start."""
+        """``slot`` is None for the concurrent worker and for a cold one."""
         self.child: Child
         self.held: dict[int, Task] = {}
-        """By fence, in the order given."""
+        """Its leases by fence, in the order in which it got them."""
         self.output_pending: dict[int, Task] = {}
         """By fence: attempts that have ended, whose output is not in its files yet."""
         self.endings: dict[int, tuple[Outcome, str]] = {}
-        """By fence: attempts that are being ended, and what is to be recorded of them."""
+        """By fence: attempts that are being ended, and the outcome and message to record."""
         self.uncertain_requests: dict[int, str] = {}
-        """By fence: attempts that were told that nobody knows whether what they asked for was done, and why."""
+        """By fence: attempts with a request of which it is not known whether it was committed, and why."""
         self.shown_running: set[int] = set()
         """Fences that the store shows as running."""
         self.isolated = False
-        """It is for one suspect, and for no other job."""
+        """Whether it is for one suspect, and for no other job."""
         self.forced = False
-        """It gets TERM and KILL: of those that nobody asked to end, only what passed is believed."""
+        """Whether it gets TERM and KILL: of attempts that were not asked to end, only a passed one counts."""
         self.hello_received = False
-        """It has said whether it can serve."""
+        """Whether it has reported that it can serve, or cannot."""
         self.retiring = False
-        """It gets nothing new."""
+        """Whether it gets no more jobs."""
         self.attempts_run = 0
         self.idle_since = time.monotonic()
 
     @property
     def usable(self) -> bool:
-        """Ready for work, and to be given more."""
+        """Return whether it is ready and gets more jobs."""
         return self.child.ready and not self.retiring
 
     def note_output_pending(self, fence: int) -> None:
@@ -103,14 +101,14 @@ class Worker:
         self.idle_since = now
 
     def retire(self) -> None:
-        """Let it finish what it runs; it hands back the rest and exits."""
+        """Let it finish its running attempt; it hands back the rest and exits."""
         if not self.retiring:
             self.retiring = True
             self.child.end()
 
 
 class Dispatcher(Protocol):
-    """Who is told what workers say."""
+    """The dispatcher, to which the pool reports what workers send."""
 
     nothing_claimable: bool
     """Nothing was claimable when last asked, and nothing has happened since."""
@@ -133,7 +131,7 @@ class WorkerRules:
 
 
 class WorkerPool(Events):
-    """All workers. Lives in the event loop; ``spawn`` starts a task whose failure ends the node."""
+    """All workers, in the event loop. ``spawn`` starts a task whose failure ends the node."""
 
     def __init__(
         self,
@@ -152,8 +150,8 @@ class WorkerPool(Events):
         sync_killed: Callable[[Sequence[int]], Awaitable[None]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``ending``: everything is being killed. ``recorded`` waits until what is to be recorded by now is.
-        ``sync_killed`` syncs the folders of jobs whose attempts a worker took with it."""
+        """``ending`` returns whether everything is being killed. ``recorded`` waits until all pending records are
+        written. ``sync_killed`` syncs the folders of jobs whose attempts died with a worker."""
         self._ending, self._recorded, self._sync_killed = ending, recorded, sync_killed
         self._rules, self._make_child = rules, make_child
         self._pages, self._logs, self._locate = pages, logs, locate
@@ -165,30 +163,30 @@ class WorkerPool(Events):
         self._workers: dict[Child, Worker] = {}
         self._concurrent_worker: Worker | None = None
         self._waiting: dict[int, tuple[Worker, Record]] = {}
-        """By fence: records that wait for their output to be in its files."""
+        """By fence: records that wait until their output is in its files."""
         self._early: dict[int, str | None] = {}
-        """By fence: what is to be said of output that was written before its row came."""
+        """By fence: remarks on output that was written before its row arrived."""
         self._offers = 0
         self._no_start_before = 0.0
         self._worker_ended = asyncio.Event()
 
     def attach(self, dispatcher: Dispatcher) -> None:
-        """Report to this dispatcher; called by its constructor, before any worker is started."""
+        """Report to this dispatcher; its constructor calls this, before any worker is started."""
         self.dispatcher = dispatcher
 
     @property
     def workers(self) -> Sequence[Worker]:
         return list(self._workers.values())
 
-    # --- who works where ------------------------------------------------------------------
+    # --- workers for slots ------------------------------------------------------------------
 
     @property
     def may_start(self) -> bool:
-        """Whether workers can be started just now."""
+        """Return whether workers can be started now."""
         return self._monotonic() >= self._no_start_before
 
     def offers(self) -> int:
-        """How many slots without a worker may be offered now."""
+        """Return how many slots without a worker may claim now."""
         if not self.may_start:
             return 0
         if not any(w.slot is not None and not w.retiring for w in self._workers.values()):
@@ -196,7 +194,7 @@ class WorkerPool(Events):
         return self._offers
 
     def worker_for(self, slot: Slot, lane: Lane, job_id: int) -> Worker | None:
-        """The worker that runs an attempt of this job and lane in this slot; None when there can be none now."""
+        """Return the worker that runs an attempt of this job and lane in this slot; None when there can be none now."""
         if lane.concurrent and job_id in self.crash_suspects:
             worker = self._start("isolated", None, concurrent=True)
             if worker is not None:
@@ -215,7 +213,7 @@ class WorkerPool(Events):
         return None if worker is None or worker.retiring else worker
 
     def serves(self, lane: Lane) -> bool:
-        """Whether its jobs can be run in a slot with a warm worker just now: some need a worker of their own."""
+        """Return whether jobs of the lane can run now in a slot with a warm worker; some need a worker of their own."""
         shares = (
             lane.concurrent
             and self._concurrent_worker is not None
@@ -226,7 +224,7 @@ class WorkerPool(Events):
 
     def _pause_starts(self) -> None:
         self._no_start_before = self._monotonic() + START_PAUSE_S
-        # Only then lanes that need a start are asked for again, and nothing else may say that it is time.
+        # Only then lanes that need a start are claimed from again, and no other event may trigger that.
         self._loop.call_later(START_PAUSE_S + _SLACK_S, lambda: self.dispatcher.available())
 
     def warm_up(self, slot: Slot) -> None:
@@ -261,10 +259,10 @@ class WorkerPool(Events):
         log.debug("started worker %s pid=%d", worker.name, child.pid)
         return worker
 
-    # --- keeping it in shape --------------------------------------------------------------
+    # --- replacing and ending workers --------------------------------------------------------------
 
     def tick(self, slots: Sequence[Slot]) -> None:
-        """Look after the workers; to be called every so often."""
+        """Measure, replace and end workers; to be called regularly."""
         now = self._monotonic()
         slots = [slot for slot in slots if not slot.leaving]
         busy = all(slot.held for slot in slots if slot.worker is not None)
@@ -286,7 +284,7 @@ class WorkerPool(Events):
                 worker.retire()
             elif not worker.held and now - worker.idle_since > self._rules.idle_end_s:
                 if worker.slot is not None and warm <= 1:
-                    continue  # one stays warm, so that a newcomer starts at once
+                    continue  # one stays warm, so that a new job starts at once
                 warm -= worker.slot is not None
                 worker.retire()
 
@@ -297,8 +295,8 @@ class WorkerPool(Events):
         )
 
     def end_attempt(self, worker: Worker, grace_s: float) -> None:
-        """End a worker because of an attempt in it that is named in its ``endings``; ``exited`` tells what became of
-        it. In a shared worker, attempts that are not named may finish within ``grace_s``, and go back else."""
+        """End a worker because of an attempt that is named in its ``endings``; ``exited`` is called afterwards. In a
+        shared worker, other attempts may finish within ``grace_s``, and go back otherwise."""
         if worker.child.concurrent:
             worker.retire()
             self._spawn(self._end_shared(worker, grace_s))
@@ -319,9 +317,9 @@ class WorkerPool(Events):
         await worker.child.kill_attempt(grace_s)
 
     async def end_all(self, grace_s: float) -> None:
-        """End every worker; returns when nothing is left of them and all output is written."""
+        """End every worker; return when no process of them is left and all output is written."""
         await asyncio.gather(*(self._kill(worker, grace_s) for worker in self.workers))
-        while self._workers:  # their last output is on its way into its files
+        while self._workers:  # their last output is being written
             self._worker_ended.clear()
             await self._worker_ended.wait()
 
@@ -331,7 +329,7 @@ class WorkerPool(Events):
     # --- output ---------------------------------------------------------------------------
 
     def after_output(self, worker: Worker, record: Record) -> None:
-        """Record this when the attempt's output is in its files."""
+        """Add the record when the attempt's output is in its files."""
         self._waiting[record.fence] = (worker, record)
         if worker.child.concurrent:
             self._pump.end(worker.name, record.fence)
@@ -342,17 +340,17 @@ class WorkerPool(Events):
         self._loop.call_soon_threadsafe(self._marked, fence, remark)
 
     def _marked(self, fence: int, remark: str | None) -> None:
-        found = self._waiting.pop(fence, None)
-        if found is None:
+        waiting = self._waiting.pop(fence, None)
+        if waiting is None:
             self._early[fence] = remark
             return
-        worker, record = found
+        worker, record = waiting
         worker.output_pending.pop(fence, None)
         if remark is not None:
             record = record._replace(remark=remarks.behind(record.remark, remark))
         self.dispatcher.record([record])
 
-    # --- what children tell (Events) ------------------------------------------------------
+    # --- Events of children ------------------------------------------------------
 
     def hello(self, child: Child, hello: Hello) -> None:
         worker = self._workers[child]
@@ -366,12 +364,12 @@ class WorkerPool(Events):
         worker = self._workers[child]
         self.dispatcher.done(worker, rows)
         if worker.slot is None and (worker.isolated or not child.concurrent):
-            worker.retire()  # a cold start serves once, and so does the worker of a suspect
+            worker.retire()  # a cold worker serves one attempt, and so does the worker of a suspect
 
     def back(self, child: Child, fences: list[int]) -> None:
         worker = self._workers[child]
         if child.concurrent:
-            worker.retire()  # it hands back when it is ending and at no other time, whoever told it to
+            worker.retire()  # a concurrent worker only hands back when it is ending
         self.dispatcher.back(worker, fences)
 
     def ask(self, child: Child, number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
@@ -385,13 +383,13 @@ class WorkerPool(Events):
         except SpinneyError as error:
             log.info("refused %s of attempt %d: %s", verb, fence, error)
             if isinstance(error, CommitUncertain):
-                # Not the stage's fault: if it ends by this, its attempt is an interrupted one and uses up none.
+                # Not the stage's fault: if it ends by this, its attempt counts as interrupted and uses up none.
                 worker.uncertain_requests = {
                     f: why for f, why in worker.uncertain_requests.items() if f in worker.held
                 } | {fence: str(error)}
             child.refuse(number, error)
         except Exception as error:
-            # What one stage asks may not end the node.
+            # A request of one stage must not end the node.
             log.exception("request %s of attempt %d failed", verb, fence)
             child.refuse(
                 number, UsageError(f"the request {verb!r} failed ({error!r}); the node's log tells more")
@@ -404,17 +402,17 @@ class WorkerPool(Events):
 
     def exited(self, child: Child, how: Exit) -> None:
         if self._ending():
-            return  # killed with the node: the successor reads from its page what it ran
+            return  # killed with the node: the successor reads from its page what was running
         worker = self._workers[child]
         worker.retiring = True
         if not child.ready:
             self._pause_starts()
         if not (
             worker.hello_received or how.forced
-        ):  # else why is known: it has said so, or it was told to end
+        ):  # else the cause is known: it has reported it, or it was ended
             why = f"worker {worker.name} did not become ready: {how}; its log is {child.log_file}"
             self._on_hello(Hello(pid=child.pid, error=why))
-        # Its attempts count as over only when their output is in its files.
+        # Its attempts count as ended only when their output is in its files.
         self._spawn(self._after_exit(worker, how, self._pump.remove(worker.name)))
 
     async def _after_exit(self, worker: Worker, how: Exit, drained: "Future[dict[int, str]]") -> None:
@@ -440,6 +438,6 @@ class WorkerPool(Events):
         worker.child.page.close()
         self._worker_ended.set()
         self.dispatcher.available()
-        # A node that dies before that must find in the page what the worker ran when it ended.
+        # If the node dies before that, the page has to show what the worker ran when it ended.
         await self._recorded()
         (self._pages / worker.name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Taking back the work of a node that an operator declares dead, when no other node is there to do it."""
+"""Take back the jobs of a node that an operator declares dead, when there is no other node to do it."""
 
 import asyncio
 import socket
@@ -13,11 +13,11 @@ from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
 
 
-def require_not_running(here: LocalHost, node: NodeInfo) -> None:
-    """Raise Refused when the node runs under this very kernel: its lock is held by something that lives."""
-    if not here.local(node):
+def require_not_running(local_host_: LocalHost, node: NodeInfo) -> None:
+    """Raise Refused when the node runs under this very kernel: a live process holds its lock."""
+    if not local_host_.local(node):
         return
-    if instance_of(node).lock_path(here.run_dir).exists() and not here.proven_gone(node):
+    if instance_of(node).lock_path(local_host_.run_dir).exists() and not local_host_.proven_gone(node):
         raise Refused(
             f"node {node.name} is alive on this host (its guard's pid is {node.pid}), although it does not beat; "
             f"end it first (kill {node.pid}), then its work can be taken back"
@@ -25,19 +25,20 @@ def require_not_running(here: LocalHost, node: NodeInfo) -> None:
 
 
 def recover_dead_node(
-    open_store: Callable[[], Store], here: LocalHost, node: NodeInfo, now_us: Callable[[], int]
+    open_store: Callable[[], Store], this_host: LocalHost, node: NodeInfo, now_us: Callable[[], int]
 ) -> list[int]:
-    """As another node would: what it left running on this host is killed, and its pages say what had begun."""
+    """Take back the node's jobs as another node would: its processes on this host are killed, and its pages say which
+    attempts had begun."""
 
     async def work() -> list[int]:
-        async with StoreThread("burying", open_store) as db:
-            return await take_back(db, here, node, now_us)
+        async with StoreThread("recovery", open_store) as db:
+            return await take_back(db, this_host, node, now_us)
 
     return asyncio.run(work())
 
 
 def local_host(run_dir: Path, folder_root: Path) -> LocalHost:
-    """Where this process stands."""
+    """Return the host of this process."""
     return LocalHost(
         host=socket.gethostname(), boot_id=host.boot_id(), run_dir=run_dir, folder_root=folder_root
     )

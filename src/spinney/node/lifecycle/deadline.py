@@ -1,9 +1,8 @@
-"""The time until which a supervisor may go on, written by it and watched by its guard.
+"""The time until which a supervisor may continue, written by it and watched by its guard.
 
 Eight bytes of memory that both have mapped: no message can be late, lost or stuck in a full pipe.
-The time is CLOCK_BOOTTIME, which goes on while the machine sleeps, so that a supervisor which wakes
-from a long sleep is ended before it does anything. 0: no lease is held yet, nothing to watch.
-"""
+The time is CLOCK_BOOTTIME, which also counts while the machine sleeps, so that a supervisor that wakes from a long
+sleep is killed before it does anything. 0: it has no leases yet, and is not watched."""
 
 import mmap
 import os
@@ -14,7 +13,7 @@ _TIME = struct.Struct("=q")
 
 
 def boot_ns() -> int:
-    """Now, by the clock that deadlines are told in."""
+    """Return the time by the clock of deadlines."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
@@ -32,16 +31,16 @@ class Deadline:
         return cls(fd)
 
     def renew(self, until_ns: int) -> None:
-        """The supervisor may go on until then."""
+        """Let the supervisor continue until this time."""
         _TIME.pack_into(self._memory, 0, until_ns)
 
     def passed(self, now_ns: int) -> bool:
-        """Whether the time is up."""
+        """Return whether the deadline has passed."""
         return self.holds and now_ns > self._until()
 
     @property
     def holds(self) -> bool:
-        """Whether the supervisor may hold leases."""
+        """Return whether the supervisor may hold leases."""
         return self._until() != 0
 
     def _until(self) -> int:

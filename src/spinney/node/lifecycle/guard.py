@@ -1,20 +1,19 @@
-"""The guard: parent of everything on a node. It runs nothing of the user's and imports little.
+"""The guard: the parent of all processes of a node. It runs no user code and imports little.
 
-It starts the supervisor and then waits for one of three things:
+It starts the supervisor and then waits for one of three events:
 
-* the supervisor ends, in whatever way;
+* the supervisor ends, for any reason;
 * the supervisor is late: the deadline that its heartbeat renews has passed by the boot clock;
 * a signal: TERM, INT and HUP ask the node to end (the first drains, every further one stops at once).
-  ``PARENT_GONE`` says that the process which started the node has died, and only ever drains.
+  ``PARENT_GONE`` means that the process that started the node has died, and only drains.
 
 The supervisor gets the first request as TERM and every further one as ``AT_ONCE``. Two signals of
 one kind can merge into one before the receiver has run; two of different kinds cannot.
 
-In the first two cases it kills every descendant, until none is left, and ends. Descendants cannot
-get away: the guard is a child subreaper, so whatever detaches itself below comes back to it.
-Should the guard itself be killed, the supervisor sees the end of the pipe whose other end only the
-guard holds, kills everything and ends (``supervisor_main``).
-"""
+In the first two cases it kills every descendant, until none is left, and ends. Descendants cannot escape: the guard is
+a child subreaper, so processes that detach themselves become its children. When the guard itself is killed, the
+supervisor sees the end of the pipe whose other end only the guard has open, kills everything and ends
+(``supervisor_main``)."""
 
 import json
 import logging
@@ -34,7 +33,7 @@ from spinney.node.workers import proctree
 log = logging.getLogger(__name__)
 
 EXIT_LOST = 1
-"""What a node ends with when its supervisor was killed or late."""
+"""The exit code of a node whose supervisor was killed or late."""
 
 _LOOK_S = 0.25
 PARENT_GONE = signal.SIGUSR2
@@ -42,18 +41,18 @@ PARENT_GONE = signal.SIGUSR2
 TERM, because the kernel sends it once for each thread of the parent: several of them are still one death, whereas two
 TERMs are two requests, however close they come."""
 AT_ONCE = signal.SIGUSR1
-"""From the guard to the supervisor: stop at once."""
+"""The signal from the guard to the supervisor to stop at once."""
 _REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _AWAITED = {*_REQUESTS, PARENT_GONE, signal.SIGCHLD}
 
 
 def guard(settings: NodeSettings) -> int:
-    """Run a node until it ends; returns its exit code. Must be called in the only thread."""
+    """Run a node until it ends; return its exit code. It must be called in the only thread."""
     instances.prepare_run_dir(settings.run_path())
     instance = Instance(name=settings.name, pid=os.getpid(), started_us=time.time_ns() // 1000)
     lock_fd = instances.hold(settings.run_path(), instance)
     proctree.become_subreaper()
-    # From here on signals wait until they are asked for: none is lost between two looks.
+    # From here on signals wait until they are fetched: none is lost between two checks.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     try:
         deadline = Deadline.make()
@@ -65,7 +64,7 @@ def guard(settings: NodeSettings) -> int:
             return code
         finally:
             _kill_all()
-            if not deadline.holds:  # it has left, or never joined: nobody will ask about it
+            if not deadline.holds:  # it has left, or never joined: no other node needs its traces
                 instances.clear(settings.run_path(), instance)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -73,18 +72,18 @@ def guard(settings: NodeSettings) -> int:
 
 
 def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: Deadline) -> int:
-    """Start the supervisor; returns its pid. Everything it must know travels in one memory file."""
-    here, _stays_open = os.pipe()  # in the guard alone: the end of that end is the guard's end
+    """Start the supervisor; return its pid. Its settings are in one memory file."""
+    read_end, _stays_open = os.pipe()  # only the guard has it open: it is closed when the guard ends
     handover = {
         "settings": settings.to_json(),
         "instance": [instance.name, instance.pid, instance.started_us],
         "lock_fd": lock_fd,
         "deadline_fd": deadline.fd,
-        "guard_fd": here,
+        "guard_fd": read_end,
     }
     note = os.memfd_create("spinney-handover")
     os.pwrite(note, json.dumps(handover).encode(), 0)
-    passed = (lock_fd, deadline.fd, here, note)
+    passed = (lock_fd, deadline.fd, read_end, note)
     for fd in passed:
         os.set_inheritable(fd, True)
     pid = os.posix_spawn(
@@ -92,14 +91,14 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
         [sys.executable, "-m", "spinney.node.supervisor_main", str(note)],
         os.environ | {INSTANCE_VARIABLE: str(instance)},
         file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
-        # A session of its own: Ctrl-C reaches the guard alone, who hands it on as a wish to drain.
+        # A session of its own: Ctrl-C only reaches the guard, which forwards it as a request to drain.
         setsid=True,
         setsigmask=(),
         setsigdef=(*_REQUESTS, PARENT_GONE, AT_ONCE),
     )
     for fd in passed:
         os.set_inheritable(fd, False)
-    os.close(here)
+    os.close(read_end)
     os.close(note)
     return pid
 
@@ -116,7 +115,7 @@ def _watch(supervisor: int, deadline: Deadline) -> int:
             draining = True
         code = _reap(supervisor)
         if code is not None and draining and not deadline.holds:
-            return max(code, 0)  # it may have ended by the signal before it could listen to it
+            return max(code, 0)  # the signal may have ended it before it had a handler
         if code is not None:
             return _explained(code)
         if deadline.passed(boot_ns()):
@@ -143,7 +142,7 @@ def _say_how_to_start(settings: NodeSettings) -> None:
 
 
 def _reap(supervisor: int) -> int | None:
-    """Collect every child that has ended; how the supervisor ended when it is among them."""
+    """Reap every child that has ended; return the exit code of the supervisor when it is among them."""
     code: int | None = None
     while True:
         try:
@@ -166,7 +165,7 @@ def _explained(code: int) -> int:
 def _kill_all() -> None:
     """KILL all descendants and wait until none is left, however long the kernel takes.
 
-    What is looked at moves: only "no child is left" says that nothing is left.
+    Processes may still fork: only "no child is left" means that no descendant is left.
     """
     while proctree.reap():
         proctree.kill_tree(os.getpid(), grace_s=0.0)

@@ -1,18 +1,15 @@
-"""The heartbeat: a thread and a store connection of its own, which nothing else can hold up.
+"""The heartbeat: a thread with a store connection of its own, so that nothing else can delay it.
 
-Each beat that the store has taken renews the guard's deadline. Observers count the lease period of this
-node, which is in its row (``recovery`` has the whole protocol), from the moment at which they see the
-counter move, which is never before the beat began; so the deadline lies a margin short of a lease period
-behind the *beginning* of the beat, and whatever happens, everything below the guard is dead before
-anybody may call the node dead.
+Each beat that the store has accepted renews the guard's deadline. Observers measure the lease period of this node,
+which is in its row (``recovery`` has the whole protocol), from the moment at which they see a new counter, which is
+never before the beat began; so the deadline is a lease period less a margin after the *beginning* of the beat, and in
+any case everything below the guard is dead before an observer may declare the node dead.
 
-A beat that fails (the disk is full, the database is away) renews nothing: the node goes on, and
-the guard ends it when the time is up; why it fails is logged, so that the last lines before tell.
-Where another program has the database locked (a ``sqlite3`` shell), nobody can beat; the store is asked
-to let nobody write before this node has beaten (``Store.keep_out``). As long as it does so, nobody can
-find the node dead, so that the deadline is renewed without a beat.
-A beat that the store refuses means that the node has been declared dead: everything stops at once.
-"""
+A beat that fails (the disk is full, the database does not answer) renews nothing: the node continues, and the guard
+ends it when the time is up; the cause is logged, so that the last lines explain it. Where another program has the
+database locked (a ``sqlite3`` shell), no node can beat; the store then lets no other process write before this node has
+beaten (``Store.keep_out``). As long as that holds, no observer can find the node dead, so the deadline is renewed
+without a beat. When the store refuses a beat, the node has been declared dead: everything stops at once."""
 
 import logging
 import threading
@@ -30,19 +27,19 @@ from spinney.store.contract import Store
 log = logging.getLogger(__name__)
 
 _SAYS_A_PERIOD = 4
-"""How often in a lease period it is said why beats fail: the last time shortly before the guard acts."""
+"""How often in a lease period the cause of failing beats is logged: the last time shortly before the guard acts."""
 
 MARGIN = 0.2
 """The part of the lease period that the guard has for killing."""
 
 
 def good_until_ns(began_ns: int, lease_period_s: float) -> int:
-    """How long (boot clock) a node may go on after a beat, or its joining, that began then."""
+    """Return until when (boot clock) a node may continue after a beat, or a join, that began at ``began_ns``."""
     return began_ns + int(lease_period_s * (1 - MARGIN) * 1e9)
 
 
 class Heartbeat:
-    """``with Heartbeat(...)``: beats until left. ``on_dead`` is called, in its thread, when refused."""
+    """Beats within ``with Heartbeat(...)``. ``on_dead`` is called, in its thread, when a beat is refused."""
 
     def __init__(
         self,
@@ -57,16 +54,16 @@ class Heartbeat:
         load: Callable[[], Load | None] = measure_load,
         trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``load`` and ``health``: what is told with each beat; asked in its thread."""
+        """``load`` and ``trouble`` are called in its thread; each beat stores what they return."""
         self._load, self._trouble = load, trouble
         self._open_store, self._node_id, self._deadline = open_store, node_id, deadline
         self._lease_period_s = lease_period_s
         self._beat_s, self._now_us, self._on_dead = beat_s, now_us, on_dead
         self._leave = threading.Event()
         self.held_up = False
-        """Another program has the database locked, so that nobody can beat."""
+        """Another program has the database locked, so that no node can beat."""
         self._say_again_ns = 0
-        """When (boot clock) it is to be said again why beats fail; 0: they do not."""
+        """When (boot clock) the cause of failing beats is logged again; 0: they do not fail."""
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -85,18 +82,18 @@ class Heartbeat:
             try:
                 again = RetryDelays(self._beat_s, self._beat_s)
                 while not self._leave.is_set() and self._beat(store):
-                    # All nodes of a database that comes back must not come at once.
+                    # When a database comes back, its nodes must not all beat at once.
                     self._leave.wait(again.next_s() if self._say_again_ns else self._beat_s)
             finally:
                 store.close()
-        except Exception as error:  # noqa: BLE001 - a heart that stops for any reason stops the node
+        except Exception as error:  # noqa: BLE001 - a heartbeat that stops for any reason stops the node
             self._on_dead(f"the heartbeat has stopped: {error}")
 
     def _beat(self, store: Store) -> bool:
         began_ns = boot_ns()
         if self._deadline.passed(began_ns):
-            # The guard has not looked yet: the machine has stood still. A beat now would keep alive a node that
-            # somebody may just have found dead, and whose leases he is about to take away.
+            # The guard has not checked yet, because the machine was suspended. A beat now would keep a node alive that
+            # an observer may just have found dead, and whose leases it is about to take away.
             self._on_dead("this node has not beaten in time; its work goes on elsewhere")
             return False
         try:

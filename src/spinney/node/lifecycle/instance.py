@@ -1,11 +1,10 @@
-"""One start of a node on this host, and how to tell that it is gone.
+"""An instance: one start of a node on this host, and how to tell that it is gone.
 
-An instance is told by ``name.pid.started_us``. Its guard holds an exclusive lock on
+An instance is identified by ``name.pid.started_us``. Its guard holds an exclusive lock on
 ``node-<instance>.lock`` in the run-time directory for as long as it lives; supervisor and workers
-inherit the descriptor, so the lock is free only when every one of them is gone. What users'
-programs start does not inherit descriptors but does inherit the environment: ``SPINNEY_INSTANCE``
-there finds those that outlived even a kill of guard, supervisor and workers at once.
-"""
+inherit the descriptor, so the lock is free only when every one of them is gone. Processes that users' programs start do
+not inherit the descriptor, but they inherit the environment: by ``SPINNEY_INSTANCE`` those are found that survived even
+a kill of guard, supervisor and workers at once."""
 
 import contextlib
 import fcntl
@@ -19,12 +18,12 @@ from pathlib import Path
 from spinney.model.errors import NodeRefused, UsageError
 
 INSTANCE_VARIABLE = "SPINNEY_INSTANCE"
-"""Environment variable that everything below a guard bears."""
+"""The environment variable that all processes below a guard have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A node's start: its name, its guard's pid, and when."""
+    """One start of a node: its name, its guard's pid, and its time."""
 
     name: str
     pid: int
@@ -38,16 +37,16 @@ class Instance:
 
 
 def prepare_run_dir(path: Path) -> None:
-    """Make the run-time directory, for its owner alone; refuse one that others could write to."""
+    """Make the run-time directory with access for its owner alone; refuse one that others could write to."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise UsageError(
             f"the run-time directory {path} cannot be made: {error.strerror}; "
             f"make its parent writable, or move the database to a folder that is"
         ) from error
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
         raise UsageError(
             f"the run-time directory {path} belongs to somebody else or is writable by others; "
             f"run as its owner, or make it 0700"
@@ -55,7 +54,7 @@ def prepare_run_dir(path: Path) -> None:
 
 
 def hold(run_dir: Path, instance: Instance) -> int:
-    """Take the instance's lock; returns the descriptor for children to inherit."""
+    """Take the instance's lock; return the descriptor for children to inherit."""
     fd = os.open(instance.lock_path(run_dir), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,11 +65,11 @@ def hold(run_dir: Path, instance: Instance) -> int:
 
 
 def gone(run_dir: Path, instance: Instance) -> bool:
-    """Whether guard, supervisor and workers of an instance of this boot are proven to be gone."""
+    """Return whether guard, supervisor and workers of an instance of this boot are proven to be gone."""
     try:
         fd = os.open(instance.lock_path(run_dir), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        return False  # nothing is proven by a file that is not there
+        return False  # a missing file proves nothing
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -82,8 +81,8 @@ def gone(run_dir: Path, instance: Instance) -> bool:
 
 
 def guarded(run_dir: Path, instance: Instance) -> bool:
-    """Whether the process with the instance's number has the instance's lock open, so that it is its guard, seen
-    from here. In another container the same number is another process."""
+    """Return whether the process with the instance's pid has the instance's lock open, and so is its guard, as seen
+    from this process. In another container the same pid is another process."""
     try:
         lock = instance.lock_path(run_dir).stat()
         for fd in Path(f"/proc/{instance.pid}/fd").iterdir():
@@ -96,14 +95,14 @@ def guarded(run_dir: Path, instance: Instance) -> bool:
 
 
 def pages_dir(run_dir: Path, instance: Instance) -> Path:
-    """Where the pages of an instance's workers lie."""
+    """Return the directory of the pages of an instance's workers."""
     return run_dir / f"pages-{instance}"
 
 
 def clear(run_dir: Path, instance: Instance) -> None:
-    """Remove what an instance that is gone, and owns nothing any more, left in the run-time directory."""
+    """Remove the files of an instance from the run-time directory, after it is gone and owns no leases any more."""
     folder = pages_dir(run_dir, instance)
-    with contextlib.suppress(FileNotFoundError):  # two may clear up after the same node
+    with contextlib.suppress(FileNotFoundError):  # two processes may clean up after the same node
         for page in folder.iterdir():
             page.unlink(missing_ok=True)
         folder.rmdir()
@@ -113,18 +112,17 @@ def clear(run_dir: Path, instance: Instance) -> None:
 
 
 def kill_by_instance(instance: Instance, *, limit_s: float = 10.0) -> int:
-    """KILL every process that bears the mark of ``instance``; returns how many there were.
+    """KILL every process that has the mark of ``instance``; return how many there were.
 
-    Only for an instance that may not act any more. Loops until none is left, because what is being
-    killed may fork; gives up after ``limit_s`` (a process stuck in the kernel dies when it wakes).
-    """
+    It is only for an instance that may not act any more. It loops until none is left, because processes may fork
+    meanwhile, and gives up after ``limit_s`` (a process stuck in the kernel dies when it wakes)."""
     killed: set[int] = set()
     give_up = time.monotonic() + limit_s
-    while found := _marked(f"{INSTANCE_VARIABLE}={instance}".encode()):
-        for pid in found:
+    while pids := _marked(f"{INSTANCE_VARIABLE}={instance}".encode()):
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        killed |= found
+        killed |= pids
         if time.monotonic() > give_up:
             break
         time.sleep(0.005)  # a killed process needs a moment to be gone
@@ -132,12 +130,12 @@ def kill_by_instance(instance: Instance, *, limit_s: float = 10.0) -> int:
 
 
 def _marked(mark: bytes) -> set[int]:
-    found = set()
+    pids = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
             # A zombie's environment is empty, so the dead do not count.
             if mark in (entry / "environ").read_bytes().split(b"\0"):
-                found.add(int(entry.name))
-    return found
+                pids.add(int(entry.name))
+    return pids

@@ -1,4 +1,4 @@
-"""What a node measures of its host, to be told with every beat: what the kernel counts anyway."""
+"""The load of a node's host, which is stored with every heartbeat; the kernel measures it anyway."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def measure_load() -> Load | None:
-    """How the host fares now; None where the kernel does not tell."""
+    """Return the current load of the host; None where the kernel does not report it."""
     try:
         facts = dict(line.split(":", 1) for line in _MEMINFO.read_text().splitlines())
         return Load(
@@ -22,6 +22,6 @@ def measure_load() -> Load | None:
         return None
 
 
-def _bytes(told: str) -> int:
+def _bytes(text: str) -> int:
     """``  16384 kB``."""
-    return int(told.split()[0]) * 1024
+    return int(text.split()[0]) * 1024

@@ -1,4 +1,4 @@
-"""Being a node of the cluster: joined, beating, to be woken; and leaving it."""
+"""The membership of a node in the cluster: joining, heartbeats, wake-ups, leaving."""
 
 import importlib.metadata
 import logging
@@ -30,7 +30,7 @@ class Member:
 
     node_id: int
     home: int
-    """What the store calls this node's folder root, where folders are local; else 0."""
+    """The store's id of this node's folder root, where folders are local; else 0."""
     heartbeat: Heartbeat
 
 
@@ -51,10 +51,10 @@ async def membership(
     signals: NodeSignals,
     now_us: Callable[[], int],
 ) -> AsyncIterator[Member]:
-    """Join the cluster, be a member of it inside the block, and leave it.
+    """Join the cluster, be a member within the block, and leave it.
 
-    ``root_fingerprint``: of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``: what
-    keeps the node from its database, told with each beat. Raises NodeRefused when another node has the name.
+    ``root_fingerprint``: of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``
+    returns why the node is degraded, which each heartbeat stores. Raises NodeRefused when another node has the name.
     """
     node = _node_info(settings, own, here, hello, root_fingerprint)
     lease_s = settings.lease_period_s
@@ -62,7 +62,7 @@ async def membership(
         await wait_for_name(
             writer, here, name=settings.name, replace=settings.replace, insist_s=lease_s, now_us=now_us
         )
-        # From before it joins: a guard that ends it clears its traces only when nothing is held.
+        # It is set before the node joins, because the guard cleans up after it only when it holds no leases.
         deadline.renew(good_until_ns(boot_ns(), lease_s))
         joined_us = now_us()
         joined = await writer.insist(lambda store: join_cluster(store, node, joined_us), for_s=lease_s)
@@ -80,7 +80,7 @@ async def membership(
     with heartbeat:
         async with wakeup_socket.received_wakeups(here.run_dir, socket_name, signals.woken):
             yield Member(node_id=joined.id, home=joined.home, heartbeat=heartbeat)
-    # Only now that it beats no more: a beat of a node that has left would be refused.
+    # Only after the last heartbeat: one of a node that has left would be refused.
     left_us = now_us()
     await writer.insist(
         lambda store: store.update_node(joined.id, state="left", now_us=left_us), for_s=lease_s

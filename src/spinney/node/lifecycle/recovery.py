@@ -1,28 +1,27 @@
-"""Nodes that died: how they are noticed, and how their work comes back.
+"""Dead nodes: how they are detected, and how their jobs are taken back.
 
-A node is dead when its heartbeat counter has not moved for *its own* lease period, measured by the
-monotonic clock of the observer: wall clocks decide nothing. On the same host and kernel boot no wait is
-needed once its lock is free, because then guard, supervisor and workers are proven to be gone.
+A node is dead when its heartbeat counter has not changed for *its own* lease period, measured by the monotonic clock of
+the observer: wall clocks decide nothing. On the same host and kernel boot no wait is needed when its lock is free,
+because then guard, supervisor and workers are proven to be gone.
 
-**Why no living node is buried**, whatever leases the nodes of a store have:
+**Why no live node is declared dead**, whatever leases the nodes of a store have:
 
 * A node writes its lease into its row in the transaction in which it joins, and that lease never changes.
-  Whoever starts again with another ``--lease``, also with ``--replace``, joins with a row of its own; the old
-  row keeps the old lease, for as long as the old process may run by it. So there is no time at which a node
-  obeys one lease and is judged by another.
+  A new start with another ``--lease``, also with ``--replace``, joins with a row of its own; the old row keeps the old
+  lease, as long as the old process may run by it. So there is no time at which a node obeys one lease and is judged by
+  another.
 * An observer reads counter and lease in one statement, so the lease is that of the process that beats.
 * The guard of the node ends everything a lease period, less ``heartbeat.MARGIN``, after the *beginning* of the
-  last beat that the store has taken. The observer counts from when it had *received* the answer in which the
-  counter was new, to when it *asked* the question whose answer still shows the same counter. What lies between
-  the two lies within the real silence, however long the observer, its machine or the database stood still.
+  last beat that the store has taken. The observer measures from the time at which it *received* the answer with the new
+  counter, to the time at which it *sent* the query whose answer still has the same counter. This interval is within the
+  real silence, however long the observer, its machine or the database was suspended.
 * A node of an older version has no lease in its row. It is judged by the longest that a node may have
   (``LEASE_MAX_S``).
 
-Before its leases are taken away, everything that still bears the mark of such a node on this host is killed,
-and the pages that its workers left behind are read: they tell which attempts had begun. What had not begun goes
-back uncounted, and what the others wrote is synced (``unsynced_files``). Pages are removed only after the
-recovery is durable, so that a crash in between repeats it.
-"""
+Before its leases are taken away, all processes on this host that still have the mark of such a node are killed, and the
+pages of its workers are read: they tell which attempts had begun. Attempts that had not begun go back uncounted, and
+the files of the others are synced (``unsynced_files``). Pages are removed only after the recovery is durable, so that a
+crash in between repeats it."""
 
 import asyncio
 import logging
@@ -43,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalHost:
-    """Where this observer stands."""
+    """The host of this observer."""
 
     host: str
     boot_id: str
@@ -51,14 +50,14 @@ class LocalHost:
     folder_root: Path
 
     def local(self, node: NodeInfo) -> bool:
-        """Whether that node runs, or ran, under this very kernel."""
+        """Return whether that node runs, or ran, under this very kernel."""
         return node.host == self.host and node.boot_id == self.boot_id
 
     def proven_gone(self, node: NodeInfo) -> bool:
         return self.local(node) and instances.gone(self.run_dir, instance_of(node))
 
     def within_reach(self, node: NodeInfo) -> bool:
-        """Whether the process of its number is its guard: on another host, or in another container, it is not."""
+        """Return whether the process with its pid is its guard: on another host, or in another container, it is not."""
         return self.local(node) and instances.guarded(self.run_dir, instance_of(node))
 
 
@@ -67,17 +66,17 @@ def instance_of(node: NodeInfo) -> Instance:
 
 
 class LivenessWatch:
-    """Remembers when each node's counter was last seen to move, and judges each by its own lease. Pure: time is
-    handed in."""
+    """Remembers when each node's counter last changed, and judges each node by its own lease. It is pure: the time is
+    passed in."""
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[int, float]] = {}
         self._moved: set[int] = set()
 
-    def look(self, nodes: Iterable[NodeInfo], asked_s: float, answered_s: float) -> list[NodeInfo]:
-        """Take in what the store says; returns the nodes that are dead.
+    def look(self, nodes: Iterable[NodeInfo], queried_s: float, answered_s: float) -> list[NodeInfo]:
+        """Take in the nodes that the store returned; return those that are dead.
 
-        ``asked_s``, ``answered_s``: the observer's monotonic clock just before it asked the store for these nodes,
+        ``queried_s``, ``answered_s``: the observer's monotonic clock just before it queried the store for these nodes,
         and just after it had the answer (seconds)."""
         dead, seen = [], {}
         for node in nodes:
@@ -86,60 +85,63 @@ class LivenessWatch:
                 self._moved.add(node.id)
                 beat, since = node.beat, answered_s
             seen[node.id] = (beat, since)
-            if asked_s - since > node.dead_after_s:
+            if queried_s - since > node.dead_after_s:
                 dead.append(node)
         self._seen = seen
         return dead
 
     def forget(self) -> None:
-        """Observe all of them anew: what was seen says nothing, since nobody could beat."""
+        """Start to observe all nodes anew, because none of them could beat meanwhile."""
         self._seen = {}
 
     def alive(self, node: NodeInfo) -> bool:
-        """Whether its counter has moved under this observer's eyes."""
+        """Return whether this observer has seen its counter change."""
         return node.id in self._moved
 
 
-async def take_back(db: StoreThread, here: LocalHost, node: NodeInfo, now_us: Callable[[], int]) -> list[int]:
-    """Take all leases of a dead node, or a silent external worker, away; returns the jobs concerned."""
+async def take_back(
+    db: StoreThread, this_host: LocalHost, node: NodeInfo, now_us: Callable[[], int]
+) -> list[int]:
+    """Take away all leases of a dead node, or of a lost external worker; return their jobs."""
     if node.is_external_worker:
         back = await db.call(lambda store: take_back_silent(store, node, now_us=now_us()))
         log.warning("took back what %s had, which was silent: id=%d jobs=%d", node.name, node.id, len(back))
         return list(back)
-    if node.state != "left" and not here.proven_gone(node) and not await _declare_dead(db, node, now_us):
+    if node.state != "left" and not this_host.proven_gone(node) and not await _declare_dead(db, node, now_us):
         return []
     running: Mapping[int, int] | None = None
     instance = instance_of(node)
-    if here.local(node):
+    if this_host.local(node):
         killed = await asyncio.to_thread(instances.kill_by_instance, instance)
         if killed:
             log.warning("killed %d processes that node %s had left behind", killed, instance)
-        running = await asyncio.to_thread(read_pages, instances.pages_dir(here.run_dir, instance))
-        await unsynced_files.sync_folder_root(here.folder_root)
-    known = running
-    jobs = await db.call(lambda store: store.recover(node.id, known, now_us=now_us()))
+        running = await asyncio.to_thread(read_pages, instances.pages_dir(this_host.run_dir, instance))
+        await unsynced_files.sync_folder_root(this_host.folder_root)
+    begun = running
+    jobs = await db.call(lambda store: store.recover(node.id, begun, now_us=now_us()))
     log.warning("recovered dead node=%s id=%d jobs=%d", node.name, node.id, len(jobs))
-    if here.local(node):
-        await asyncio.to_thread(instances.clear, here.run_dir, instance)
+    if this_host.local(node):
+        await asyncio.to_thread(instances.clear, this_host.run_dir, instance)
     return list(jobs)
 
 
 async def _declare_dead(db: StoreThread, node: NodeInfo, now_us: Callable[[], int]) -> bool:
-    """Say that a silent node has left, before anything of it is killed; False when it has beaten again.
+    """Mark a silent node as left, before any process of it is killed; return False when it has beaten again.
 
-    Where another program has the database locked, nodes go on without beats and let nobody write before they have
-    beaten (``Store.keep_out``). So this write fails then, or finds that the counter has moved."""
+    Where another program has the database locked, nodes continue without beats and let no other process write before
+    they have beaten (``Store.keep_out``). So this write fails then, or finds that the counter has changed."""
     return await db.call(
         lambda store: store.update_node(node.id, state="left", beat=node.beat, now_us=now_us())
     )
 
 
 def read_pages(folder: Path) -> Mapping[int, int] | None:
-    """What ran under the pages in this folder: fence to start (wall clock, us). None where there is no such folder."""
+    """Return what ran by the pages in this folder: fence to start (wall clock, us). None where there is no such
+    folder."""
     running: dict[int, int] = {}
     try:
         for page in folder.iterdir():
             running |= read_running(page)
     except FileNotFoundError:
-        return None  # perhaps just now, by another who took the same node's work back
+        return None  # another process may just have taken back the same node's jobs
     return running

@@ -1,15 +1,15 @@
-"""Entering under a name that somebody may have, or have had.
+"""Start under a name that another node may have, or may have had.
 
 * The predecessor is proven gone: its leases are taken back at once.
-* It beats: refused with a sentence; with ``replace`` it is told to drain and this one goes on as
-  soon as it does. Both then share the name's slots, which the store counts together.
-* Neither: its lease is waited out, which is the one in its row, not that of the node which starts.
+* It beats: this start is refused; with ``replace`` it is asked to drain, and this one continues as soon as it does.
+Both then share the name's slots, which the store counts together.
+* Neither: this one waits for the end of its lease, which is the one in its row, not that of the node that starts.
 
-That the old one can be told is a matter of proof, too: its guard is the process of that number which has its lock
-open. One on another host, or in another container (whose numbers mean other processes), is refused while it beats.
+Only a proven guard gets the signal to drain: it is the process with the old node's pid that has its lock open. When the
+old node is on another host, or in another container (whose pids mean other processes), the start is refused while it
+beats.
 
-Starts under one name on one host pass a door one by one, so that two that start together see each
-other.
+Starts under one name on one host take a lock, one after another, so that two simultaneous starts see each other.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 0.2
 _GAP_S = 0.02
-"""Between two looks at one that was asked to drain: about so long nobody of the name claims."""
+"""Seconds between two checks of a node that was asked to drain: for about so long no node of the name claims."""
 
 
 @asynccontextmanager
 async def startup_lock(run_dir: Path, name: str) -> AsyncIterator[None]:
-    """Alone among the starts under this name on this host."""
+    """Hold the lock by which starts under this name on this host exclude each other."""
     fd = os.open(run_dir / f"start-{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while True:
@@ -53,7 +53,7 @@ async def startup_lock(run_dir: Path, name: str) -> AsyncIterator[None]:
 
 async def wait_for_name(
     db: StoreThread,
-    here: LocalHost,
+    this_host: LocalHost,
     *,
     name: str,
     replace: bool,
@@ -63,46 +63,46 @@ async def wait_for_name(
 ) -> None:
     """Return when a node of this name may join. Raises NodeRefused when another is alive.
 
-    ``insist_s``: for how long a store that does not answer is asked again."""
-    watch, asked, announced = LivenessWatch(), set[int](), set[int]()
+    ``insist_s``: for how long queries are retried when the store does not answer."""
+    watch, draining, announced = LivenessWatch(), set[int](), set[int]()
     while True:
-        asked_s = monotonic()
-        if not (standing := await _present(db, name, insist_s)):
+        queried_s = monotonic()
+        if not (present := await _present(db, name, insist_s)):
             return
-        dead = {node.id for node in watch.look(standing, asked_s, monotonic())}
-        in_the_way, buried = [], False
-        for node in standing:
-            if node.id in dead or here.proven_gone(node):
-                await take_back(db, here, node, now_us)
-                buried = True
+        dead = {node.id for node in watch.look(present, queried_s, monotonic())}
+        in_the_way, taken_back = [], False
+        for node in present:
+            if node.id in dead or this_host.proven_gone(node):
+                await take_back(db, this_host, node, now_us)
+                taken_back = True
             elif node.state == "active" or not replace:
                 in_the_way.append(node)
         for node in in_the_way:
-            if replace and here.within_reach(node):
-                _ask_to_drain(node, asked)
+            if replace and this_host.within_reach(node):
+                _ask_to_drain(node, draining)
             elif watch.alive(node):
                 raise NodeRefused(_refusal(node, replace))
             elif node.id not in announced:
                 announced.add(node.id)
                 _announce_wait(node)
-        if not in_the_way and not buried:
+        if not in_the_way and not taken_back:
             return
-        # One that was to be buried may have beaten just then, and stand there still.
-        await asyncio.sleep(_GAP_S if asked or buried else _LOOK_S)
+        # A node that was to be taken back may have beaten just then, and may still be present.
+        await asyncio.sleep(_GAP_S if draining or taken_back else _LOOK_S)
 
 
 def join_cluster(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
-    """Join; returns the node as the store knows it. Raises NodeRefused when it was declared dead already.
+    """Join; return the node's row in the store. Raises NodeRefused when it was declared dead already.
 
-    It may be asked again after a connection was lost in the commit: what that may have left of this very start
-    does not stay. Nobody would beat for it, so it would be found dead, and whoever took it back would kill what
-    bears its mark: this node."""
+    It may be called again after a connection was lost in the commit: a row of the first call is marked as left. No
+    heartbeat would be sent for that row, so it would be found dead, and the node that took it back would kill all
+    processes with its mark: this node."""
     node_id, own = store.join(node, now_us=now_us), None
-    for known in store.nodes():
-        if known.id == node_id:
-            own = known
-        elif instance_of(known) == instance_of(node) and known.host == node.host:
-            store.update_node(known.id, state="left", now_us=now_us)
+    for present in store.nodes():
+        if present.id == node_id:
+            own = present
+        elif instance_of(present) == instance_of(node) and present.host == node.host:
+            store.update_node(present.id, state="left", now_us=now_us)
     if own is None:
         raise NodeRefused(
             f"the node {node.name!r} stood still for longer than its lease while it started, and was declared dead; "
@@ -112,9 +112,9 @@ def join_cluster(store: Store, node: NodeInfo, now_us: int) -> NodeInfo:
 
 
 async def _present(db: StoreThread, name: str, insist_s: float) -> Sequence[NodeInfo]:
-    """Nodes of this name that have not left, or still own leases."""
-    known = await db.insist(lambda store: store.nodes(), for_s=insist_s)
-    return [node for node in known if node.name == name]
+    """Return the nodes of this name that have not left, or still own leases."""
+    nodes = await db.insist(lambda store: store.nodes(), for_s=insist_s)
+    return [node for node in nodes if node.name == name]
 
 
 def _refusal(node: NodeInfo, replace: bool) -> str:
@@ -141,10 +141,10 @@ def _announce_wait(node: NodeInfo) -> None:
     )
 
 
-def _ask_to_drain(node: NodeInfo, asked: set[int]) -> None:
-    if node.id in asked:
+def _ask_to_drain(node: NodeInfo, draining: set[int]) -> None:
+    if node.id in draining:
         return
     log.info("asking node %s (pid %d) to drain", node.name, node.pid)
     with contextlib.suppress(ProcessLookupError):
         os.kill(node.pid, signal.SIGTERM)
-    asked.add(node.id)
+    draining.add(node.id)

@@ -1,9 +1,9 @@
-"""Files of attempts that were killed: nobody syncs what an attempt wrote when its worker is gone.
+"""Sync files of killed attempts, which their workers can no longer sync.
 
-The next attempt may keep what it finds there, and syncs only what it writes itself. So the file system of all folders
-is synced before such an attempt is recorded, by the supervisor for its own workers, and by whoever takes back the work
-of a dead node of this host. A host that died has lost what it had not written, and leaves nothing that is in doubt.
-"""
+The next attempt may keep files that it finds, and only syncs those that it writes itself. So the file system of all
+folders is synced before such an attempt is recorded, by the supervisor for its own workers, and by the process that
+takes back the jobs of a dead node of this host. A host that crashed has lost what was not on its disk, so that nothing
+is in doubt."""
 
 import asyncio
 import logging
@@ -24,7 +24,8 @@ async def sync_folders_of(root: Path, job_ids: Iterable[int]) -> None:
 
 
 async def sync_folder_root(root: Path) -> None:
-    """Sync the file system of the folder root; an error of the disk is logged, for the attempts are lost anyhow."""
+    """Sync the file system of the folder root; an error of the disk is only logged, because the attempts are lost in
+    any case."""
     try:
         await asyncio.to_thread(_sync, root)
     except OSError as error:

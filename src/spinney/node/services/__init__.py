@@ -1,3 +1,2 @@
-"""What a node does beside running jobs, each piece a loop of its own: it reports its load, carries out operators'
-orders, sweeps holds, serves files of its folders, removes what is over, wakes its neighbours.
-"""
+"""The background services of a node, each a loop of its own: carrying out operators' orders, sweeping holds, serving
+files of its folders, retention, waking other nodes."""

@@ -1,8 +1,7 @@
-"""Removing the folders of deleted jobs that are still there, some at a time, round after round.
+"""Remove the remaining folders of deleted jobs, some at a time, round after round.
 
-Where a deletion was cut off, or a folder resisted, the store tells the job until its folder is gone. A round goes
-through all of them by number, so that those which cannot be removed keep nobody behind them from going.
-"""
+Where a deletion was interrupted, or a folder could not be removed, the store lists the job until its folder is removed.
+A round goes through all of them by id, so that folders that cannot be removed do not block later ones."""
 
 import asyncio
 import logging
@@ -20,21 +19,21 @@ AT_ONCE = 50
 
 
 class DeletedFolders:
-    """``step`` goes on with the round. The log has the first folder that stays for a cause, and how many stay when
-    that changes: what is so in each round is not said in each."""
+    """Continues the round with each ``step``. The log has the first folder that stays for each cause, and the number
+    that stay when it changes, so that the same message does not appear in each round."""
 
     def __init__(self, writer: StoreThread, reader: StoreThread, root: Path, *, home: int = 0) -> None:
-        """``home``: what the store calls this root, where folders are local; others' jobs are left to their nodes."""
+        """``home``: the store's id of this root, where folders are local; other homes are left to their nodes."""
         self._writer, self._reader, self._root, self._home = writer, reader, root, home
         self._after = 0
         self._stay = self._told_stay = 0
-        """How many stayed in this round, and how many were told last."""
+        """How many stayed in this round, and how many were logged last."""
         self._causes: set[str] = set()
         self._told_causes: set[str] = set()
-        """Why some stayed in this round, and which causes are told already."""
+        """Why some stayed in this round, and which causes are logged already."""
 
     async def step(self) -> None:
-        """The next few folders. Raises StoreUnusable when the store is."""
+        """Remove the next few folders. Raises StoreUnusable when the store is."""
         after, home = self._after, self._home
         listed = await self._reader.call(
             lambda store: store.deleted_folders(AT_ONCE, after=after, home=home or None)
@@ -48,16 +47,16 @@ class DeletedFolders:
             self._end_round()
 
     def _removed(self, job_ids: Sequence[int]) -> list[int]:
-        """Remove the folders of these; those whose folder is gone now."""
-        gone = []
+        """Remove the jobs' folders; return the jobs whose folder is removed now."""
+        removed = []
         for job_id in job_ids:
             try:
                 folders.remove(self._root, job_id)
             except SpinneyError as error:
                 self._stays(job_id, error)
             else:
-                gone.append(job_id)
-        return gone
+                removed.append(job_id)
+        return removed
 
     def _stays(self, job_id: int, error: SpinneyError) -> None:
         self._stay += 1

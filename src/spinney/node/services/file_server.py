@@ -1,8 +1,7 @@
-"""Reading files for those who ask from other hosts, where folders are local: output and files of the jobs here.
+"""Serve files to other hosts, where folders are local: output and files of jobs whose folders are on this host.
 
-Questions come through the store, are answered by whichever node of this root sees them first, and cost nothing while
-nobody asks: the node looks for them when somebody has committed something.
-"""
+Requests come through the store, and the first node of this root that sees one answers it. They cost nothing while there
+are none: the node looks for them when another process has committed something."""
 
 import asyncio
 import logging
@@ -30,12 +29,12 @@ class FileServer:
         signals.woken.connect(self.changed)
 
     def changed(self) -> None:
-        """Somebody has committed something; it may be a question."""
+        """Note that another process has committed something; it may be a request."""
         if self._home:
             self._wake.set()
 
     async def run(self) -> None:
-        """Answer, for ever."""
+        """Answer requests, for ever."""
         delays = RetryDelays(1.0, 4.0)
         while True:
             await self._wake.wait()
@@ -52,6 +51,6 @@ class FileServer:
     async def _answer(self) -> None:
         home = self._home
         for fetch in await self._reader.call(lambda store: store.fetches.due(home)):
-            found: FetchResult = await asyncio.to_thread(folder_reader.read, self._root, fetch)
-            number, answer = fetch.id, found
+            answer: FetchResult = await asyncio.to_thread(folder_reader.read, self._root, fetch)
+            number = fetch.id
             await self._writer.call(lambda store, n=number, a=answer: store.fetches.answer(n, a))  # type: ignore[misc]

@@ -1,4 +1,5 @@
-"""Whether the folder root can be written to: jobs that cannot write fail one by one, and this shows the cause once."""
+"""Check whether the folder root can be written to: jobs that cannot write fail one by one, and this shows the cause
+once."""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +8,7 @@ from spinney.folders import folders
 from spinney.node.health import NodeHealth
 
 EVERY_S = 2.0
-"""Between two looks at the disk of the folder root."""
+"""Seconds between two checks of the disk of the folder root."""
 
 
 class FolderWatch:
@@ -17,8 +18,8 @@ class FolderWatch:
         self._root, self._health = root, health
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Check, for ever."""
         while True:
-            # In a thread, which a share that does not answer may keep; nothing else waits for it.
+            # In a thread, because a network share may not answer; nothing else waits for it.
             self._health.lasts(await asyncio.to_thread(folders.write_problem, self._root))
             await asyncio.sleep(EVERY_S)

@@ -1,14 +1,13 @@
-"""What a node does about holds: it gets back what has not begun, and sweeps what nobody else sweeps.
+"""What a node does for holds: it recalls leases that have not begun, and sweeps jobs that nobody else sweeps.
 
-**Getting back.** From the moment a hold is laid nothing that it covers is claimed. What was claimed before and
-has not begun stands in workers' lists: the store says which leases that are (``Holds.leased_under``), their
-workers are asked for what they have not begun, and handed back it is held. That a hold was laid is heard from
-a wake-up, from the answer to an exchange, and behind both from the poll. A lease that is just on its way to a
-worker is not there to be asked back, so the node looks again until every lease concerned has begun or is gone.
+**Recall.** From the creation of a hold, nothing that it covers is claimed. Jobs that were claimed before and have not
+begun are in workers' lists: the store returns their leases (``Holds.leased_under``), their workers hand back what they
+have not begun, and the jobs become held. The node learns of a new hold by a wake-up, by the answer to an exchange, and
+in any case by polling. A lease that is just on its way to a worker cannot be recalled, so the node tries again until
+every lease concerned has begun or is handed back.
 
-**Sweeping.** Whoever lays or lifts a hold sweeps; what he leaves behind, because he was killed or because it
-ended by itself, is swept by the leader, with pauses in which others write.
-"""
+**Sweep.** The process that creates or releases a hold sweeps its jobs; the leader sweeps the rest, when that process
+was killed or when a hold has ended by itself, with pauses in which others write."""
 
 import asyncio
 import logging
@@ -26,14 +25,14 @@ from spinney.store.contract import Store
 log = logging.getLogger(__name__)
 
 AGAIN_S = 0.01
-"""Between two looks while something has not come back; grows while nothing changes."""
+"""Seconds between two recalls while some leases have not come back; it grows while nothing changes."""
 AGAIN_MAX_S = 1.0
 EVERY_S = 1.0
-"""Between two looks whether there is something to sweep."""
+"""Seconds between two checks whether there is something to sweep."""
 
 
 class WorkerPool(Protocol):
-    """Who has the workers."""
+    """The workers of the node."""
 
     @property
     def workers(self) -> Sequence[Worker]: ...
@@ -57,46 +56,46 @@ class HoldEnforcer:
         self._now_us, self._signals, self._status = now_us, signals, status
         self._look, self._woken = asyncio.Event(), asyncio.Event()
         self._heard_of = 0
-        """The last hold that an exchange told of."""
+        """The newest hold that an exchange has reported."""
         self._done_with = 0
-        """The last hold of whose leases none is left that has not begun."""
+        """The newest hold of whose leases all have begun or are handed back."""
         signals.committed.connect(self.changed)
         signals.woken.connect(self.on_wakeup)
         signals.last_hold.connect(self.note_last_hold)
         signals.round_begins.connect(self.wake)
 
     async def run(self) -> None:
-        """Get back and sweep, for ever."""
+        """Recall and sweep, for ever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.get_back())
             group.create_task(self.sweep())
 
-    # --- what others say ------------------------------------------------------------------
+    # --- signals ------------------------------------------------------------------
 
     def changed(self) -> None:
-        """Somebody has committed something."""
+        """Note that another process has committed something."""
         self._look.set()
 
     def on_wakeup(self) -> None:
-        """The same, at once. An idle node has nothing to give back, and must not be slowed down by a look;
-        what may be on its way to it, the poll behind the wake-ups finds."""
+        """Note a wake-up. An idle node has nothing to hand back, and must not be slowed down by a query; leases that
+        are on their way to it are found at the next poll."""
         if any(worker.held for worker in self._pool.workers):
             self._look.set()
 
     def note_last_hold(self, last_hold: int) -> None:
-        """An exchange says that this is the last hold that was laid."""
+        """Note the newest hold that an exchange has reported."""
         if last_hold != self._heard_of:
             self._heard_of = last_hold
             self._look.set()
 
     def wake(self) -> None:
-        """A hold may have come to its end."""
+        """Note that a hold may have ended."""
         self._woken.set()
 
-    # --- getting back ---------------------------------------------------------------------
+    # --- recall ---------------------------------------------------------------------
 
     async def get_back(self) -> None:
-        """Whenever a hold was laid, for ever."""
+        """Recall leases whenever there is a new hold, for ever."""
         while True:
             await self._look.wait()
             self._look.clear()
@@ -105,20 +104,20 @@ class HoldEnforcer:
                 await asyncio.sleep(delays.next_s())
 
     async def _all_back(self) -> bool:
-        """Ask for what is covered and has not begun; whether there is no more of it."""
+        """Recall covered leases that have not begun; return whether there are none left."""
         node_id, after = self._node_id, self._done_with
         try:
             last, fences = await self._reader.call(lambda store: store.holds.leased_under(node_id, after))
         except StoreUnusable as error:
             log.debug("cannot look for holds: %s", error)
             return False
-        left = self._recall(fences)
-        if not left:
+        remaining = self._recall(fences)
+        if not remaining:
             self._done_with = last
-        return not left
+        return not remaining
 
     def _recall(self, fences: Iterable[int]) -> bool:
-        """Whether something has not begun, or is not where it could be seen (on its way here, or back)."""
+        """Recall these leases; return whether some have not begun, or are on their way to a worker or back."""
         waiting = set(fences)
         if not waiting:
             return False
@@ -128,10 +127,10 @@ class HoldEnforcer:
                 worker.child.recall()
         return bool(waiting)
 
-    # --- sweeping -------------------------------------------------------------------------
+    # --- sweep -------------------------------------------------------------------------
 
     async def sweep(self) -> None:
-        """Whenever something is left to be swept, for ever."""
+        """Sweep whenever there is something to sweep, for ever."""
         delays = RetryDelays(EVERY_S, 4 * EVERY_S)
         while True:
             self._woken.clear()
@@ -153,7 +152,7 @@ class HoldEnforcer:
         while more:
             more, took_s = await self._writer.call(self._step)
             if more:
-                self._signals.claimable()  # what the last step let go is found by the poll
+                self._signals.claimable()  # jobs that the last step released are found by polling
                 await asyncio.sleep(SWEEP_REST_FACTOR * took_s)
 
     def _step(self, store: Store) -> tuple[bool, float]:

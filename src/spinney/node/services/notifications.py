@@ -1,9 +1,8 @@
-"""Hears what others announce to the store, as soon as it is said.
+"""Receive notifications from the store, as soon as another process sends them.
 
-On a connection of its own, whose socket the event loop watches. One that is lost is made again, after pauses that
-grow and differ from node to node, so that a server that comes back is not met by all at once. Meanwhile, and
-where nothing can be heard, the node polls.
-"""
+It uses a connection of its own, whose socket the event loop watches. A lost connection is opened again, after delays
+that grow and differ from node to node, so that not all nodes reconnect at once. Meanwhile, and where the store has no
+notifications, the node polls."""
 
 import asyncio
 import logging
@@ -32,9 +31,8 @@ class NotificationListener:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """``run_dir_id``: whoever announces from there has woken this node by a datagram already
-        (``wakeup_socket.run_dir_id``).
-        ``on_wake`` is called in the event loop."""
+        """``run_dir_id``: a sender with this id has woken this node by a datagram already
+        (``wakeup_socket.run_dir_id``). ``on_wake`` is called in the event loop."""
         self._open_store, self._run_dir_id, self._on_wake = open_store, run_dir_id, on_wake
         self._pause, self._draw = pause, draw
 
@@ -44,12 +42,12 @@ class NotificationListener:
         while True:
             began = time.monotonic()
             try:
-                # In a thread, and not the reader's: nobody waits while a server does not answer.
+                # In a thread, and not the reader's, so that nothing waits while a server does not answer.
                 listener = await asyncio.to_thread(self._listen)
                 if listener is None:
-                    await asyncio.Event().wait()  # nothing will ever be heard
+                    await asyncio.Event().wait()  # the store has no notifications
                 else:
-                    await self._hear(listener)
+                    await self._receive(listener)
             except StoreUnusable as error:
                 log.warning("cannot be woken through the store, and polls: %s", error)
             if time.monotonic() - began > PAUSE_MAX_S:
@@ -64,8 +62,8 @@ class NotificationListener:
         finally:
             store.close()
 
-    async def _hear(self, listener: Listener) -> None:
-        """Until the connection is lost, which is raised."""
+    async def _receive(self, listener: Listener) -> None:
+        """Receive notifications until the connection is lost, which raises StoreUnusable."""
         loop = asyncio.get_running_loop()
         lost: asyncio.Future[None] = loop.create_future()
         fileno = listener.fileno()
@@ -82,9 +80,11 @@ class NotificationListener:
 
         loop.add_reader(fileno, readable)
         try:
-            self._on_wake()  # for what was said before it listened
+            self._on_wake()  # for notifications before it listened
             await lost
         finally:
-            if lost.cancelled():  # else it is done already, and the number may be somebody else's by now
+            if (
+                lost.cancelled()
+            ):  # else it is removed already, and the descriptor may be another file's by now
                 loop.remove_reader(fileno)
             listener.close()

@@ -1,9 +1,9 @@
-"""What operators want of this node, obeyed while it works.
+"""Carry out operators' orders for this node.
 
-The claim obeys at once, in the store; what is done here is the rest: a drained node hands back what it has not
-begun and asks for nothing; more slots are there at once; of fewer the highest take nothing more and are gone when
-they are empty. The store is asked when somebody has committed something, and not more often than twice a second.
-"""
+The claim in the store obeys them at once; this service does the rest: a drained node hands back what it has not begun
+and claims nothing; additional slots exist at once; of fewer slots the highest take no more jobs and are removed when
+they are empty. The store is queried when another process has committed something, and not more often than twice a
+second."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ class OrderWatcher:
         signals: NodeSignals,
         status: NodeStatus,
     ) -> None:
-        """``slots``: those that the node was started with."""
+        """``slots``: the number that the node was started with."""
         self._reader, self._dispatcher, self._pool = reader, dispatcher, pool
         self._name, self._started, self._signals, self._status = name, slots, signals, status
         self._stirred = asyncio.Event()
@@ -43,24 +43,24 @@ class OrderWatcher:
         signals.committed.connect(self.changed)
 
     def changed(self) -> None:
-        """There may be other orders."""
+        """Note that there may be new orders."""
         self._stirred.set()
 
     async def run(self) -> None:
-        """Obey, for ever."""
+        """Carry out orders, for ever."""
         while True:
             self._stirred.clear()
             try:
                 self._obey(await self._reader.call(lambda store: store.fleet.orders(self._name)))
             except StoreUnusable:
-                self._stirred.set()  # which is told elsewhere
+                self._stirred.set()  # the cause is logged elsewhere
             await asyncio.sleep(EVERY_S)
             await self._stirred.wait()
 
     def _obey(self, orders: fleet.NodeOrders) -> None:
         before, self._obeyed = self._obeyed, orders
         if orders.drained != before.drained:
-            self._rest() if orders.drained else self._go_on()
+            self._drain() if orders.drained else self._resume()
         if orders.slots != before.slots:
             number = self._started if orders.slots is None else orders.slots
             log.info("an operator gives this node %d slots", number)
@@ -68,20 +68,20 @@ class OrderWatcher:
             self._clear_out()
             self._signals.claimable()
 
-    def _rest(self) -> None:
+    def _drain(self) -> None:
         log.info("drained by an operator: nothing new is taken, %d leases are held", self._dispatcher.held())
         self._status.drained_by_operator = True
         for worker in self._pool.workers:
             worker.child.recall()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         log.info("resumed by an operator")
         self._status.drained_by_operator = False
         self._signals.claimable()
 
     def _clear_out(self) -> None:
-        """Workers of slots that go finish what they run, and hand back what stands behind it; what stands in a
-        worker that all slots share is asked back of all."""
+        """Retire the workers of removed slots: they finish their running attempt and hand back the rest. A worker that
+        all slots share hands back what it has not begun."""
         if not any(slot.leaving for slot in self._dispatcher.slots):
             return
         for worker in self._pool.workers:
@@ -92,7 +92,8 @@ class OrderWatcher:
 
 
 def resize(slots: list[Slot], number: int) -> None:
-    """Have so many: new ones are there at once, those too many leave (``ticker.trim`` removes them)."""
+    """Set the number of slots: new ones exist at once, superfluous ones are marked as leaving (``ticker.trim`` removes
+    them)."""
     for slot in slots:
         slot.leaving = slot.number >= number
     slots.extend(Slot(n) for n in range(len(slots), number))

@@ -1,9 +1,8 @@
-"""Tells other nodes that there is work for them.
+"""Wake other nodes when there is work for them.
 
-A node that makes something claimable takes it itself when it can. What it leaves (children for more slots than it
-has, a stage that it does not serve, what it hands back) others would find by polling; so they are woken, once for
-whatever has come together since the last time. A node alone tells nobody.
-"""
+A node that makes jobs claimable takes them itself when it can. Others would find the rest (children for more slots than
+it has, a stage that it does not serve, jobs that it hands back) by polling; so they are woken, once for all that has
+accumulated since the last time. A single node wakes nobody."""
 
 import asyncio
 import logging
@@ -18,7 +17,7 @@ from spinney.wakeup import wake_all
 log = logging.getLogger(__name__)
 
 EVERY_S = 0.02
-"""Between two wake-ups: each costs every idle node a look at the store, which may be in vain."""
+"""Seconds between two wake-ups: each costs every idle node a query, which may be in vain."""
 
 
 class PeerWaker:
@@ -33,20 +32,20 @@ class PeerWaker:
         signals.work_for_peers.connect(self.request)
 
     def request(self) -> None:
-        """There may be work for others."""
+        """Note that there may be work for other nodes."""
         self._due.set()
 
     async def run(self) -> None:
-        """Tell them, for ever."""
+        """Wake other nodes, for ever."""
         while True:
             await self._due.wait()
             self._due.clear()
             try:
-                await self._reader.call(self._tell)  # the reader, so that no flush waits for it
+                await self._reader.call(self._wake)  # the reader, so that no flush waits for it
             except StoreUnusable as error:
                 log.debug("other nodes find by polling what is left for them: %s", error)
             await asyncio.sleep(EVERY_S)
 
-    def _tell(self, store: Store) -> None:
+    def _wake(self, store: Store) -> None:
         if any(node.id != self._node_id and node.state == "active" for node in store.nodes()):
             wake_all(store, self._run_dir, but=self._but)

@@ -1,11 +1,11 @@
-"""Removing jobs whose time is over, at leisure.
+"""Remove jobs whose retention time is over, in the background.
 
-Once in a while the leader walks over all jobs. A step is some milliseconds of the writers' time at
-most, and between two of them the walk rests nine times as long, so that nobody who claims notices. While it drains,
-or when another leads, nothing is begun. The folders of what a step removed go before the next; where that is
-cut off, or a folder resists, ``maintenance`` goes on with it, as with those of all deleted jobs.
+Now and then the leader scans all jobs. A step takes some milliseconds of the write time at most, and between two steps
+the scan pauses nine times as long, so that it does not slow down claims. While the node drains, or when another node
+leads, no step begins. The folders of the jobs that a step removed are removed before the next step; where that is
+interrupted, or a folder cannot be removed, ``maintenance`` continues, as for all deleted jobs.
 
-The steps go through the thread that reads: an exchange never stands behind one.
+The steps run in the reader's thread, so that an exchange never waits for one.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from spinney.node.store_thread import StoreThread
 log = logging.getLogger(__name__)
 
 REST_S = 0.1
-"""Between two steps, at least."""
+"""The least pause between two steps, in seconds."""
 REST_SHARE = 9.0
-"""So many times as long as the step took."""
+"""The pause between two steps, as a multiple of the step's duration."""
 FIRST_S = 60.0
-"""The first walk begins so long after the node, or after one interval if that is shorter."""
+"""The first scan begins so many seconds after the node, or after one interval if that is shorter."""
 
 
 class Pruner:
@@ -48,7 +48,7 @@ class Pruner:
         self._now_us, self._status = now_us, status
 
     async def run(self) -> None:
-        """Walks, for ever."""
+        """Scan, for ever."""
         await asyncio.sleep(min(FIRST_S, self._every_s))
         while True:
             try:
@@ -63,10 +63,10 @@ class Pruner:
         removed = 0
         while after is not None and self._status.is_leader and not self._status.draining:
             begun = time.monotonic()
-            gone, after = await self._step(after, actor)
+            removed_ids, after = await self._step(after, actor)
             took_s = time.monotonic() - begun
-            removed += len(gone)
-            await self._remove_folders(gone)
+            removed += len(removed_ids)
+            await self._remove_folders(removed_ids)
             await asyncio.sleep(max(REST_S, REST_SHARE * took_s))
         if removed:
             log.info("removed %d jobs whose time is over", removed)
@@ -82,13 +82,13 @@ class Pruner:
 
 
 def _removed(root: Path, job_ids: Sequence[int]) -> list[int]:
-    """Remove the folders of these; those whose folder is gone now."""
-    gone = []
+    """Remove the jobs' folders; return the jobs whose folder is removed now."""
+    removed = []
     for job_id in job_ids:
         try:
             folders.remove(root, job_id)
         except SpinneyError as error:
             log.error("folder of the removed job %d stays: %s", job_id, error)
         else:
-            gone.append(job_id)
-    return gone
+            removed.append(job_id)
+    return removed

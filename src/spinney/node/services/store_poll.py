@@ -1,4 +1,4 @@
-"""Polling the store: behind the wake-ups, which may be lost, every commit is found here."""
+"""Poll the store: wake-ups may be lost, but polling detects every commit."""
 
 import asyncio
 import logging

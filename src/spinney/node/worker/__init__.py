@@ -1,4 +1,2 @@
-"""What runs inside a worker process: the loop that takes attempts, the ways in which a stage is called, and what
-is put back or kept between two attempts. Nothing here opens a store. The supervisor's side is
-``spinney.node.workers``.
-"""
+"""The code of a worker process: the loop that runs attempts, the ways in which a stage is called, and the state that is
+restored between two attempts. It opens no store. The supervisor's side is ``spinney.node.workers``."""

@@ -1,10 +1,8 @@
-"""Whose print is it? stdout and stderr of a ``--concurrent`` worker, told apart by attempt.
+"""Assign stdout and stderr of a ``--concurrent`` worker to attempts.
 
-``sys.stdout`` and ``sys.stderr`` are replaced by streams that look whose context they are written
-in: an attempt's text goes to the supervisor as messages, line by line; what is written outside an
-attempt, or past Python (``sys.stdout.buffer``, C code, programs), goes where it always went, which
-is the worker's log.
-"""
+``sys.stdout`` and ``sys.stderr`` are replaced by streams that check in whose context they are called: an attempt's text
+goes to the supervisor as messages, line by line; text that is written outside an attempt, or past Python
+(``sys.stdout.buffer``, C code, programs), goes to the original stream, which is the worker's log."""
 
 import io
 import threading
@@ -15,49 +13,50 @@ from typing import TextIO
 _FLUSH_CHARS = 8192
 
 SendOutput = Callable[[int, str, str], None]
-"""Takes fence, name of the stream, text."""
+"""A function that sends fence, name of the stream, and text."""
 
 
 class AttemptOutput:
-    """What one attempt has printed and not yet sent. Its threads may print at once."""
+    """Text that one attempt has printed and that is not sent yet. Several of its threads may print at once."""
 
-    __slots__ = ("_lock", "_tell", "_unsent", "fence", "has_output")
+    __slots__ = ("_lock", "_send", "_unsent", "fence", "has_output")
 
-    def __init__(self, fence: int, tell: SendOutput) -> None:
-        self.fence, self._tell = fence, tell
+    def __init__(self, fence: int, send: SendOutput) -> None:
+        self.fence, self._send = fence, send
         self.has_output = False
-        """It has printed something."""
+        """Whether it has printed anything."""
         self._unsent: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def write(self, stream: str, text: str) -> None:
-        """Take what was printed; complete lines are sent."""
+        """Add printed text; complete lines are sent."""
         with self._lock:
             self.has_output = True
-            # What has no place in UTF-8 (halves of surrogate pairs) must not stop a message.
+            # Characters that UTF-8 cannot encode (halves of surrogate pairs) must not break a message.
             text = self._unsent.pop(stream, "") + text.encode("utf-8", "replace").decode()
             end = text.rfind("\n") + 1
             if len(text) - end > _FLUSH_CHARS:
                 end = len(text)
             if end:
-                self._tell(self.fence, stream, text[:end])
+                self._send(self.fence, stream, text[:end])
             if end < len(text):
                 self._unsent[stream] = text[end:]
 
     def flush(self) -> None:
-        """Send what is left."""
+        """Send the rest."""
         with self._lock:
             for stream, text in self._unsent.items():
-                self._tell(self.fence, stream, text)
+                self._send(self.fence, stream, text)
             self._unsent.clear()
 
 
 current_output: ContextVar[AttemptOutput | None] = ContextVar("current_output", default=None)
-"""The attempt in whose context code runs; threads and tasks that it starts by asyncio have it too."""
+"""The output of the attempt in whose context code runs; threads and tasks that it starts by asyncio have it too."""
 
 
 class RoutedStream(io.TextIOBase):
-    """A text stream that divides; everything but writing is the original's."""
+    """A text stream that writes to the output of the current attempt; everything else is done by the original
+    stream."""
 
     def __init__(self, name: str, original: TextIO) -> None:
         self._name, self._original = name, original

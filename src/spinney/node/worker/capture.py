@@ -1,8 +1,7 @@
-"""Files that take output and stay bounded: one a stream and attempt, one log a worker.
+"""Bounded files for output: one for each stream of an attempt, and one log for each worker.
 
-Nothing in here raises on a full disk or a foreign hand in the folder: output is dropped with a note
-rather than that the node stops reading it, which would stop every worker that prints.
-"""
+Nothing in this module raises on a full disk or because another program has changed the folder: output is dropped with a
+note. If the node stopped reading it, every worker that prints would stop."""
 
 import contextlib
 import logging
@@ -25,11 +24,10 @@ class Loss(NamedTuple):
 
 
 class Capture:
-    """The output of one attempt on one stream. The file is made at the first byte.
+    """The output of one attempt on one stream. The file is created at the first byte.
 
-    Its first ``head_bytes`` are in the file at once; of what comes after, the last ``tail_bytes``
-    are kept and written by ``close``, behind a note of how much was cut.
-    """
+    Its first ``head_bytes`` are written at once; of the rest, the last ``tail_bytes`` are kept and written by
+    ``close``, behind a note of how much was cut."""
 
     def __init__(self, path: Path, *, head_bytes: int, tail_bytes: int) -> None:
         self._path = path
@@ -42,7 +40,7 @@ class Capture:
         self._trouble = ""
 
     def write(self, data: bytes) -> None:
-        """Take some more."""
+        """Add some output."""
         head, rest = data[: self._room], data[self._room :]
         if head:
             self._room -= len(head)
@@ -51,7 +49,7 @@ class Capture:
             self._keep(rest)
 
     def close(self) -> Loss | None:
-        """Write what was kept back, and a note of what was not kept; returns what was lost."""
+        """Write the kept tail, and a note of how much was cut; return what was lost."""
         if self._cut:
             self._append(f"\n[spinney: {self._cut} bytes of output were cut here]\n".encode())
         if self._tail:
@@ -87,13 +85,13 @@ class Capture:
 
 
 class WorkerLog:
-    """What a worker writes outside attempts. Bounded: at its limit it becomes ``….1`` and starts anew."""
+    """The output of a worker outside attempts. It is bounded: at its limit it is renamed to ``….1`` and starts anew."""
 
     def __init__(self, path: Path, *, limit_bytes: int) -> None:
         self._path, self._limit = path, limit_bytes
 
     def write(self, data: bytes) -> None:
-        """Append it, or drop it with a line in the node's own log."""
+        """Append output, or drop it with a line in the node's own log."""
         try:
             if self._path.exists() and self._path.stat().st_size + len(data) > self._limit:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
@@ -103,11 +101,10 @@ class WorkerLog:
 
 
 def append(path: Path, data: bytes) -> int:
-    """Append to a file that is made with its folder when missing; returns how much went in.
+    """Append to a file, which is created with its folder when missing; return how many bytes were written.
 
-    Opened afresh each time: attempts by the thousand may be open at once in a ``--concurrent`` worker.
-    Raises OSError; never follows a link that stands where the file or its folder should be.
-    """
+    It is opened each time, because thousands of attempts may run at once in a ``--concurrent`` worker. Raises OSError;
+    it never follows a link in the place of the file or its folder."""
     try:
         fd = _open(path)
     except FileNotFoundError:
@@ -115,7 +112,7 @@ def append(path: Path, data: bytes) -> int:
         fd = _open(path)
     try:
         written = os.write(fd, data)
-        with contextlib.suppress(OSError):  # told by the number returned
+        with contextlib.suppress(OSError):  # the returned number tells it
             while written < len(data):
                 written += os.write(fd, data[written:])
         return written

@@ -1,19 +1,17 @@
 """The worker that runs many attempts at once: ``thread`` and ``async`` stages.
 
 The main thread reads the socket. ``thread`` stages have a thread each, from a pool that grows on
-demand; ``async`` stages are tasks of one event loop in a thread of its own, so that a handle's
-request, which blocks, finds its answer read. Whoever has ended sends its row; those who end
-meanwhile leave theirs to him, and tasks that end in one turn of the event loop send once. A row by
-itself is a message, a change of threads in the supervisor and a transaction. When a task holds the loop
-up, the supervisor fetches by a signal (``worker_startup.FLUSH_SIGNAL``) what has ended.
+demand; ``async`` stages are tasks of one event loop in a thread of its own, so that another thread reads the answer to
+a handle's request, which blocks. An attempt that has ended sends its row; attempts that end meanwhile leave theirs to
+it, and tasks that end in one turn of the event loop send once. A single row costs a message, a change of threads in the
+supervisor and a transaction. When a task blocks the loop, the supervisor fetches finished rows by a signal
+(``worker_startup.FLUSH_SIGNAL``).
 
-Weaker than in a worker of one attempt at a time, and why there is that other one: processes that an
-attempt left behind cannot be told from its neighbours' and are ended when nothing else is running;
-what went past Python's streams is in the worker's log; an attempt that does not hear is ended with
-the whole worker. Then the supervisor says ``end`` first, so that the others may finish. Those that TERM still finds
-at work are told to stop, and whatever they end with is told as ``returned``: a result that comes behind that may be
-half of one.
-"""
+It guarantees less than a worker of one attempt at a time, which is why both exist: processes that an attempt left
+behind cannot be told from its neighbours' and are ended when nothing else is running; output past Python's streams is
+in the worker's log; an attempt that does not react to a cancel request is ended with the whole worker. Then the
+supervisor sends ``end`` first, so that the others may finish. Attempts that still run at TERM are asked to stop, and
+are reported as ``returned`` whatever their result, which may be incomplete."""
 
 import asyncio
 import contextvars
@@ -44,29 +42,29 @@ from spinney.node.workers.shared_page import SharedPage
 from spinney.node.workers.wire import Channel
 
 LEFTOVER_GRACE_S = 0.5
-"""Between TERM and KILL for processes that are left when nothing is running."""
+"""Seconds between TERM and KILL for remaining processes when nothing is running."""
 
 _libc = ctypes.CDLL(None)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Attempt:
-    given: Assignment
+    assignment: Assignment
     line: int
     port: ConcurrentPort
     output: AttemptOutput
     started_us: int
     since_ns: int
-    """The time of its beginning by the clock of ``sync``."""
-    gone_bytes: int
+    """Its start by the clock of ``sync``."""
+    written_bytes: int
     stopped: bool = False
-    """It was told to stop with the worker, and not by name: what it ends with does not count."""
+    """Whether it was stopped with the worker, and not by its own cancel request: its outcome does not count."""
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     task: "asyncio.Task[None] | None" = None
 
 
 class ConcurrentWorker:
-    """The host and what it holds."""
+    """The worker and its state."""
 
     def __init__(
         self,
@@ -78,23 +76,23 @@ class ConcurrentWorker:
         folder_root: str,
         log_name: str,
     ) -> None:
-        self._channel, self._asker = channel, RequestMultiplexer(channel)
+        self._channel, self._requests = channel, RequestMultiplexer(channel)
         self._page, self._marker, self._stages = page, marker, stages
         self._root, self._folders, self._log_name = folder_root, Path(folder_root), log_name
         self._pid = os.getpid()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
         self._lock = threading.Lock()
-        """Over what runs and what waits."""
+        """Protects ``_running`` and ``_waiting``."""
         self._running: dict[int, _Attempt] = {}
         self._waiting: deque[tuple[str, str, list[Any]]] = deque()
-        """What finds no line on the page."""
+        """Attempts that wait for a line on the page."""
         self._lines = list(range(page.lines))
         self._ending = False
         self._done: deque[list[Any]] = deque()
         self._sending = threading.Lock()
-        """Whoever sends rows holds it."""
+        """Held by the thread that sends rows."""
         self._will_send = False
-        """The event loop will, when its turn is over."""
+        """Whether the event loop sends rows at the end of its turn."""
         self._rows = result_rows.ResultSender()
         self._descriptors = SavedDescriptors()
         self._state: ProcessState
@@ -103,56 +101,56 @@ class ConcurrentWorker:
         threading.Thread(target=self._loop.run_forever, name="async stages", daemon=True).start()
 
     def send(self, message: Any) -> None:
-        """Send something to the supervisor; from any thread."""
-        self._asker.send(message)
+        """Send a message to the supervisor, from any thread."""
+        self._requests.send(message)
 
     def run(self, state: ProcessState) -> None:
-        """Serve until the supervisor says end and everything that was begun has ended, or it is gone. ``state``: what
-        is put back whenever nothing runs."""
+        """Serve until the supervisor sends ``end`` and all running attempts have ended, or until it is gone. ``state``:
+        the process state, which is restored whenever nothing runs."""
         self._state = state
         while (message := self._channel.receive()) is not None:
             match message:
                 case {"run": groups}:
-                    for type_, stage, given in groups:
-                        self._take(type_, stage, given)
+                    for type_, stage, rows in groups:
+                        self._take(type_, stage, rows)
                 case {"answer": _}:
-                    self._asker.answered(message)
+                    self._requests.answered(message)
                 case {"cancel": fences}:
                     self._cancel(fences)
                 case {"end": _}:
                     self._end()
-        self._asker.gone()
+        self._requests.fail_all()
 
     def on_flush_signal(self) -> None:
-        """Say what is kept back: a task may hold the event loop up, which was to send it. Called by a signal's
-        handler, in the main thread, anywhere; the supervisor asks again."""
-        if not self._asker.busy():
+        """Send finished rows, because a task may block the event loop, which was to send them. It is called by a signal
+        handler, in the main thread, at any point; the supervisor repeats the signal."""
+        if not self._requests.busy():
             self._send_done()
 
     def terminate(self) -> None:
-        """Stop everything that runs, and have ``run`` return when it has ended. Own thread, please:
-        a signal's handler may have interrupted whoever holds the lock."""
+        """Stop all running attempts; ``run`` returns when they have ended. It must be called in a thread of its own,
+        because a signal handler may have interrupted the holder of the lock."""
         with self._lock:
             self._ending = True
             stopped = [attempt for attempt in self._running.values() if not attempt.port.cancel_requested]
             for attempt in stopped:
                 attempt.stopped = True
-        self._cancel([attempt.given.fence for attempt in stopped])
-        # Only now: what an attempt makes of the end of its programs does not count any more.
+        self._cancel([attempt.assignment.fence for attempt in stopped])
+        # Only now, so that the outcome of an attempt whose programs end does not count any more.
         proctree.kill_all(self._leftovers(), signal.SIGTERM)
         self._end()
 
     # --- beginning ------------------------------------------------------------------------
 
-    def _take(self, type_: str, stage: str, given: list[list[Any]]) -> None:
+    def _take(self, type_: str, stage: str, rows: list[list[Any]]) -> None:
         with self._lock:
-            self._waiting.extend((type_, stage, row) for row in given)
+            self._waiting.extend((type_, stage, row) for row in rows)
             self._begin_waiting()
         if self._ending:
             self._end()
 
     def _begin_waiting(self) -> None:
-        """Under the lock."""
+        """Begin waiting attempts; the caller holds the lock."""
         tasks: list[tuple[_Attempt, Runner]] = []
         while self._waiting and self._lines and not self._ending:
             type_, stage, row = self._waiting.popleft()
@@ -167,13 +165,15 @@ class ConcurrentWorker:
     def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
         job_id, fence, number, params, parent_id, root_id = row
         attempt = _Attempt(
-            given=Assignment(job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders),
+            assignment=Assignment(
+                job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders
+            ),
             line=self._lines.pop(),
-            port=ConcurrentPort(self._asker, fence),
-            output=AttemptOutput(fence, self._tell),
+            port=ConcurrentPort(self._requests, fence),
+            output=AttemptOutput(fence, self._send_output),
             started_us=time.time_ns() // 1000,
             since_ns=clock_ns(),
-            gone_bytes=self._marker.gone(),
+            written_bytes=self._marker.written_bytes(),
         )
         attempt.context.run(current_output.set, attempt.output)
         self._running[fence] = attempt
@@ -183,13 +183,16 @@ class ConcurrentWorker:
     # --- running --------------------------------------------------------------------------
 
     def _run_in_thread(self, attempt: _Attempt, runner: Runner) -> None:
-        given = attempt.given
+        assignment = attempt.assignment
         try:
-            value = runner(given.params, Job(given, attempt.port, self._stages.types))
-            detail = result_rows.value_detail(given.stage, value)
-        except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
+            value = runner(assignment.params, Job(assignment, attempt.port, self._stages.types))
+            detail = result_rows.value_detail(assignment.stage, value)
+        except BaseException as error:  # noqa: BLE001 - any exception ends the attempt
             detail = result_rows.exception_detail(
-                given.stage, error, self._stages.redactor(given.type, given.params), given.params
+                assignment.stage,
+                error,
+                self._stages.redactor(assignment.type, assignment.params),
+                assignment.params,
             )
         self._leave_fork()
         self._end_in_thread(attempt, detail)
@@ -199,13 +202,13 @@ class ConcurrentWorker:
             attempt.task = self._loop.create_task(self._run_as_task(attempt, runner), context=attempt.context)
 
     async def _run_as_task(self, attempt: _Attempt, runner: Runner) -> None:
-        given = attempt.given
+        assignment = attempt.assignment
         try:
             if attempt.port.cancel_requested:
-                # Not by cancelling the task: one that has not begun would end without a word.
+                # Not by cancelling the task: one that has not begun would end without a row.
                 raise asyncio.CancelledError
-            value = await runner(given.params, Job(given, attempt.port, self._stages.types))
-            detail = result_rows.value_detail(given.stage, value)
+            value = await runner(assignment.params, Job(assignment, attempt.port, self._stages.types))
+            detail = result_rows.value_detail(assignment.stage, value)
         except asyncio.CancelledError as error:
             if attempt.port.cancel_requested:
                 detail = result_rows.refusal_detail(Outcome.CANCELLED, "cancelled while it was running")
@@ -215,11 +218,14 @@ class ConcurrentWorker:
                 )
         except BaseException as error:  # noqa: BLE001 - as above
             detail = result_rows.exception_detail(
-                given.stage, error, self._stages.redactor(given.type, given.params), given.params
+                assignment.stage,
+                error,
+                self._stages.redactor(assignment.type, assignment.params),
+                assignment.params,
             )
         self._leave_fork()
-        if has_folder(self._root, given.job_id):
-            # The disk may be slow. Nothing is awaited: a cancel that comes now must not break this off.
+        if has_folder(self._root, assignment.job_id):
+            # The disk may be slow. Nothing is awaited: a cancel request that comes now must not break this off.
             self._pool.submit(self._end_in_thread, attempt, detail)
             return
         self._finish(attempt, detail)
@@ -230,12 +236,12 @@ class ConcurrentWorker:
     # --- ending ---------------------------------------------------------------------------
 
     def _leave_fork(self) -> None:
-        """Where user code forked, and the child came back to where only the worker may be: end it."""
+        """End this process if user code forked it and the fork has returned into the worker's code."""
         if os.getpid() != self._pid:
             os._exit(1)
 
     def _end_in_thread(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
-        job_id = attempt.given.job_id
+        job_id = attempt.assignment.job_id
         if has_folder(self._root, job_id):
             detail = synced(detail, self._root, job_id, attempt.since_ns)
         self._finish(attempt, detail)
@@ -243,7 +249,7 @@ class ConcurrentWorker:
         self._stop_if_ended()
 
     def _finish(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
-        fence = attempt.given.fence
+        fence = attempt.assignment.fence
         if attempt.stopped:
             detail = result_rows.refusal_detail(Outcome.RETURNED, "stopped with its worker")
         attempt.output.flush()
@@ -251,7 +257,7 @@ class ConcurrentWorker:
         more: result_rows.Detail = {}
         if attempt.output.has_output:
             more["output"] = True
-        if self._marker.gone() > attempt.gone_bytes:
+        if self._marker.written_bytes() > attempt.written_bytes:
             more["log"] = self._log_name
         if more:
             detail = (detail or {"outcome": Outcome.OK}) | more
@@ -280,7 +286,7 @@ class ConcurrentWorker:
         return [proc for proc in proctree.descendants(os.getpid()) if proc.pid not in self._helpers]
 
     def _end_leftovers(self) -> None:
-        """Nothing but the caller is running: what is still below belongs to nobody."""
+        """End remaining child processes: only the caller's attempt is running, so they belong to no other."""
         if proctree.reap() and self._leftovers():
             proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S, spare=self._helpers)
 
@@ -290,7 +296,7 @@ class ConcurrentWorker:
         self._stop_if_ended()
 
     def _send_done(self) -> None:
-        # Who finds somebody at it leaves his row to him, who looks again when he is through.
+        # When another thread is sending, it also sends this row, because it checks again when it is done.
         while self._done and self._sending.acquire(blocking=False):
             try:
                 self._send_rows()
@@ -302,7 +308,7 @@ class ConcurrentWorker:
         if sent:
             self._rows.send(self.send, sent)
 
-    def _tell(self, fence: int, stream: str, text: str) -> None:
+    def _send_output(self, fence: int, stream: str, text: str) -> None:
         self.send({"output": [fence, stream, text]})
 
     def _cancel(self, fences: list[int]) -> None:
@@ -320,12 +326,12 @@ class ConcurrentWorker:
             self._waiting.clear()
         if back:
             self.send({"back": back})
-        # Its turn may never be over, when a task holds the event loop up.
+        # The loop's turn may never end, when a task blocks it.
         self._send_done()
         self._stop_if_ended()
 
     def _stop_if_ended(self) -> None:
         if self._ending and not self._running:
-            with self._sending:  # behind whoever is at it
+            with self._sending:  # after a thread that is sending
                 self._send_rows()
             self._channel.stop_reading()

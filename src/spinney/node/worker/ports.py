@@ -1,9 +1,7 @@
-"""How a running attempt asks the supervisor: the ``Port`` of ``spinney.define.job``, in its two kinds.
+"""Requests of a running attempt to the supervisor: two implementations of the ``Port`` of ``spinney.define.job``.
 
-Answers to requests arrive on the same socket as new work. Where one attempt runs at a time whoever
-asks reads the socket himself, and puts aside what is not his; in a ``--concurrent`` worker one thread reads
-for all.
-"""
+Answers to requests arrive on the same socket as new jobs. Where one attempt runs at a time, the requester reads the
+socket itself, and puts other messages aside; in a ``--concurrent`` worker one thread reads for all."""
 
 import os
 import threading
@@ -21,7 +19,7 @@ class SupervisorGone(errors.SpinneyError):
 
 
 class SerialPort:
-    """The port of whichever attempt runs, and the loop's way to the socket."""
+    """The port of the running attempt, through which the loop uses the socket, too."""
 
     def __init__(self, channel: Channel, page: SharedPage) -> None:
         self._channel, self._cells = channel, page.cells
@@ -29,9 +27,9 @@ class SerialPort:
         self._number = 0
         self._pid = os.getpid()
         self.fence = 0
-        """The attempt that runs."""
+        """The fence of the running attempt."""
         self.lock = threading.Lock()
-        """Whoever sends or asks holds it: an attempt may use its handle from several threads."""
+        """Held while sending or asking: an attempt may use its handle from several threads."""
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Ask, wait, and return the answer; raises what the supervisor refused with."""
@@ -46,29 +44,29 @@ class SerialPort:
         return self._cells[CELL_CANCEL] == self.fence
 
     def receive(self) -> Any | None:
-        """The next message that is no answer; None when the supervisor is gone."""
+        """Return the next message that is no answer; None when the supervisor is gone."""
         while (message := self._inbox.popleft() if self._inbox else self._channel.receive()) is not None:
             if "answer" not in message:
                 return message
         return None
 
     def send(self, message: Any) -> None:
-        """Send something; the caller holds ``lock``."""
+        """Send a message; the caller holds ``lock``."""
         self._channel.send(message)
 
     def _answer(self) -> Any:
         while (message := self._channel.receive()) is not None:
             if message.get("answer") == self._number:
                 return unwrap(message)
-            # Work that came meanwhile waits. An answer to a request that was broken off by a
-            # signal's exception is nobody's any more.
+            # Jobs that came meanwhile wait. An answer to a request that was interrupted by a signal's exception is
+            # dropped.
             if "answer" not in message:
                 self._inbox.append(message)
         raise SupervisorGone("the supervisor has ended; this attempt has lost its lease, so stop")
 
 
 class RequestMultiplexer:
-    """Hands answers to those who wait for them, in whatever thread."""
+    """Passes answers to the threads that wait for them."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -83,11 +81,11 @@ class RequestMultiplexer:
             self._channel.send(message)
 
     def busy(self) -> bool:
-        """Whether somebody is sending: it may be who asks, if a signal broke in on him."""
+        """Return whether a thread is sending; in a signal handler it may be the interrupted thread itself."""
         return self._lock.locked()
 
     def ask(self, fence: int, verb: str, args: dict[str, Any]) -> Any:
-        """Ask, wait, and return the answer. Blocks the calling thread: an event loop too, shortly."""
+        """Send a request, wait, and return the answer. It blocks the calling thread, shortly also an event loop."""
         _require_worker(self._pid)
         answer: Future[Any] = Future()
         with self._lock:
@@ -97,13 +95,13 @@ class RequestMultiplexer:
         return unwrap(answer.result())
 
     def answered(self, message: Any) -> None:
-        """An answer has come; called by the thread that reads."""
+        """Pass an answer to its requester; the reading thread calls this."""
         waiting = self._waiting.pop(message["answer"], None)
         if waiting is not None:
             waiting.set_result(message)
 
-    def gone(self) -> None:
-        """The supervisor is gone: nobody will be answered."""
+    def fail_all(self) -> None:
+        """Fail all open requests, because the supervisor is gone."""
         for waiting in list(self._waiting.values()):
             waiting.set_exception(SupervisorGone(SupervisorGone.__doc__))
         self._waiting.clear()
@@ -117,7 +115,7 @@ class ConcurrentPort:
     def __init__(self, multiplexer: RequestMultiplexer, fence: int) -> None:
         self._multiplexer, self.fence = multiplexer, fence
         self.cancel_requested = False
-        """Somebody wishes this attempt to end."""
+        """Whether cancellation of this attempt was requested."""
 
     def ask(self, verb: str, **args: Any) -> Any:
         """Ask, wait, and return the answer; raises what the supervisor refused with."""
@@ -129,14 +127,14 @@ class ConcurrentPort:
 
 
 def unwrap(message: Any) -> Any:
-    """The value of an answer; raises the error that it bears."""
+    """Return the value of an answer, or raise its error."""
     if "error" not in message:
         return message.get("value")
     name, text = message["error"]
     kind = getattr(errors, name, errors.SpinneyError)
     if not (isinstance(kind, type) and issubclass(kind, errors.SpinneyError)):
         kind = errors.SpinneyError
-    # Some of them make their message from parts that are not known here.
+    # Some of these classes build their message from parts that the answer does not have.
     error = kind.__new__(kind, text)
     Exception.__init__(error, text)
     raise error

@@ -1,11 +1,10 @@
-"""What an attempt changes of its process and the next one would find: it is put back.
+"""Restore process state that an attempt changed, so that the next one does not find it changed.
 
-Umask, environment, resource limits, timers, signal handlers and the signal mask. To look at them all after each
-attempt would take twice as long as a small attempt with everything around it (15 us against 7). So the calls by which
-Python code changes them are replaced by ones that note that they were made (``CallRecorder``), and only after such a
-call everything is compared and put back. An attempt that makes none costs the test of one flag. What C code changes by
-itself is not noticed.
-"""
+Umask, environment, resource limits, timers, signal handlers and the signal mask. Checking all of them after each
+attempt would take twice as long as a small attempt with all its overhead (15 us against 7). So the functions by which
+Python code changes them are replaced by ones that record the call (``CallRecorder``), and only after such a call
+everything is compared and restored. An attempt without such calls costs the test of one flag. Changes by C code are not
+detected."""
 
 import functools
 import os
@@ -24,11 +23,11 @@ _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith(
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _OFF = (0.0, 0.0)
 _FILES_MOST = 500
-"""So many more open files than at the start are taken for a leak, whatever the limit is."""
+"""So many more open files than at the start count as a leak, whatever the limit is."""
 
 
 class CallRecorder:
-    """Notes that one of the calls was made."""
+    """Records that one of the functions was called."""
 
     __slots__ = ("noted",)
 
@@ -36,7 +35,8 @@ class CallRecorder:
         self.noted = False
 
     def watch(self) -> None:
-        """Replace the calls in their modules. Before user code is imported, which may keep references."""
+        """Replace the functions in their modules. This must happen before user code is imported, which may keep
+        references."""
         for module, names in _CALLS:
             for name in names:
                 setattr(module, name, self._noting(getattr(module, name)))
@@ -51,11 +51,11 @@ class CallRecorder:
 
 
 class ProcessState:
-    """The state as it is when this is made: after the application has been loaded, which may change it for good."""
+    """The process state at the creation of this object, after the application was loaded, whose changes stay."""
 
     def __init__(self, calls: CallRecorder, *, signals: bool) -> None:
-        """``signals``: those of the main thread, too. It must be the one that makes and restores this, and the only one
-        in which user code runs; in other threads Python lets nobody change a handler."""
+        """``signals``: include signals. Then the main thread must create and restore this, and be the only one that
+        runs user code; Python lets other threads change no handler."""
         self.calls, self._signals = calls, signals
         self._umask = os.umask(0o077)
         os.umask(self._umask)
@@ -74,7 +74,7 @@ class ProcessState:
         calls.noted = False
 
     def restore(self) -> bool:
-        """Make everything what it was; False when that is impossible. Needed when ``calls`` have been noted, or
+        """Restore the state; return False when that is impossible. It is needed when ``calls.noted`` is set, or when
         ``os.environ`` is another object than ``environ``."""
         try:
             if self._signals:
@@ -91,12 +91,12 @@ class ProcessState:
 
     @property
     def changed(self) -> bool:
-        """Whether anything may have been changed."""
+        """Return whether anything may have been changed."""
         return self.calls.noted or os.environ is not self.environ
 
     def leaks_files(self) -> bool:
-        """Whether so many files were left open that others may soon find no room. They are not closed: connections that
-        an application keeps are what a warm worker is for."""
+        """Return whether so many files were left open that the limit may soon be reached. They are not closed, because
+        a warm worker is meant to keep an application's connections."""
         return _open_files() > self._most_files
 
     def _restore_signals(self) -> None:

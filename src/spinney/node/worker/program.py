@@ -1,11 +1,9 @@
-"""Program stages: a program of any language, started by a worker, one attempt at a time.
+"""Program stages: a worker starts a program of any language, one attempt at a time.
 
-It is started from an argument list in the job's folder, in a session of its own, without input. It
-finds its parameters as JSON in the file that ``SPINNEY_PARAMS`` names, plain ones up to 4 kB also
-as ``SPINNEY_PARAM_<NAME>``, and may leave the stage's value as JSON in the file that
-``SPINNEY_RESULT`` names. Its exit code is its outcome: 0 ok, 75 defer (EX_TEMPFAIL of sysexits.h),
-anything else an error, unless the stage's own table says otherwise.
-"""
+It is started from an argument list in the job's folder, in a session of its own, without input. Its parameters are JSON
+in the file that ``SPINNEY_PARAMS`` names, plain ones up to 4 kB also in ``SPINNEY_PARAM_<NAME>``, and it may write the
+stage's result as JSON into the file that ``SPINNEY_RESULT`` names. Its exit code is its outcome: 0 ok, 75 defer
+(EX_TEMPFAIL of sysexits.h), anything else an error, unless the stage's own table says otherwise."""
 
 import os
 import shutil
@@ -26,7 +24,7 @@ from spinney.model.types import StageSpec
 from spinney.node.worker.result_rows import RESULT_BYTES, BadResult
 from spinney.node.worker.sync import OWN
 
-_GIVEN, _RESULT = "{}.params.json", "{}.result.json"
+_PARAMS, _RESULT = "{}.params.json", "{}.result.json"
 _UNREADABLE = "the result file of the program {}; have it write JSON into the file that SPINNEY_RESULT names"
 _PLAIN_BYTES = 4096
 _EXIT_CODES: Mapping[int, str] = {0: Outcome.OK, 75: Outcome.DEFER}
@@ -41,7 +39,7 @@ class CannotStart(SpinneyError):
 
 
 class Handle(Protocol):
-    """What is needed of ``spinney.define.job.Job``."""
+    """The part of ``spinney.define.job.Job`` that programs need."""
 
     @property
     def id(self) -> int: ...
@@ -58,26 +56,26 @@ class Handle(Protocol):
 
 
 class ProgramRunner:
-    """Runs one program stage; called like the runner of a function's stage."""
+    """Runs one program stage; it is called like the runner of a function's stage."""
 
     def __init__(self, spec: StageSpec, pass_fds: Sequence[int]) -> None:
         """``pass_fds``: descriptors that the program inherits (the node's lock file)."""
         self._spec, self._pass_fds = spec, pass_fds
 
     def __call__(self, params: str, job: Handle) -> Any:
-        """The stage's value. Raises what the exit code means: a Signal, or an exception."""
+        """Return the stage's result. Raises a Signal or an exception by the exit code."""
         own = job.folder / OWN
         own.mkdir(mode=0o700, exist_ok=True)
-        for left in (*own.glob(_GIVEN.format("*")), *own.glob(_RESULT.format("*"))):
-            _remove(left)  # by an attempt that was killed
+        for file in (*own.glob(_PARAMS.format("*")), *own.glob(_RESULT.format("*"))):
+            _remove(file)  # by an attempt that was killed
         attempt = f"{job.stage}.{job.fence}"
-        given, result = own / _GIVEN.format(attempt), own / _RESULT.format(attempt)
-        given.write_bytes(params.encode())
+        params_file, result = own / _PARAMS.format(attempt), own / _RESULT.format(attempt)
+        params_file.write_bytes(params.encode())
         try:
-            code = self._run(job, _environment(job, params, given, result))
+            code = self._run(job, _environment(job, params, params_file, result))
             return self._meaning(code, job, result)
         finally:
-            _remove(given)
+            _remove(params_file)
             _remove(result)
 
     def _run(self, job: Handle, env: Mapping[str, str]) -> int:
@@ -96,8 +94,8 @@ class ProgramRunner:
         try:
             return process.wait()
         except BaseException:
-            # The worker is being ended, and the program has been told too. It has its grace: wait,
-            # so that it is not left without a parent that knows it.
+            # The worker is being ended, and the program has got the signal too. Wait during its grace period, so that
+            # its parent does not end first.
             process.wait()
             raise
 
@@ -107,28 +105,28 @@ class ProgramRunner:
             raise ProgramFailed(
                 f"{name} was killed by {signal.Signals(-code).name}; see 'spinney logs {job.id}'"
             )
-        said = f"{name} exited with code {code}"
+        exit_message = f"{name} exited with code {code}"
         match self._spec.exit_codes.get(code) or _EXIT_CODES.get(code, Outcome.ERROR):
             case Outcome.OK:
                 return _value(result)
             case Outcome.WARNING:
-                raise Warn(said, value=_value(result))
+                raise Warn(exit_message, value=_value(result))
             case Outcome.FINISH:
-                raise Finish(said, value=_value(result))
+                raise Finish(exit_message, value=_value(result))
             case Outcome.NOT_APPLICABLE:
-                raise NotApplicable(said)
+                raise NotApplicable(exit_message)
             case Outcome.DEFER:
-                raise Defer(message=said)
+                raise Defer(message=exit_message)
             case Outcome.HOLD:
-                raise Hold(said)
-        raise Fail(f"{said}; see 'spinney logs {job.id}'", code=code or None)
+                raise Hold(exit_message)
+        raise Fail(f"{exit_message}; see 'spinney logs {job.id}'", code=code or None)
 
 
-def _environment(job: Handle, params: str, given: Path, result: Path) -> dict[str, str]:
+def _environment(job: Handle, params: str, params_file: Path, result: Path) -> dict[str, str]:
     return {
         **os.environ,
         **_plain(orjson.loads(params)),
-        "SPINNEY_PARAMS": str(given),
+        "SPINNEY_PARAMS": str(params_file),
         "SPINNEY_RESULT": str(result),
         "SPINNEY_JOB": str(job.id),
         "SPINNEY_TYPE": job.type,
@@ -139,21 +137,21 @@ def _environment(job: Handle, params: str, given: Path, result: Path) -> dict[st
 
 
 def _plain(params: Mapping[str, Any]) -> dict[str, str]:
-    """Those parameters that an environment can hold: not null, no lists or objects, short, no NUL.
+    """Return the parameters that an environment can hold: not null, no lists or objects, short, no NUL.
 
-    Raises Fail when two of them mean one variable: what is submitted by the bare schema of a type may have such names.
+    Raises Fail when two of them have the same variable, which is possible when a type's schema allows any parameters.
     """
     same = same_variable(params)
     if same is not None:
         raise Fail(f"{same}; rename one of them and submit again", retryable=False)
-    found = {}
+    variables = {}
     for name, value in params.items():
         if value is None or isinstance(value, list | dict):
             continue
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
         if len(text.encode()) <= _PLAIN_BYTES and "\0" not in text:
-            found[variable(name)] = text
-    return found
+            variables[variable(name)] = text
+    return variables
 
 
 def _value(result: Path) -> Any:
@@ -176,8 +174,8 @@ def _value(result: Path) -> Any:
 
 
 def _read(result: Path) -> bytes | None:
-    """What the program left, one byte more than allowed at most; None when it left nothing. It may
-    have left anything: whatever is no plain file is refused, without waiting for it."""
+    """Return the result file, at most one byte more than allowed; None when there is none. The program may have put
+    anything there: what is no plain file is refused, without waiting for it."""
     try:
         fd = os.open(result, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -192,12 +190,12 @@ def _read(result: Path) -> bytes | None:
         os.close(fd)
 
 
-def _remove(left: Path) -> None:
-    """Whatever the program has made of it."""
+def _remove(path: Path) -> None:
+    """Remove a file, or a directory that the program has put in its place."""
     try:
-        left.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
     except IsADirectoryError:
-        shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _why(program: str, error: OSError) -> str:

@@ -1,6 +1,6 @@
-"""What became of an attempt: ``done`` messages, and the last field of their rows.
+"""Outcomes of attempts: ``done`` messages, and the last field of their rows.
 
-A plain success has no such field; it is only made when there is something to say.
+A plain success has no such field.
 """
 
 import math
@@ -30,27 +30,27 @@ _TRACE_HEAD_CHARS = 16_000
 _TRACE_TAIL_CHARS = 48_000
 _CODES = range(1, 2**31)
 _ENGINE = ("spinney.node.workers.", "spinney.define.jobtype", "spinney.define.params", "asyncio.")
-"""Frames of these at the beginning of a traceback tell a user nothing."""
+"""Modules whose frames at the beginning of a traceback are of no use to a user."""
 
 Detail = dict[str, Any]
 
 
 class BadResult(SpinneyError):
-    """What a stage returned cannot be kept; return something small that has a JSON form."""
+    """The returned value cannot be stored; return something small that has a JSON form."""
 
 
 class ResultSender:
-    """Makes ``done`` messages; once a second they tell how much memory the worker holds."""
+    """Makes ``done`` messages; once a second they include the worker's resident memory."""
 
     def __init__(self) -> None:
-        self._told_us = 0
+        self._rss_sent_us = 0
 
     def message(self, sent: Sequence[list[Any]]) -> dict[str, Any]:
-        """One message of these rows, of which there is at least one."""
+        """Return one message of these rows, of which there is at least one."""
         ended_us = sent[-1][2]
-        if ended_us - self._told_us < _RSS_EVERY_US:
+        if ended_us - self._rss_sent_us < _RSS_EVERY_US:
             return {"done": sent}
-        self._told_us = ended_us
+        self._rss_sent_us = ended_us
         return {"done": sent, "rss": proctree.rss_bytes()}
 
     def send(self, send: Callable[[Any], None], sent: Sequence[list[Any]]) -> None:
@@ -66,7 +66,7 @@ class ResultSender:
 
 
 def value_detail(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detail | None:
-    """For a stage that returned ``value``; None: a plain success. Raises BadResult."""
+    """Return the detail of a stage that returned ``value``; None: a plain success. Raises BadResult."""
     if value is None:
         return None if outcome is Outcome.OK else {"outcome": outcome}
     try:
@@ -84,48 +84,50 @@ def value_detail(stage: str, value: Any, outcome: Outcome = Outcome.OK) -> Detai
 def exception_detail(
     stage: str, error: BaseException, redactor: Redactor = REDACT_NOTHING, params: str = "{}"
 ) -> Detail:
-    """For a stage that raised, without what ``redactor`` hides. Raises nothing itself, whatever the stage's exception
-    is made of. ``params``: the text of the job's parameters; where that is none, the stage has not begun."""
+    """Return the detail of a stage that raised, without what ``redactor`` hides. It raises nothing itself, whatever the
+    stage's exception contains. ``params``: the text of the job's parameters; when it is unreadable, the stage has not
+    begun."""
     try:
         if isinstance(unreadable := json_object(params, "the parameters of this job"), Unreadable):
             return error_detail(error, retryable=False, message=str(unreadable))
-        found = _of_signal(stage, error) if isinstance(error, Signal) else error_detail(error)
-        return _packable(found if redactor is REDACT_NOTHING else _redacted(found, redactor))
-    except (BadResult, TypeError, ValueError) as wrong:
-        return _of_wrong(stage, wrong)
+        detail = _of_signal(stage, error) if isinstance(error, Signal) else error_detail(error)
+        return _packable(detail if redactor is REDACT_NOTHING else _redacted(detail, redactor))
+    except (BadResult, TypeError, ValueError) as problem:
+        return _of_wrong(stage, problem)
     except Terminated:
         raise
-    except BaseException:  # noqa: BLE001 - a user's exception may do anything when it is asked what it says
+    except BaseException:  # noqa: BLE001 - a user's exception may do anything when it is converted to text
         return _untold(stage)
 
 
-def _redacted(found: Detail, redactor: Redactor) -> Detail:
-    """Here and not only where it is shown: a message becomes a failure's cause, a hold's reason, a line of a mail."""
-    return found | {
-        key: redactor.text(found[key]) for key in ("message", "error") if isinstance(found.get(key), str)
+def _redacted(detail: Detail, redactor: Redactor) -> Detail:
+    """Redact a detail already here, because its message becomes a failure's cause, a hold's reason, a line of a
+    mail."""
+    return detail | {
+        key: redactor.text(detail[key]) for key in ("message", "error") if isinstance(detail.get(key), str)
     }
 
 
 def error_detail(error: BaseException, *, retryable: bool = True, message: str | None = None) -> Detail:
-    """An error, with everything that is known of it."""
-    said = message if message is not None else _message(error)
+    """Return the detail of an error, with type, message and traceback."""
+    text = message if message is not None else _message(error)
     name = type(error).__qualname__
     module = type(error).__module__
     described = {
         "type": name if module == "builtins" else f"{module}.{name}",
-        "message": said,
+        "message": text,
         "traceback": _trace(error),
     }
     return {
         "outcome": Outcome.ERROR,
-        "message": said,
+        "message": text,
         "error": orjson.dumps(described).decode(),
         "retryable": retryable and not isinstance(error, BadResult),
     }
 
 
 def refusal_detail(outcome: Outcome, message: str) -> Detail:
-    """An outcome that the engine says in the stage's place, without a traceback."""
+    """Return the detail of an outcome that the engine sets, without a traceback."""
     return {"outcome": outcome, "message": _clean(message)}
 
 
@@ -152,10 +154,10 @@ def _packable(detail: Detail) -> Detail:
 
 
 def _sendable(row: list[Any]) -> list[Any]:
-    """The row, or one that says that it could not be sent."""
+    """Return the row, or one that says that it could not be sent."""
     try:
         pack({"done": [row]})
-    except Exception:  # noqa: BLE001 - whatever it holds, its attempt has ended and is told of
+    except Exception:  # noqa: BLE001 - its attempt has ended and must be reported
         return [*row[:3], _untold(None)]
     return row
 
@@ -164,19 +166,19 @@ def _of_signal(stage: str, signal: Signal) -> Detail:
     message = _clean(str(signal.message))[:_MESSAGE_CHARS] or None
     match signal:
         case Fail():
-            found = error_detail(
+            detail = error_detail(
                 signal, retryable=signal.retryable, message=message or "failed by its own stage"
             )
-            return found | {"code": _code(signal.code)}
+            return detail | {"code": _code(signal.code)}
         case Defer():
             wait = {"delay_s": _delay_s(signal.seconds), "lane": bool(signal.lane)}
             return {"outcome": signal.outcome, "message": message} | wait
         case Warn() | Finish():
             return (value_detail(stage, signal.value, signal.outcome) or {}) | {"message": message}
-    # Those of ``spinney.define.job`` among them, of which one names a lock.
-    found = {"outcome": signal.outcome, "message": message, "lock": getattr(signal, "lock", None)}
-    wanted = getattr(signal, "wanted", None)
-    return found if wanted is None else found | {"wanted": wanted}
+    # Including those of ``spinney.define.job``, of which one names a lock.
+    detail = {"outcome": signal.outcome, "message": message, "lock": getattr(signal, "lock", None)}
+    lock_request = getattr(signal, "wanted", None)
+    return detail if lock_request is None else detail | {"wanted": lock_request}
 
 
 def _code(code: Any) -> int | None:
@@ -188,10 +190,10 @@ def _code(code: Any) -> int | None:
 
 
 def _delay_s(seconds: Any) -> float:
-    found = float(seconds)
-    if math.isfinite(found) and found <= DEFER_MOST_S:
-        return found
-    raise BadResult(f"Defer says to wait {found} s; raise it with at most {DEFER_MOST_S:.0f} s")
+    delay_s = float(seconds)
+    if math.isfinite(delay_s) and delay_s <= DEFER_MOST_S:
+        return delay_s
+    raise BadResult(f"Defer says to wait {delay_s} s; raise it with at most {DEFER_MOST_S:.0f} s")
 
 
 def _message(error: BaseException) -> str:
@@ -200,10 +202,10 @@ def _message(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "the stage was interrupted (SIGINT)"
     try:
-        said = str(error)
+        text = str(error)
     except Exception:  # noqa: BLE001 - a user's __str__ may raise whatever it likes
-        said = "its message cannot be shown"
-    return _clean(said)[:_MESSAGE_CHARS] or type(error).__name__
+        text = "its message cannot be shown"
+    return _clean(text)[:_MESSAGE_CHARS] or type(error).__name__
 
 
 def _trace(error: BaseException) -> str:
@@ -218,5 +220,5 @@ def _trace(error: BaseException) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without what has no place in UTF-8 (halves of surrogate pairs) or in a text column (NUL)."""
+    """Return the text without characters that UTF-8 (halves of surrogate pairs) or a text column (NUL) cannot have."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")

@@ -1,22 +1,19 @@
 """The worker that runs one attempt at a time: ``process``, ``cold`` and ``program`` stages.
 
-The loop is the hot path: a list of small jobs comes in, a list of rows goes out, and between two
-attempts stands only what the promises need:
+The loop is the hot path: a list of small jobs comes in, a list of rows goes out, and between two attempts it does only
+what the guarantees need:
 
 1. is it recalled? then everything that has not begun goes back;
-2. fence and time on the page, run, what became of it;
-3. flush Python's and C's buffers; put standard streams, working directory and ``process_state`` back;
-   end the processes that the attempt left behind; set a mark if anything was written; sync its folder
-   if it passed;
-4. hand the row on, then take the fence off the page. The row leaves at once when the attempt took
+2. write fence and time on the page, run the stage, make its row;
+3. flush Python's and C's buffers; restore standard streams, working directory and ``process_state``;
+   end the processes that the attempt left behind; set a mark if anything was written; sync its folder;
+4. pass the row on, then remove the fence from the page. The row is sent at once when the attempt took
    longer than a millisecond or the list is empty, else with others.
 
-Rows that wait behind a long attempt are fetched by a signal (``worker_startup.FLUSH_SIGNAL``), whose handler sends
-them from the midst of user code; so does a recall. What cannot be put back, a thread or a process that was
-left behind, and files left open in great number end this worker after that attempt: what stands behind
-goes back, and another worker takes its place. All sending is under one lock; a handler that
-finds it taken leaves, and the supervisor asks again.
-"""
+Rows that wait behind a long attempt are fetched by a signal (``worker_startup.FLUSH_SIGNAL``), whose handler interrupts
+user code and sends them; so does a recall. State that cannot be restored, a thread or a process that was left behind,
+and many open files end this worker after that attempt: the jobs behind it go back, and another worker takes its place.
+All sending is under one lock; a handler that finds it taken returns, and the supervisor repeats the signal."""
 
 import _thread
 import contextlib
@@ -42,20 +39,20 @@ from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, 
 from spinney.node.workers.termination import Terminated
 
 LEFTOVER_GRACE_S = 0.5
-"""Between TERM and KILL for what an attempt left running when it had already ended itself."""
+"""Seconds between TERM and KILL for processes that an attempt left running."""
 
 _QUICK_US = 1000
 _KEEP_US = 2000
 _KEEP_ROWS = 100
 
-# Calls that keep the interpreter's lock: they take less time than handing it over. Their arguments are
-# small integers and NULL, which need no types declared: checking those would cost a third more.
+# Calls that keep the interpreter's lock: they take less time than releasing it. Their arguments are small integers and
+# NULL, which need no declared types: checking those would cost a third more.
 _libc = ctypes.PyDLL(None)
 _fflush, _waitpid = _libc.fflush, _libc.waitpid
 
 
 class SerialWorker:
-    """The loop and what it holds."""
+    """The worker's loop and its state."""
 
     def __init__(
         self,
@@ -69,27 +66,27 @@ class SerialWorker:
         self._port, self._page, self._marker, self._stages = port, page, marker, stages
         self._root = folder_root
         self._forked = False
-        """This is a process that user code forked off the worker."""
+        """Whether this is a process that user code forked from the worker."""
         os.register_at_fork(after_in_child=self._note_fork)
         self._out, self._err = sys.stdout, sys.stderr
         self._descriptors = SavedDescriptors()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
-        """What the application started when it was loaded, before any attempt."""
+        """Processes that the application started when it was loaded, before any attempt."""
         self._folderless = FolderlessJobs(folder_root)
         self._lists = 0
         self._ordinal = 0
         self._groups: list[list[Any]] = []
-        """Of the list in hand, the last first: [type, stage, rows, the last first]."""
+        """The rest of the current list in reverse order: [type, stage, rows in reverse order]."""
         self._done: list[list[Any]] = []
         self._kept_since_us = 0
         self._rows = result_rows.ResultSender()
         self._stop = False
         self.threads_left = False
-        """Threads of an attempt are still running."""
+        """Whether threads of an attempt are still running."""
 
     def run(self, state: ProcessState) -> None:
-        """Serve until the supervisor says end or is gone, or until this process must not go on. ``state``: what is
-        put back after each attempt."""
+        """Serve until the supervisor sends ``end`` or is gone, or until this process must not continue. ``state``: the
+        process state, which is restored after each attempt."""
         self._state, self._threads = state, LeftoverThreads()
         while not self._stop and (message := self._port.receive()) is not None:
             if "run" in message:
@@ -108,7 +105,7 @@ class SerialWorker:
             self._flush()
 
     def on_flush_signal(self) -> None:
-        """Say what is kept back. Called by a signal's handler, in the main thread, anywhere."""
+        """Send finished rows. It is called by a signal handler, in the main thread, at any point."""
         if self._forked or not self._port.lock.acquire(blocking=False):
             return
         try:
@@ -119,7 +116,7 @@ class SerialWorker:
             self._port.lock.release()
 
     def last_words(self) -> None:
-        """Tell what has ended before this process does; unless a signal broke in on just that."""
+        """Send finished rows before this process ends, unless a signal has interrupted just that."""
         if self._port.lock.acquire(blocking=False):
             self._send_done()
 
@@ -129,13 +126,13 @@ class SerialWorker:
         self._folderless.forget()
         root = opened(
             self._root
-        )  # before anything is written there, and not for longer: it may be taken off its mount
+        )  # before anything is written there, and not for longer: the file system may be unmounted
         while self._groups and not self._stop:
             type_, stage, waiting = self._groups[-1]
             waiting.reverse()
             self._run_group(type_, stage, waiting, root)
             if waiting:
-                break  # recalled: what has not begun goes back below
+                break  # recalled: attempts that have not begun go back below
             if self._groups:
                 self._groups.pop()
         if root is not None:
@@ -147,15 +144,15 @@ class SerialWorker:
         self._stop |= self._state.leaks_files()
 
     def _run_group(self, type_: str, stage: str, waiting: list[Any], descriptor: int | None) -> None:
-        # Names of its own for what is looked up for each of thousands a second.
+        # Local names for what is looked up thousands of times a second.
         cells, port, types, ordinal = self._page.cells, self._port, self._stages.types, self._ordinal
         begin, wrote, now_ns = self._page.begin, self._marker.wrote, time.time_ns
         root, folders, bare = self._root, Path(self._root), self._folderless
         restore_place, calls, environ = self._descriptors.restore, self._state.calls, self._state.environ
-        count_threads, known_threads = _thread._count, self._threads.known
+        count_threads, known_threads = _thread._count, self._threads.count
         runner = self._stages.blocking(type_, stage)
         takes_handle = self._stages.takes_handle(type_, stage)
-        # Where the function takes none, one that nobody looks at does for all.
+        # Where the function takes no handle, one unused handle is passed to all.
         unused = (
             None
             if takes_handle
@@ -176,7 +173,7 @@ class SerialWorker:
             try:
                 value = runner(params, job)
                 detail = None if value is None else result_rows.value_detail(stage, value)
-            except BaseException as error:  # noqa: BLE001 - whatever it was, it is that attempt's end
+            except BaseException as error:  # noqa: BLE001 - any exception ends the attempt
                 detail = self._caught(type_, stage, params, error)
             if self._forked:
                 self._leave_fork(None)
@@ -196,7 +193,7 @@ class SerialWorker:
                 detail = (detail or {"outcome": Outcome.OK}) | {"output": True}
             ended_us = now_ns() // 1000
             cells[CELL_DONE] += 1
-            # Told before it leaves the page: when the worker dies of telling it, it must count as begun.
+            # Reported before it is removed from the page: if the worker dies while sending it, it must count as begun.
             self._report(
                 [fence, started_us, ended_us] if detail is None else [fence, started_us, ended_us, detail]
             )
@@ -208,7 +205,7 @@ class SerialWorker:
         if self._forked:
             self._leave_fork(error)
         if isinstance(error, Terminated):
-            # Its output goes out before it, so that the pump finds it under this attempt.
+            # Its output is flushed first, so that the pump assigns it to this attempt.
             self._flush()
             raise error
         return result_rows.exception_detail(stage, error, self._stages.redactor(type_, params), params)
@@ -217,7 +214,7 @@ class SerialWorker:
         self._forked = True
 
     def _leave_fork(self, error: BaseException | None) -> NoReturn:
-        """User code forked, and the child came back to where only the worker may be."""
+        """End a process that user code forked, and that has returned into the worker's code."""
         code = 0 if error is None else 1
         if isinstance(error, SystemExit):
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -237,15 +234,15 @@ class SerialWorker:
             self._out.flush()
             self._err.flush()
         except (OSError, ValueError):
-            # Closed by the attempt, and what they held is gone: new ones for the next.
+            # The attempt has closed them, and their buffers are lost: the next one gets new ones.
             self._descriptors.restore()
             self._out = sys.stdout = _line_by_line(1)
             self._err = sys.stderr = _line_by_line(2)
         _fflush(None)
 
     def _end_leftovers(self) -> None:
-        """An attempt has ended when no descendant of it is left. So what it left running is ended,
-        and this process with it: nobody knows what it has shared with them."""
+        """End the processes that an attempt left running, because it has ended only when no descendant is left; and
+        this process, because it may share state with them."""
         if not proctree.reap():
             return
         if all(p.pid in self._helpers for p in proctree.descendants(os.getpid())):
@@ -253,7 +250,7 @@ class SerialWorker:
         self._stop = True
         proctree.kill_tree(os.getpid(), LEFTOVER_GRACE_S)
 
-    # --- telling --------------------------------------------------------------------------
+    # --- sending rows --------------------------------------------------------------------------
 
     def _report(self, row: list[Any]) -> None:
         done, ended_us = self._done, row[2]
@@ -269,7 +266,7 @@ class SerialWorker:
                 self._send_done()
 
     def _send_done(self) -> None:
-        """Under the lock, as all that follows."""
+        """Send finished rows; the caller holds the lock."""
         if not self._done:
             return
         sent, self._done = self._done, []

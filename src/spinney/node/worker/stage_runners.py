@@ -1,4 +1,4 @@
-"""What to call for a stage of the application, whatever it is made of."""
+"""The functions that run the stages of an application."""
 
 import asyncio
 import inspect
@@ -14,42 +14,42 @@ from spinney.model.values.unreadable import json_object
 from spinney.node.worker.program import ProgramRunner
 
 Runner = Callable[[str, Job], Any]
-"""Called with the parameters as JSON text and the handle; returns the stage's value or raises."""
+"""A function that gets the parameters as JSON text and the handle, and returns the stage's result or raises."""
 
 
 class StageRunners:
-    """Runners by type and stage, made when first asked for."""
+    """Runners by type and stage, made when they are first used."""
 
     def __init__(self, types: Mapping[str, JobType], pass_fds: tuple[int, ...] = ()) -> None:
         """``pass_fds``: descriptors that programs inherit."""
         self.types = types
         self._pass_fds = pass_fds
-        self._found: dict[tuple[str, str], Runner] = {}
+        self._runners: dict[tuple[str, str], Runner] = {}
         self._secretive: dict[str, Mapping[str, Any] | None] = {}
-        """Schemas of types with secrets; None: it has none."""
+        """Schemas of types with secrets; None: the type has none."""
 
     def runner(self, type_: str, stage: str) -> Runner:
-        """What runs that stage; a coroutine function when the stage is one."""
-        found = self._found.get((type_, stage))
-        if found is None:
-            found = self._found[(type_, stage)] = self._make(type_, stage)
-        return found
+        """Return the function that runs the stage; a coroutine function when the stage is one."""
+        runner = self._runners.get((type_, stage))
+        if runner is None:
+            runner = self._runners[(type_, stage)] = self._make(type_, stage)
+        return runner
 
     def redactor(self, type_: str, params: str) -> Redactor:
-        """What hides the secrets of a job in what is told of it. Raises nothing."""
+        """Return the redactor that hides the secrets of a job in its messages. It raises nothing."""
         if type_ not in self._secretive:
             kind = self.types.get(type_)
-            schema = {} if kind is None else kind.spec.schema
-            self._secretive[type_] = schema if has_secrets(schema) else None
-        found = self._secretive[type_]
+            spec_schema = {} if kind is None else kind.spec.schema
+            self._secretive[type_] = spec_schema if has_secrets(spec_schema) else None
+        schema = self._secretive[type_]
         return (
             REDACT_NOTHING
-            if found is None
-            else Redactor.for_params(found, json_object(params, "the parameters"))
+            if schema is None
+            else Redactor.for_params(schema, json_object(params, "the parameters"))
         )
 
     def blocking(self, type_: str, stage: str) -> Runner:
-        """The same for a worker without an event loop: a coroutine gets one for itself."""
+        """Return the runner for a worker without an event loop: a coroutine gets its own loop."""
         runner = self.runner(type_, stage)
         if not inspect.iscoroutinefunction(runner):
             return runner
@@ -57,7 +57,7 @@ class StageRunners:
         return lambda params, job: asyncio.run(start(params, job))
 
     def takes_handle(self, type_: str, stage: str) -> bool:
-        """Whether the runner of that stage makes any use of its handle."""
+        """Return whether the stage uses its handle."""
         kind = self.types.get(type_)
         return kind is not None and kind.takes_handle(stage)
 
@@ -75,7 +75,8 @@ class StageRunners:
 
 
 def _unknown(type_: str, stage: str) -> Runner:
-    """The code has changed under the node. The job is parked with the reason, never failed for it."""
+    """Return a runner that holds the job, because the application does not have its stage any more. The job must not
+    fail for that."""
 
     def park(params: str, job: Job) -> NoReturn:
         raise Hold(
@@ -87,7 +88,7 @@ def _unknown(type_: str, stage: str) -> Runner:
 
 
 def _raising(error: SpinneyError) -> Runner:
-    """What is wrong with a stage is told by its jobs; the worker goes on."""
+    """Return a runner that raises the error of a stage's definition in its jobs; the worker continues."""
 
     def fail(params: str, job: Job) -> NoReturn:
         raise error

@@ -1,4 +1,4 @@
-"""What an attempt wrote in its job's folder, on the disk before its success is recorded."""
+"""Sync the files that an attempt wrote into its job's folder, before its success is recorded."""
 
 import functools
 import os
@@ -13,18 +13,18 @@ from spinney.model.values.paths import job_folder
 from spinney.node.worker.result_rows import Detail, error_detail
 
 OWN = ".spinney"
-"""The engine's own corner of a folder: output and parameters, which promise nothing."""
+"""The engine's own directory in a folder: output and parameters, which need not be durable."""
 
 _REALTIME_COARSE = 5
-"""Linux's number of this clock, which the module time does not name."""
+"""Linux's number of this clock, which the module ``time`` does not name."""
 _SLACK_NS = 10**9
-"""Over a network, and through a program, files are stamped with another clock than this machine's."""
+"""Network and FUSE file systems stamp files with another clock than this machine's."""
 _LEVELS = 4
-"""Directories between a job's folder and the folder root, the folder counted."""
+"""The number of directories from a job's folder up to the folder root, including the folder."""
 
 
 def opened(root: str) -> int | None:
-    """A descriptor of the folder root, to sync its file system by; None when the root is not there."""
+    """Return a descriptor of the folder root, by which its file system is synced; None when the root does not exist."""
     try:
         return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -32,18 +32,18 @@ def opened(root: str) -> int | None:
 
 
 def clock_ns() -> int:
-    """The time with which the kernel stamps what is written now: behind ``time.time_ns`` by up to a tick, and never
-    ahead of a stamp that is made later."""
+    """Return the time with which the kernel stamps files that are written now: up to a tick behind ``time.time_ns``,
+    and never ahead of a later stamp."""
     return time.clock_gettime_ns(_REALTIME_COARSE)
 
 
 def synced(
     detail: Detail | None, root: str, job_id: int, since_ns: int, descriptor: int | None = None
 ) -> Detail | None:
-    """What became of an attempt, once what it wrote is safe: an error when it cannot be made so. None is a plain
-    success. An attempt that did not pass is synced, too, for the next one may keep what it finds, and syncs only what
-    it wrote itself. ``since_ns``: ``clock_ns`` when the attempt began; ``descriptor``: of the root, ``opened`` before
-    that."""
+    """Sync an attempt's files and return its detail, or that of an error when they cannot be synced. None is a plain
+    success. An attempt that did not pass is synced, too, because the next one may keep its files, and only syncs those
+    that it wrote itself. ``since_ns``: ``clock_ns`` when the attempt began; ``descriptor``: of the root, ``opened``
+    before that."""
     try:
         sync_folder(root, job_id, since_ns, descriptor)
     except OSError as error:
@@ -57,21 +57,20 @@ def synced(
 
 
 def has_folder(root: str, job_id: int) -> bool:
-    """Whether there is anything to sync. Most jobs have no folder: a question that raises nothing
-    is the cheapest."""
+    """Return whether the job has a folder to sync. Most jobs have none: a call that raises nothing is the cheapest."""
     return os.access(f"{_level(root, job_id // 100)}/{job_id:012d}", os.F_OK)
 
 
 class FolderlessJobs:
-    """Hundreds of jobs none of which has a folder, as of the beginning of a list. Within it a folder
-    comes into being only when its own attempt asks for it; so most jobs need not look."""
+    """Groups of a hundred jobs of which none has a folder, as of the beginning of a list. During a list a folder is
+    only created when its own attempt uses it; so most jobs need no check."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._hundreds: set[int] = set()
 
     def forget(self) -> None:
-        """A new list begins."""
+        """Forget the groups, because a new list begins."""
         self._hundreds.clear()
 
     def __contains__(self, job_id: int) -> bool:
@@ -86,16 +85,15 @@ class FolderlessJobs:
 
 @functools.lru_cache(maxsize=8)
 def _level(root: str, hundred: int) -> str:
-    """The directory of a hundred jobs, which come in a row."""
+    """Return the directory of a hundred consecutive jobs."""
     return str(Path(root, job_folder(hundred * 100)).parent)
 
 
 def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = None) -> None:
-    """Sync what has changed in this job's folder since then; nothing when it has none.
+    """Sync the files in this job's folder that have changed since ``since_ns``; nothing when it has no folder.
 
-    What has changed is told by the inode's change time, which nobody can set back: copying and
-    unpacking keep old modification times. Raises OSError when the disk refuses.
-    """
+    Changes are detected by the inode's change time, which no program can set back: copying and unpacking keep old
+    modification times. Raises OSError when the disk fails."""
     folder = Path(root, job_folder(job_id))
     if not folder.is_dir():
         return
@@ -105,9 +103,9 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
     changed = list(_changed(str(folder), since_ns))
     if not changed and own.st_ctime_ns < since_ns:
         return
-    one_disk = all(entry.stat(follow_symlinks=False).st_dev == own.st_dev for entry in changed)
-    by_one = descriptor if one_disk else None
-    if by_one is not None and filesystem.synced_whole(by_one, own.st_dev, len(changed) + 1 + _LEVELS):
+    same_device = all(entry.stat(follow_symlinks=False).st_dev == own.st_dev for entry in changed)
+    whole_by = descriptor if same_device else None
+    if whole_by is not None and filesystem.synced_whole(whole_by, own.st_dev, len(changed) + 1 + _LEVELS):
         return
     for entry in changed:
         _sync(entry.path)
@@ -132,7 +130,7 @@ def _sync(path: str | Path) -> None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        return  # taken away again meanwhile
+        return  # removed again meanwhile
     except PermissionError:
         _sync_everything(Path(path).parent)
         return
@@ -143,7 +141,7 @@ def _sync(path: str | Path) -> None:
 
 
 def _sync_everything(directory: Path) -> None:
-    """For a file that may be written but not read: the whole file system it is on."""
+    """Sync the whole file system, for a file that may be written but not read."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         filesystem.sync_whole(fd)

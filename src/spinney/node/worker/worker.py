@@ -1,8 +1,7 @@
 """A worker process: ``python -m spinney.node.worker.worker MODULE:ATTRIBUTE [--concurrent]``.
 
-Started by the supervisor only (``child``). Loads the user's application, says hello, and serves
-until it is told to end, the supervisor is gone, or a signal ends it.
-"""
+Only the supervisor starts it (``child``). It loads the user's application, sends ``hello``, and serves until the
+supervisor ends it or is gone, or a signal ends it."""
 
 import faulthandler
 import os
@@ -36,12 +35,12 @@ EXIT_GONE = 1
 
 
 def main() -> int:
-    """Be a worker; returns the exit code."""
-    given = worker_startup.take()
-    proctree.die_with_parent(given.parent_pid)
+    """Run the worker; return the exit code."""
+    startup = worker_startup.take()
+    proctree.die_with_parent(startup.parent_pid)
     proctree.become_subreaper()
     faulthandler.enable()
-    channel = Channel(socket.socket(fileno=given.socket_fd), _signals())
+    channel = Channel(socket.socket(fileno=startup.socket_fd), _signals())
     concurrent = "--concurrent" in sys.argv[2:]
     calls = CallRecorder()
     calls.watch()
@@ -59,7 +58,7 @@ def main() -> int:
         from spinney.app import storeless  # loaded by now
 
         with storeless(app):
-            return (_run_concurrent if concurrent else _run_serial)(app.types, given, channel, calls)
+            return (_run_concurrent if concurrent else _run_serial)(app.types, startup, channel, calls)
     except Terminated:
         die_of(signal.SIGTERM)
     except ConnectionError:
@@ -67,19 +66,19 @@ def main() -> int:
 
 
 def _signals() -> socket.socket:
-    """Where Python says that a signal has come, in whatever thread."""
-    here, there = socket.socketpair()
-    for end in (here, there):
+    """Return a socket to which Python writes when a signal arrives, in any thread."""
+    read_end, write_end = socket.socketpair()
+    for end in (read_end, write_end):
         end.setblocking(False)
     # Detached, because it must stay open as long as the process.
-    signal.set_wakeup_fd(there.detach(), warn_on_full_buffer=False)
-    return here
+    signal.set_wakeup_fd(write_end.detach(), warn_on_full_buffer=False)
+    return read_end
 
 
 def _load(target: str, channel: Channel) -> "Spinney | None":
-    """The application, its job types introduced to the supervisor; None when it cannot be loaded."""
+    """Load the application and send its job types to the supervisor; return None when it cannot be loaded."""
     try:
-        # Imported here, so that what is wrong with it is told like what is wrong with the user's.
+        # Imported here, so that its errors are reported like those of the application.
         from spinney.app import load_app, storeless
 
         with storeless():
@@ -89,13 +88,13 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
             "types": [kind.spec.to_json() for kind in app.types.values()],
             "queues": [queue.to_json() for queue in app.queues],
             "locks": [lock.to_json() for lock in app.locks],
-            "schedules": [{"name": name, **made.to_json()} for name, made in app.schedules.items()],
+            "schedules": [{"name": name, **schedule.to_json()} for name, schedule in app.schedules.items()],
         }
     except BaseException as error:  # noqa: BLE001 - a user's module may call exit, too
         traceback.print_exc()
-        said = str(error) if isinstance(error, SpinneyError) else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, SpinneyError) else f"{type(error).__name__}: {error}"
         sentence = (
-            said if isinstance(error, SpinneyError) else f"loading {target!r} failed with {said}; mend it"
+            text if isinstance(error, SpinneyError) else f"loading {target!r} failed with {text}; mend it"
         )
         channel.send({"hello": {"pid": os.getpid(), "error": sentence}})
         return None
@@ -104,19 +103,19 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
 
 
 def _run_serial(
-    types: "Mapping[str, JobType]", given: WorkerStartup, channel: Channel, calls: CallRecorder
+    types: "Mapping[str, JobType]", startup: WorkerStartup, channel: Channel, calls: CallRecorder
 ) -> int:
     from spinney.node.worker.serial_worker import SerialWorker
     from spinney.node.worker.stage_runners import StageRunners
 
-    page = SharedPage.attach(given.page_fd)
-    pass_fds = () if given.lock_fd is None else (given.lock_fd,)
+    page = SharedPage.attach(startup.page_fd)
+    pass_fds = () if startup.lock_fd is None else (startup.lock_fd,)
     serial = SerialWorker(
         SerialPort(channel, page),
         page,
-        _marker(given, page),
+        _marker(startup, page),
         StageRunners(types, pass_fds),
-        folder_root=given.folder_root,
+        folder_root=startup.folder_root,
     )
     signal.signal(FLUSH_SIGNAL, lambda *_: serial.on_flush_signal())
     signal.siginterrupt(FLUSH_SIGNAL, False)
@@ -133,25 +132,25 @@ def _run_serial(
 
 
 def _run_concurrent(
-    types: "Mapping[str, JobType]", given: WorkerStartup, channel: Channel, calls: CallRecorder
+    types: "Mapping[str, JobType]", startup: WorkerStartup, channel: Channel, calls: CallRecorder
 ) -> int:
     from spinney.node.worker.concurrent_worker import ConcurrentWorker
     from spinney.node.worker.stage_runners import StageRunners
 
-    page = SharedPage.attach(given.page_fd)
+    page = SharedPage.attach(startup.page_fd)
     concurrent = ConcurrentWorker(
         channel,
         page,
-        _marker(given, page),
+        _marker(startup, page),
         StageRunners(types),
-        folder_root=given.folder_root,
-        log_name=given.log,
+        folder_root=startup.folder_root,
+        log_name=startup.log,
     )
     terminated = threading.Event()
 
     def terminate() -> None:
         terminated.set()
-        # A thread, because the handler may have interrupted whoever holds the host's lock.
+        # A thread, because the handler may have interrupted the holder of the worker's lock.
         threading.Thread(target=concurrent.terminate, name="terminate", daemon=True).start()
 
     signal.signal(FLUSH_SIGNAL, lambda *_: concurrent.on_flush_signal())
@@ -162,9 +161,9 @@ def _run_concurrent(
     return 0
 
 
-def _marker(given: WorkerStartup, page: SharedPage) -> BoundaryWriter:
-    """Ready for the first attempt: what loading the application printed belongs to none."""
-    marker = BoundaryWriter(page, bytes.fromhex(given.boundary_token), given.pipe_watch_fd)
+def _marker(startup: WorkerStartup, page: SharedPage) -> BoundaryWriter:
+    """Return a marker ready for the first attempt: output of loading the application belongs to none."""
+    marker = BoundaryWriter(page, bytes.fromhex(startup.boundary_token), startup.pipe_watch_fd)
     sys.stdout.flush()
     sys.stderr.flush()
     if marker.wrote():

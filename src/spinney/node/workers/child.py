@@ -1,11 +1,9 @@
-"""The supervisor's side of one worker process: start it, talk to it, end it, see it die.
+"""The supervisor's side of one worker process: starting it, messages, ending it, detecting its death.
 
-A ``Child`` belongs to the event loop that started it and tells what happens through ``Events``. It
-hears of the worker's death from the kernel (a pidfd), hands on what the worker had still said,
-ends whatever the worker left behind, and only then says ``exited``: an attempt has ended when no
-descendant of it is left. The supervisor must be a child subreaper (``proctree.become_subreaper``)
-for that, and must start nothing that is not in ``known``.
-"""
+A ``Child`` belongs to the event loop that started it and reports through ``Events``. It detects the worker's death by a
+pidfd, passes on the worker's last messages, ends the processes that it left behind, and only then calls ``exited``: an
+attempt has ended when no descendant of it is left. The supervisor must be a child subreaper
+(``proctree.become_subreaper``) for that, and must start nothing that is not in ``known``."""
 
 import asyncio
 import contextlib
@@ -43,7 +41,7 @@ _WARN_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What a worker says when it has loaded the application, or why it could not."""
+    """The first message of a worker, after it has loaded the application, or why it could not."""
 
     pid: int
     types: tuple[TypeSpec, ...] = ()
@@ -61,13 +59,13 @@ class Exit:
     code: int | None
     """Its exit code; None when a signal ended it."""
     signal: str | None
-    """Name of the signal that ended it (``SIGKILL``), if one did."""
+    """The name of the signal that ended it (``SIGKILL``), if one did."""
     running: tuple[Running, ...]
     """The attempts that had begun and not ended."""
     forced: bool
-    """``kill_attempt`` was asked for before it ended."""
+    """Whether ``kill_attempt`` was called before it ended."""
     unreported: int = 0
-    """Attempts that had ended, of which it could not say any more how."""
+    """How many attempts had ended without being reported."""
 
     def __str__(self) -> str:
         if self.signal is not None:
@@ -76,29 +74,28 @@ class Exit:
 
 
 class Events(Protocol):
-    """What the supervisor is told, in the loop's thread. Nothing may block in here."""
+    """Events of a worker, called in the loop's thread. Implementations must not block."""
 
     def hello(self, child: "Child", hello: Hello) -> None:
-        """The worker is ready, or will end with the error given."""
+        """The worker is ready, or it ends with this error."""
 
     def done(self, child: "Child", rows: list[list[Any]]) -> None:
-        """Attempts have ended; rows as the package's docstring has them."""
+        """Attempts have ended; the package's docstring describes the rows."""
 
     def back(self, child: "Child", fences: list[int]) -> None:
         """Attempts are handed back without having begun."""
 
     def ask(self, child: "Child", number: int, fence: int, verb: str, args: dict[str, Any]) -> None:
-        """A running attempt asks for something: ``child.answer(number, …)`` or ``child.refuse``."""
+        """A running attempt has sent a request, to be answered by ``child.answer(number, …)`` or ``child.refuse``."""
 
     def output(self, child: "Child", fence: int, stream: str, text: str) -> None:
-        """An attempt in a ``--concurrent`` worker printed something: for ``Pump.put``."""
+        """An attempt in a ``--concurrent`` worker has printed something, which is for ``Pump.put``."""
 
     def exited(self, child: "Child", how: Exit) -> None:
-        """The worker has ended and nothing of it is left. Comes last, and once.
+        """The worker has ended and no process of it is left. This is the last event, and comes once.
 
-        Its page is still mapped: once ``Pump.remove`` is done and what ran is recorded, close the
-        page (``child.page.close()``) and remove its file.
-        """
+        Its page is still mapped: when ``Pump.remove`` is done and its attempts are recorded, close the page
+        (``child.page.close()``) and remove its file."""
 
 
 Group = tuple[str, str, Sequence[Sequence[Any]]]
@@ -125,26 +122,25 @@ class Child:
         env: Mapping[str, str] | None = None,
         launch: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
     ) -> None:
-        """``shared_page``: where its page file is made. ``log_file``: what it writes outside attempts
-        (``Pump.add`` is given the same). ``known``: the pids of all live children of this
-        supervisor, shared by them all; each enters itself and leaves when it has been reaped.
-        ``env``: laid over the supervisor's own."""
+        """``page``: the path of its page file. ``log_file``: its output outside attempts (``Pump.add`` gets the same).
+        ``known``: the pids of all live children of this supervisor, shared by them all; each adds itself, and removes
+        itself when it has been reaped. ``env``: variables in addition to the supervisor's own."""
         self.name, self.app, self.concurrent = name, app, concurrent
         self.token = secrets.token_bytes(16)
-        """What tells a mark in the output from output: for ``Pump.add``."""
+        """The token of marks in the output, for ``Pump.add``."""
         self.log_file = log_file
         self.pid = 0
         self.stdout_fd = -1
-        """Read end of its stdout; whoever pumps it closes it."""
+        """The read end of its stdout, which the pump closes."""
         self.stderr_fd = -1
         self.rss_bytes = 0
-        """Resident memory as of the last time that it said so."""
+        """Its resident memory at its last report."""
         self.ready = False
-        """It has said hello without an error."""
+        """Whether it has sent ``hello`` without an error."""
         self.given = 0
-        """Attempts sent to it so far."""
+        """The number of attempts sent to it so far."""
         self.returned = 0
-        """Attempts reported done or handed back so far; the difference is what it has."""
+        """The number of attempts reported done or handed back so far; it has the difference."""
         self._page_path, self._folder_root, self._node = page, folder_root, node
         self._python, self._env, self._launch = python, dict(env or {}), launch
         self._events, self._known, self._lock_fd = events, known, lock_fd
@@ -162,30 +158,30 @@ class Child:
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as anyway:
             self.page = SharedPage.create(self._page_path, lines=CONCURRENT_LINES if self.concurrent else 1)
             on_failure.callback(self.page.close)
-            ours, theirs = socket.socketpair()
-            on_failure.callback(ours.close)
-            anyway.callback(theirs.close)
+            own_socket, worker_socket = socket.socketpair()
+            on_failure.callback(own_socket.close)
+            anyway.callback(worker_socket.close)
             pipes = []
             for _ in ("stdout", "stderr"):
-                here, there = _pipe()
-                on_failure.callback(os.close, here)
-                anyway.callback(os.close, there)
-                pipes.append((here, there))
-            seen = anyway.enter_context(pipe_watch(here for here, _ in pipes))
-            self._process = self._spawn(theirs.fileno(), pipes[0][1], pipes[1][1], seen.fileno())
+                read_end, write_end = _pipe()
+                on_failure.callback(os.close, read_end)
+                anyway.callback(os.close, write_end)
+                pipes.append((read_end, write_end))
+            watch = anyway.enter_context(pipe_watch(end for end, _ in pipes))
+            self._process = self._spawn(worker_socket.fileno(), pipes[0][1], pipes[1][1], watch.fileno())
             on_failure.pop_all()
         self.pid = self._process.pid
         self._known.add(self.pid)
         self._proc = proctree.identify(self.pid)
         self.stdout_fd, self.stderr_fd = pipes[0][0], pipes[1][0]
-        self._worker_socket = WorkerSocket(ours, self._heard, self._broken)
+        self._worker_socket = WorkerSocket(own_socket, self._received, self._broken)
         self._pidfd = os.pidfd_open(self.pid)
         self._loop.add_reader(self._pidfd, self._died)
 
-    # --- talking to it --------------------------------------------------------------------
+    # --- messages to it --------------------------------------------------------------------
 
     def send_run(self, groups: Sequence[Group]) -> None:
-        """Give it attempts to run, in this order, behind those it has."""
+        """Send it attempts to run, in this order, behind those that it has."""
         self._lists += 1
         self.given += sum(len(rows) for _, _, rows in groups)
         self._worker_socket.send({"run": groups})
@@ -196,115 +192,114 @@ class Child:
         self._worker_socket.send({"answer": number, "value": value})
 
     def refuse(self, number: int, error: Exception) -> None:
-        """Answer a request with an exception, which is raised in the attempt."""
+        """Answer a request with an exception, which the attempt raises."""
         self._worker_socket.send({"answer": number, "error": [type(error).__name__, str(error)]})
 
     def recall(self) -> None:
-        """Ask for everything back that was sent so far and has not begun; ``back`` will tell.
+        """Recall all attempts that were sent so far and have not begun; ``back`` reports them.
 
-        A worker deep in user code answers as soon as its interpreter looks at signals: at once,
-        unless it is inside a long call of C code. What it has not read yet it hands back only after the
-        attempt that runs. So look at ``blocking_fence``, too.
-        """
+        A worker in user code answers as soon as its interpreter checks signals: at once, unless it is inside a long
+        call of C code. Attempts that it has not read yet it only hands back after the running one. So check
+        ``blocking_fence``, too."""
         if self.alive:
             self.page.cells[CELL_RECALL] = self._lists
             self._signal(FLUSH_SIGNAL)
 
     def blocking_fence(self) -> int:
-        """The attempt behind which nothing of what was sent begins any more, since it was recalled, whether the
-        worker says so or not: it can be taken back. 0: there is none, or it is not known yet (ask again later)."""
+        """Return the attempt behind which no sent attempt begins any more, because they were recalled, so that they can
+        be taken back without the worker's answer. 0: there is none, or it is not known yet (call again later)."""
         return (
             0 if self.concurrent or not self.alive else self._backlog.blocking_fence(self.page, self._lists)
         )
 
     def take_back(self, fences: Sequence[int]) -> None:
-        """These are taken back from behind that attempt: the worker's own word on them is not told any more."""
+        """Note that these attempts are taken back: the worker's own messages about them are ignored."""
         self._backlog.take(fences)
         self.returned += len(fences)
 
     def request_cancel(self, fence: int) -> None:
-        """Have ``job.cancelled`` turn true for this attempt (and cancel its task if it is async)."""
+        """Make ``job.cancelled`` true for this attempt (and cancel its task if it is async)."""
         if self.concurrent:
             self._worker_socket.send({"cancel": [fence]})
         elif self.alive:
             self.page.cells[CELL_CANCEL] = fence
 
     def end(self) -> None:
-        """Ask it to finish what it has begun, hand back the rest and exit."""
+        """Ask it to finish running attempts, hand back the rest and exit."""
         self.recall()
         self._worker_socket.send({"end": True})
 
-    # --- looking at it --------------------------------------------------------------------
+    # --- its state --------------------------------------------------------------------
 
     @property
     def outstanding(self) -> int:
-        """Attempts that it has been given and has neither reported nor handed back."""
+        """Return how many attempts it has neither reported nor handed back."""
         return self.given - self.returned
 
     @property
     def alive(self) -> bool:
-        """Whether the process has been started and has not ended wholly."""
+        """Return whether the process has been started and has not ended completely."""
         return self.pid != 0 and not self._ended.is_set()
 
     def measure_memory(self) -> None:
-        """Look how much memory it holds: of an idle one, which says nothing by itself."""
+        """Measure its resident memory; an idle worker does not report it."""
         self.rss_bytes = proctree.rss_bytes(self.pid) if self.alive else 0
 
     def running(self) -> list[Running]:
-        """The attempts that have begun in it and have not ended; empty once it has exited."""
+        """Return the attempts that have begun in it and have not ended; empty when it has exited."""
         return self.page.running() if self.alive else []
 
     async def wait(self) -> None:
-        """Wait until it has ended and nothing of it is left."""
+        """Wait until it has ended and no process of it is left."""
         await self._ended.wait()
 
     # --- ending it ------------------------------------------------------------------------
 
     async def kill_attempt(self, grace_s: float) -> None:
-        """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL. A ``--concurrent`` worker gets TERM
-        alone and hands it on to what is below it, once it has noted whose results that spoils.
+        """End the worker and all its descendants: TERM, ``grace_s`` seconds, KILL. In a ``--concurrent`` worker only
+        the worker itself gets TERM and passes it on to its descendants, after it has noted whose results that
+        invalidates.
 
-        Returns when none is left and ``exited`` has been told. May be called twice; the shorter
-        grace wins.
-        """
+        Returns when no process is left and ``exited`` has been called. It may be called twice; the shorter grace
+        applies."""
         if not self.alive:
             return
         if not self._forced:
             self._forced = True
-            left = self._left()
-            proctree.kill_all(left[:1] if self.concurrent else left, signal.SIGTERM)
+            processes = self._remaining()
+            proctree.kill_all(processes[:1] if self.concurrent else processes, signal.SIGTERM)
         deadline = self._loop.time() + grace_s
-        while self.alive and self._loop.time() < deadline and self._left():
+        while self.alive and self._loop.time() < deadline and self._remaining():
             await self._settle(deadline - self._loop.time())
-            # When another thread took TERM, this gets the main thread out of its sleep to hear of it.
+            # When another thread has received TERM, this wakes the main thread, which runs the handler.
             self._signal(FLUSH_SIGNAL)
         warn_at = self._loop.time() + _WARN_S
-        while self.alive and (left := self._left()):
-            proctree.kill_all(left, signal.SIGKILL)
+        while self.alive and (remaining := self._remaining()):
+            proctree.kill_all(remaining, signal.SIGKILL)
             await self._settle(_LOOK_S)
             if self._loop.time() > warn_at:
-                log.warning("%s: the kernel has not ended %s yet; still waiting", self.name, left)
+                log.warning("%s: the kernel has not ended %s yet; still waiting", self.name, remaining)
                 warn_at += _WARN_S
         await self._ended.wait()
 
-    def _left(self) -> list[proctree.Proc]:
-        """The worker with all below it; once it is dead, what it left to this process."""
+    def _remaining(self) -> list[proctree.Proc]:
+        """Return the worker with its descendants; when it is dead, the processes that it left to this one."""
         if self.pid not in self._known:
             return proctree.strays(self._known)
         own = [] if self._proc is None else [self._proc]
         return own + proctree.descendants(self.pid)
 
     async def _settle(self, timeout_s: float) -> None:
-        """Wait a little for the end. Polled, because what has to end may still multiply."""
+        """Wait a little for the end. It is polled, because processes may still fork."""
         try:
             async with asyncio.timeout(min(_LOOK_S, timeout_s)):
                 await self._ended.wait()
         except TimeoutError:
             return
 
-    # --- what comes from it ---------------------------------------------------------------
+    # --- messages from it ---------------------------------------------------------------
 
-    def _heard(self, message: Any) -> None:
+    def _received(self, message: Any) -> None:
         match message:
             case {"done": rows}:
                 self.rss_bytes = message.get("rss", self.rss_bytes)
@@ -333,7 +328,7 @@ class Child:
 
     def _greeted(self, hello: dict[str, Any]) -> None:
         try:
-            told = Hello(
+            greeting = Hello(
                 pid=self.pid,
                 types=tuple(map(TypeSpec.from_json, hello.get("types", ()))),
                 queues=tuple(QueueSpec.from_json(queue) for queue in hello.get("queues", ())),
@@ -350,19 +345,19 @@ class Child:
                     f"see that node and application use the same version of spinney"
                 )
             )
-            told = Hello(pid=self.pid, error=f"the worker cannot serve: {why}")
+            greeting = Hello(pid=self.pid, error=f"the worker cannot serve: {why}")
             self._signal(signal.SIGKILL)
-        self.ready = told.error is None
-        self._events.hello(self, told)
+        self.ready = greeting.error is None
+        self._events.hello(self, greeting)
 
     def _look_later(self) -> None:
         if self._timer is None:
             self._timer = self._loop.call_later(_LOOK_S, self._look)
 
     def _look(self) -> None:
-        """A worker keeps the rows of quick attempts back to send many at once. When one behind them
-        then takes long (or holds the event loop up, in a ``--concurrent`` worker), the page says that more have
-        ended than were reported: fetch them."""
+        """Fetch rows that a worker keeps back. It does so for quick attempts, to send many at once. When one behind
+        them then takes long (or blocks the event loop of a ``--concurrent`` worker), the page shows that more have
+        ended than were reported."""
         self._timer = None
         if not self.alive or self.outstanding <= 0:
             return
@@ -379,7 +374,7 @@ class Child:
         try:
             signal.pidfd_send_signal(self._pidfd, number)
         except OSError:
-            return  # it has ended, or its descriptor is closed after that, which is told elsewhere
+            return  # it has ended, or its descriptor is closed after that, which is reported elsewhere
 
     # --- its end --------------------------------------------------------------------------
 
@@ -389,13 +384,13 @@ class Child:
         self._pidfd = -1
         self._worker_socket.drain()
         self._worker_socket.close()
-        code = self._process.wait()  # at once: the kernel has said that it is dead
+        code = self._process.wait()  # returns at once, because the process is dead
         self._known.discard(self.pid)
-        self._burial = self._loop.create_task(self._after_exit(code), name=f"bury {self.name}")
+        self._exit_task = self._loop.create_task(self._after_exit(code), name=f"exit of {self.name}")
 
     async def _after_exit(self, code: int) -> None:
-        """See that nothing of it is left, and say so. What is being ended by force keeps its grace,
-        unless another worker dies meanwhile: whose a stray is cannot be told."""
+        """End its remaining processes, and report the exit. Processes that are being killed keep their grace period,
+        unless another worker dies meanwhile: it is not known to which worker a stray belongs."""
         look = proctree.strays if self._forced else proctree.reap_strays
         while look(self._known):  # noqa: ASYNC110 - no event tells the end of what may still multiply
             await asyncio.sleep(_LOOK_S / 4)
@@ -437,7 +432,8 @@ class Child:
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe that holds enough for a worker not to wait for the pump; less where the kernel is stingy."""
+    """Return a pipe large enough that a worker need not wait for the pump; smaller where the kernel refuses that
+    size."""
     ends = os.pipe()
     try:
         fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

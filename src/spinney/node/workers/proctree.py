@@ -1,12 +1,11 @@
-"""Trees of processes: who is below whom, and how to end them all.
+"""Process trees: finding descendants, and ending them all.
 
-A process is told by its pid and its birth, so that a number that the kernel gave away again is
-never signalled: the signal goes through a pidfd, opened first and compared after.
+A process is identified by its pid and its start time, so that a reused pid is never signalled: the signal goes through
+a pidfd, which is opened first and compared after.
 
-Descendants cannot get away from a *child subreaper* (worker, supervisor, guard): whatever detaches
-itself with ``setsid`` or a double fork comes back to the nearest one above. So "no child is left"
-of a subreaper means that nothing below it is left.
-"""
+Descendants cannot escape a *child subreaper* (worker, supervisor, guard): a process that detaches itself with
+``setsid`` or a double fork becomes a child of the nearest one above. So when a subreaper has no child left, it has no
+descendant left."""
 
 import ctypes
 import os
@@ -25,22 +24,22 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Proc(NamedTuple):
-    """A process of which this is known for certain."""
+    """A process, identified for certain."""
 
     pid: int
     started_ticks: int
-    """Clock ticks from boot to its start: the kernel's word for which bearer of the pid it is."""
+    """Clock ticks from boot to its start, which tell it from other processes with the same pid."""
 
 
 def become_subreaper() -> None:
-    """From now on orphans from below come to this process. Raises OSError."""
+    """Make this process a child subreaper: orphaned descendants become its children. Raises OSError."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Have the kernel send this process a signal once the thread that started it is gone.
+    """Let the kernel send this process a signal when the thread that started it ends.
 
-    Sends it at once when ``parent`` (a pid) is gone already. Raises OSError.
+    It is sent at once when ``parent`` (a pid) is gone already. Raises OSError.
     """
     _prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
@@ -48,35 +47,35 @@ def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 
 
 def identify(pid: int) -> Proc | None:
-    """The process that bears this pid now; None when there is none, or a zombie."""
-    found = _stat(pid)
-    return Proc(pid, found.started_ticks) if found is not None and found.alive else None
+    """Return the process that has this pid now; None when there is none, or a zombie."""
+    status = _stat(pid)
+    return Proc(pid, status.started_ticks) if status is not None and status.alive else None
 
 
 def descendants(pid: int) -> list[Proc]:
-    """All living processes below this pid, zombies and the process itself left out.
+    """Return all live processes below this pid, without zombies and the process itself.
 
-    A look at things that move: call it again until it is empty.
+    Processes may fork meanwhile: call it again until it is empty.
     """
-    found: list[Proc] = []
+    processes: list[Proc] = []
     parents = [pid]
     listing = _Listing()
     while parents:
         for child in listing.children(parents.pop()):
             parents.append(child)
-            known = identify(child)
-            if known is not None:
-                found.append(known)
-    return found
+            process = identify(child)
+            if process is not None:
+                processes.append(process)
+    return processes
 
 
 def children(pid: int) -> list[int]:
-    """Pids of all direct children, zombies too."""
+    """Return the pids of all direct children, including zombies."""
     return _Listing().children(pid)
 
 
 def rss_bytes(pid: int | None = None) -> int:
-    """Resident memory of a process (None: this one); 0 when it is gone."""
+    """Return the resident memory of a process (None: this one); 0 when it is gone."""
     try:
         text = Path(f"/proc/{pid or 'self'}/statm").read_text()
     except OSError:
@@ -85,7 +84,7 @@ def rss_bytes(pid: int | None = None) -> int:
 
 
 def kill(proc: Proc, number: int) -> bool:
-    """Send a signal to exactly this process; False when it is gone."""
+    """Send a signal to exactly this process; return False when it is gone."""
     try:
         fd = os.pidfd_open(proc.pid)
     except ProcessLookupError:
@@ -102,30 +101,30 @@ def kill(proc: Proc, number: int) -> bool:
 
 
 def kill_all(procs: Iterable[Proc], number: int) -> None:
-    """Send a signal to each of them that is still there."""
+    """Send a signal to each of them that still exists."""
     for proc in procs:
         kill(proc, number)
 
 
 def kill_tree(pid: int, grace_s: float, *, spare: Collection[int] = ()) -> None:
-    """End everything below ``pid``: TERM, ``grace_s`` seconds, KILL, until nothing is left.
+    """End all descendants of ``pid``: TERM, ``grace_s`` seconds, KILL, until none is left.
 
-    Blocks. Reaps the children of this process that ended meanwhile. ``pid`` itself is spared, and
+    It blocks, and reaps the children of this process that ended meanwhile. ``pid`` itself is spared, and
     the pids in ``spare``.
     """
     kill_all((p for p in descendants(pid) if p.pid not in spare), signal.SIGTERM)
     deadline = time.monotonic() + grace_s
-    while left := [p for p in descendants(pid) if p.pid not in spare]:
+    while remaining := [p for p in descendants(pid) if p.pid not in spare]:
         overdue = time.monotonic() >= deadline
         if overdue:
-            kill_all(left, signal.SIGKILL)
-        _await_any(left, _LOOK_S if overdue else max(0.0, deadline - time.monotonic()))
+            kill_all(remaining, signal.SIGKILL)
+        _await_any(remaining, _LOOK_S if overdue else max(0.0, deadline - time.monotonic()))
         reap()
     reap()
 
 
 def reap() -> bool:
-    """Collect the children of this process that have ended; whether any child is left."""
+    """Reap the children of this process that have ended; return whether any child is left."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -136,32 +135,31 @@ def reap() -> bool:
 
 
 def strays(known: Collection[int]) -> list[Proc]:
-    """What was left to this process by children that died: its living children that are not
-    ``known``, and all below them. Collects those of them that have ended."""
-    found: list[Proc] = []
+    """Return the processes that dead children left to this process: its live children that are not ``known``, and their
+    descendants. Those that have ended are reaped."""
+    processes: list[Proc] = []
     for pid in children(os.getpid()):
         if pid in known or _reaped(pid):
             continue
         stray = identify(pid)
         if stray is not None:
-            found.append(stray)
-        found.extend(descendants(pid))
-    return found
+            processes.append(stray)
+        processes.extend(descendants(pid))
+    return processes
 
 
 def reap_strays(known: Collection[int]) -> bool:
-    """One step of ending strays: KILL each, collect the dead; whether any is left.
+    """KILL all strays once, and reap dead ones; return whether any was left.
 
-    Every child of this process that is not in ``known`` is taken for one: a process that uses this
-    must start nothing else, or must enter it there.
-    """
-    left = strays(known)
-    kill_all(left, signal.SIGKILL)
-    return bool(left)
+    Every child of this process that is not in ``known`` counts as a stray: a process that calls this must start no
+    others, or must add them there."""
+    remaining = strays(known)
+    kill_all(remaining, signal.SIGKILL)
+    return bool(remaining)
 
 
 class _Listing:
-    """Children by parent. From the kernel's own lists where it keeps them, else from one scan."""
+    """Children by parent, from the kernel's lists where it has them, else from one scan."""
 
     def __init__(self) -> None:
         self._scan: dict[int, list[int]] | None = None
@@ -190,11 +188,11 @@ def _listed(pid: int) -> Iterator[int]:
 
 
 def _scan() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    children_of: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - thousands of names, no use for a Path each
         if name.isdigit() and (stat := _stat(int(name))) is not None:
-            found.setdefault(stat.parent, []).append(int(name))
-    return found
+            children_of.setdefault(stat.parent, []).append(int(name))
+    return children_of
 
 
 class _Stat(NamedTuple):
@@ -208,9 +206,9 @@ def _stat(pid: int) -> _Stat | None:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name in brackets may hold anything, blanks and brackets too: what counts is behind the last.
+    # The name in brackets may contain anything, also blanks and brackets: the fields follow the last bracket.
     state, parent, *more = text[text.rindex(")") + 2 :].split()
-    # A first thread that has ended shows as a zombie while other threads of its process go on.
+    # A first thread that has ended shows as a zombie while other threads of its process continue.
     alive = state not in "ZX" or int(more[15]) > 1
     return _Stat(alive, int(parent), int(more[17]))
 
@@ -223,7 +221,7 @@ def _reaped(pid: int) -> bool:
 
 
 def _await_any(procs: Collection[Proc], timeout_s: float) -> None:
-    """Wait until one of them has ended, at most that long."""
+    """Wait until one of them has ended, at most ``timeout_s`` seconds."""
     poll = select.poll()
     fds = []
     try:

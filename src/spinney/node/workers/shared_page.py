@@ -1,18 +1,15 @@
-"""The shared page: what a worker is at, readable from outside and after its death.
+"""The shared page: which attempts a worker runs, readable from outside and after its death.
 
 A small file in the run-time directory, mapped by the worker and by the supervisor. A worker writes
-fence and start time into a *line* before an attempt begins and 0 after it has ended, so that death,
-timeout and cancel hit that attempt, and so that a successor of a dead node knows what was running.
-A worker that runs one attempt at a time uses one line; the host of ``thread`` and ``async`` stages
-uses a line for each attempt it has begun.
+fence and start time into a *line* before an attempt begins and 0 after it has ended, so that death, timeout and cancel
+concern that attempt, and so that a successor of a dead node knows what was running. A worker that runs one attempt at a
+time uses one line; a concurrent worker uses a line for each running attempt.
 
 Who writes what: lines and ``done`` the worker; ``recall`` and ``cancel`` the supervisor; the
 ``reading`` and ``pumped`` cells the supervisor's pump (``spinney.node.dispatch.output``).
 
-All cells are aligned 64-bit integers, stored whole. A reader takes a line for true only when its
-fence was the same before and after: a fence is never used twice, and the writer clears it before
-it writes another start.
-"""
+All cells are aligned 64-bit integers, stored atomically. A reader accepts a line only when its fence was the same
+before and after: a fence is never used twice, and the writer clears it before it writes another start."""
 
 import mmap
 import os
@@ -27,9 +24,9 @@ MAGIC = 0x3179656E6E697053
 CELL_MAGIC = 0
 CELL_LINES = 1
 CELL_DONE = 2
-"""Attempts that have ended in this worker; what it has not reported yet is the difference."""
+"""The number of attempts that have ended in this worker, reported or not."""
 CELL_RECALL = 3
-"""Number of the last run message whose attempts are to be handed back if they have not begun."""
+"""The number of the last run message whose attempts are to be handed back unless they have begun."""
 CELL_CANCEL = 4
 """The fence whose ``job.cancelled`` is true."""
 CELL_PUMP = 6
@@ -55,7 +52,7 @@ class Running:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since it began, the machine's sleep included."""
+        """Return the seconds since it began, including the machine's sleep."""
         return (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self.started_boot_ns) / 1e9
 
 
@@ -68,18 +65,18 @@ class SharedPage:
         self.fd = fd
         self._map = mmap.mmap(fd, os.fstat(fd).st_size)
         self.cells: memoryview[int] = memoryview(self._map).cast("q")
-        """For hot loops, which index it by the ``CELL_…`` constants."""
+        """The cells for hot loops, indexed by the ``CELL_…`` constants."""
         self.lines = min(self.cells[CELL_LINES], (len(self.cells) - CELL_LINE) // _LINE_CELLS)
 
     @classmethod
     def create(cls, path: Path, *, lines: int = 1) -> Self:
-        """Make the file afresh (0600) for a worker that begins at most ``lines`` attempts at once."""
-        wanted = (CELL_LINE + lines * _LINE_CELLS) * _CELL_BYTES
-        size = -(-wanted // _PAGE_BYTES) * _PAGE_BYTES
+        """Create the file anew (0600) for a worker that runs at most ``lines`` attempts at once."""
+        needed = (CELL_LINE + lines * _LINE_CELLS) * _CELL_BYTES
+        size = -(-needed // _PAGE_BYTES) * _PAGE_BYTES
         path.unlink(missing_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            # Not sparse: on a full disk a hole would kill whoever touches it first with SIGBUS.
+            # Not sparse: on a full disk a hole would kill the first process that touches it with SIGBUS.
             os.posix_fallocate(fd, 0, size)
             os.pwrite(fd, MAGIC.to_bytes(8, "little") + lines.to_bytes(8, "little"), 0)
             return cls(fd)
@@ -94,7 +91,7 @@ class SharedPage:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Map the page that somebody left behind. Raises OSError, and ValueError when it is none."""
+        """Map the page of a dead worker. Raises OSError, and ValueError when it is no page."""
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             if os.pread(fd, 8, 0) != MAGIC.to_bytes(8, "little"):
@@ -116,26 +113,26 @@ class SharedPage:
     # --- the worker's side ----------------------------------------------------------------
 
     def begin(self, fence: int, started_us: int, *, line: int = 0) -> None:
-        """Say that an attempt begins."""
+        """Note that an attempt begins."""
         at, cells = CELL_LINE + line * _LINE_CELLS, self.cells
         cells[at + 1] = started_us
         cells[at + 2] = _clock_ns(_BOOTTIME)
         cells[at] = fence
 
     def finish(self, *, line: int = 0) -> None:
-        """Say that the attempt of this line has ended."""
+        """Note that the attempt of this line has ended."""
         self.cells[CELL_LINE + line * _LINE_CELLS] = 0
         self.cells[CELL_DONE] += 1
 
     # --- the supervisor's side ------------------------------------------------------------
 
     def fence(self) -> int:
-        """The attempt that runs in a worker of one line; 0: none."""
+        """Return the fence of the attempt that runs in a worker of one line; 0: none."""
         return self.cells[CELL_LINE]
 
     def running(self) -> list[Running]:
-        """All attempts that have begun and not ended."""
-        found = []
+        """Return all attempts that have begun and not ended."""
+        attempts = []
         fences = self.cells[CELL_LINE : CELL_LINE + self.lines * _LINE_CELLS : _LINE_CELLS].tolist()
         for number, fence in enumerate(fences):
             if not fence:
@@ -143,20 +140,19 @@ class SharedPage:
             at = CELL_LINE + number * _LINE_CELLS
             line = Running(fence=fence, started_us=self.cells[at + 1], started_boot_ns=self.cells[at + 2])
             if self.cells[at] == fence:
-                found.append(line)
-        return found
+                attempts.append(line)
+        return attempts
 
     def done(self) -> int:
-        """How many attempts have ended in this worker, reported or not."""
+        """Return how many attempts have ended in this worker, reported or not."""
         return self.cells[CELL_DONE]
 
 
 def read_running(path: Path) -> dict[int, int]:
-    """What was running under a page that was left behind: fence to start (wall clock, us).
+    """Return what was running by the page of a dead worker: fence to start (wall clock, us).
 
-    For a successor, as ``Store.recover`` wants it. A page that is missing, cut short or foreign says
-    nothing was running: its worker had not begun anything.
-    """
+    It is for a successor, in the form of ``Store.recover``. A page that is missing, truncated or foreign means that
+    nothing was running: its worker had not begun anything."""
     try:
         page = SharedPage.open(path)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How a worker is told to end by a signal, and dies of it."""
+"""Termination of a worker by a signal."""
 
 import os
 import signal
@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 
 class Terminated(BaseException):
-    """TERM: raised in the midst of user code, so that its ``finally`` and ``with`` get their turn."""
+    """Raised in user code by TERM, so that its ``finally`` and ``with`` run."""
 
 
 def on_term(what: Callable[[], None]) -> None:
-    """Have ``what`` called in the main thread when this process, and no fork of it, gets TERM."""
+    """Call ``what`` in the main thread when this process gets TERM, but not in its forks."""
     own = os.getpid()
 
     def handler(number: int, frame: FrameType | None) -> Any:
@@ -24,12 +24,12 @@ def on_term(what: Callable[[], None]) -> None:
 
 
 def raise_terminated() -> None:
-    """For ``on_term`` of a worker whose main thread runs user code."""
+    """Raise Terminated; for ``on_term`` in a worker whose main thread runs user code."""
     raise Terminated
 
 
 def die_of(number: int) -> NoReturn:
-    """End by this signal, so that whoever waits for this process sees why."""
+    """End this process by this signal, so that its parent sees the cause."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)

@@ -1,8 +1,7 @@
-"""Messages between supervisor and worker: JSON behind its length in four bytes, big endian.
+"""Messages between supervisor and worker: JSON preceded by its length in four bytes, big endian.
 
-``pack`` makes one, ``Decoder`` takes a stream apart for whoever reads without blocking, ``Channel``
-is the blocking end that a worker has.
-"""
+``pack`` encodes one, ``Decoder`` splits a stream for a non-blocking reader, ``Channel`` is the blocking end of a
+worker."""
 
 import contextlib
 import select
@@ -15,12 +14,12 @@ import orjson
 from spinney.model.errors import SpinneyError
 
 LIMIT_BYTES = 64 * 2**20
-"""The longest message. Lists are cut long before; what exceeds it is a mistake or an attack."""
+"""The longest message. Lists are split long before; a longer one is a mistake or an attack."""
 
 _HEAD_BYTES = 4
 READ_BYTES = 64 * 2**10
-"""Read at once. For more the allocator asks the kernel for pages each time, which costs several times what reading a
-message does (31 instead of 6 us for 20 kB, 17 instead of 3 for 200 bytes)."""
+"""The size of one read. For a larger one the allocator requests pages from the kernel each time, which costs several
+times as much as reading a message (31 instead of 6 us for 20 kB, 17 instead of 3 for 200 bytes)."""
 
 
 class WireError(SpinneyError):
@@ -28,7 +27,7 @@ class WireError(SpinneyError):
 
 
 def pack(message: Any) -> bytes:
-    """The bytes of one message. Raises WireError when it is too long, TypeError when it is no JSON."""
+    """Return the bytes of one message. Raises WireError when it is too long, TypeError when it is no JSON."""
     body = orjson.dumps(message)
     if len(body) > LIMIT_BYTES:
         raise WireError(
@@ -39,7 +38,7 @@ def pack(message: Any) -> bytes:
 
 
 class Decoder:
-    """Takes a stream of bytes apart into messages, however it was cut."""
+    """Splits a stream of bytes into messages, whatever pieces it arrives in."""
 
     __slots__ = ("_buffer",)
 
@@ -47,7 +46,7 @@ class Decoder:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[Any]:
-        """The messages that are complete with these bytes. Raises WireError on what is no message."""
+        """Return the messages that are complete with these bytes. Raises WireError for malformed ones."""
         self._buffer += data
         messages: list[Any] = []
         start = 0
@@ -68,16 +67,17 @@ class Decoder:
 
 
 class Channel:
-    """The blocking end of a socket: one thread reads, any that holds the caller's lock writes.
+    """The blocking end of a socket: one thread reads; writers are excluded by the caller's lock.
 
-    It also waits for signals. The kernel gives a signal of the process to another thread when one is just pending for
-    the main thread, which then would sit in the system call until a message comes, with Python's handler not yet run.
-    Blocking signals in the other threads is no way out: programs that stages start from there would inherit that, and
-    be deaf to TERM. But in whichever thread the signal arrives, Python writes it to the wakeup descriptor.
-    """
+    It also waits for signals. The kernel may deliver a signal of the process to another thread, when one is just
+    pending for the main thread, which then would stay in the system call until a message comes, without running
+    Python's handler. Blocking signals in the other threads is no solution: programs that stages start from there would
+    inherit that, and would not react to TERM. But in whichever thread the signal arrives, Python writes it to the
+    wakeup descriptor."""
 
     def __init__(self, sock: socket.socket, signals: socket.socket | None = None) -> None:
-        """``signals``: the reading end of what ``signal.set_wakeup_fd`` was given; the main thread must read then."""
+        """``signals``: the read end of the descriptor passed to ``signal.set_wakeup_fd``; the main thread must read
+        then."""
         self._sock = sock
         self._signals = signals
         self._poll = select.poll()
@@ -87,11 +87,11 @@ class Channel:
         self._inbox: deque[Any] = deque()
 
     def send(self, message: Any) -> None:
-        """Write one message, whole. Raises OSError when the other side is gone."""
+        """Write one whole message. Raises OSError when the other side is gone."""
         self._sock.sendall(pack(message))
 
     def receive(self) -> Any | None:
-        """The next message; None when the other side is gone."""
+        """Return the next message; None when the other side is gone."""
         while not self._inbox:
             if self._signals is not None and not self._ready(self._signals):
                 continue
@@ -105,14 +105,14 @@ class Channel:
         return self._inbox.popleft()
 
     def _ready(self, signals: socket.socket) -> bool:
-        """Whether the socket can be read. Returns after signals, too, so that their handlers are run."""
+        """Return whether the socket can be read. It returns after signals, too, so that their handlers run."""
         ready = [fd for fd, _ in self._poll.poll()]
         if signals.fileno() in ready:
-            with contextlib.suppress(BlockingIOError):  # who took them has returned here as well
+            with contextlib.suppress(BlockingIOError):  # another call has read them
                 signals.recv(READ_BYTES)
         return self._sock.fileno() in ready
 
     def stop_reading(self) -> None:
-        """Have ``receive`` say None once what has arrived is read; from any thread."""
+        """Let ``receive`` return None when all that has arrived is read; from any thread."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RD)

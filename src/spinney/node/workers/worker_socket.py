@@ -1,4 +1,4 @@
-"""The supervisor's end of a worker's socket: never blocks, belongs to the event loop."""
+"""The supervisor's end of a worker's socket; it never blocks and belongs to the event loop."""
 
 import asyncio
 import socket
@@ -9,11 +9,10 @@ from spinney.node.workers.wire import READ_BYTES, Decoder, pack
 
 
 class WorkerSocket:
-    """Hands every message to ``on_message``; what does not fit into the socket waits here.
+    """Passes every message to ``on_message``; data that do not fit into the socket wait in a buffer.
 
-    ``on_broken`` is called once with the reason when what arrives is no message, or one that
-    ``on_message`` cannot make anything of; nothing more is read then.
-    """
+    ``on_broken`` is called once with the reason when a malformed message arrives, or one that ``on_message`` cannot
+    handle; nothing more is read then."""
 
     def __init__(
         self, sock: socket.socket, on_message: Callable[[Any], None], on_broken: Callable[[Exception], None]
@@ -27,8 +26,8 @@ class WorkerSocket:
         self._loop.add_reader(sock, self._readable)
 
     def send(self, message: Any) -> None:
-        """Send it, at once or as soon as the worker has read what came before. To nobody when the
-        worker is gone: its end is told elsewhere."""
+        """Send a message at once, or as soon as the worker has read the earlier ones. It is dropped when the worker is
+        gone, whose end is reported elsewhere."""
         if self._sock.fileno() < 0:
             return
         data = pack(message)
@@ -39,12 +38,12 @@ class WorkerSocket:
         self._unsent += data
 
     def drain(self) -> None:
-        """Hand on everything that has arrived: the last words of a worker that has died."""
+        """Pass on everything that has arrived: the last messages of a dead worker."""
         while self._sock.fileno() >= 0 and self._read():
             pass
 
     def close(self) -> None:
-        """Let go of the socket. Idempotent."""
+        """Close the socket. Idempotent."""
         if self._sock.fileno() < 0:
             return
         self._loop.remove_reader(self._sock)
@@ -55,8 +54,8 @@ class WorkerSocket:
         self._read()
 
     def _read(self) -> bool:
-        """Read once; whether there may be more. An end of the stream is left to whoever watches the
-        process: a descendant may hold the socket longer, or close it earlier."""
+        """Read once; return whether there may be more. The end of the stream is ignored, because the process itself is
+        watched: a descendant may keep the socket open longer, or close it earlier."""
         try:
             data = self._sock.recv(READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -81,7 +80,7 @@ class WorkerSocket:
         except (BlockingIOError, InterruptedError):
             return 0
         except ConnectionError:
-            return len(data)  # nobody reads it any more
+            return len(data)  # the reader is gone
 
     def _writable(self) -> None:
         del self._unsent[: self._write(self._unsent)]

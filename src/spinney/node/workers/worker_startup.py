@@ -1,4 +1,4 @@
-"""What a worker is told at its birth: one environment variable, taken out before user code starts."""
+"""The settings of a worker at its start, in one environment variable, which is removed before user code starts."""
 
 import os
 import signal
@@ -9,37 +9,37 @@ import orjson
 VARIABLE = "SPINNEY_WORKER"
 
 FLUSH_SIGNAL = signal.SIGURG
-"""Asks a worker that is in user code to say now what it keeps back: done rows, recalled attempts.
-A signal that the kernel ignores unless a handler stands, so that it can never hurt."""
+"""Asks a worker that is in user code to send what it keeps back: done rows, recalled attempts. The kernel ignores this
+signal unless there is a handler, so that it can never do harm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStartup:
-    """Descriptors are numbers of inherited file descriptors."""
+    """The settings of a worker. Descriptors are numbers of inherited file descriptors."""
 
     parent_pid: int
     socket_fd: int
     page_fd: int
     lock_fd: int | None
-    """The node's lock file: programs inherit it too, so that it is free only when all are gone."""
+    """The node's lock file: programs inherit it too, so that it is free only when all have ended."""
     boundary_token: str
-    """Hexadecimal: what tells a mark in the output from output."""
+    """The token of marks in the output, in hexadecimal."""
     log: str
-    """Name of the worker's log, where output goes that belongs to no attempt."""
+    """The name of the worker's log, for output that belongs to no attempt."""
     folder_root: str
     node: str
     pipe_watch_fd: int | None = None
-    """Shows whether anything is in the worker's pipes (``boundaries.pipe_watch``)."""
+    """The epoll that shows whether anything is in the worker's pipes (``boundaries.pipe_watch``)."""
 
     def to_env(self) -> dict[str, str]:
         return {VARIABLE: orjson.dumps(asdict(self)).decode()}
 
 
 def take() -> WorkerStartup:
-    """The handover of this process. Its variable is gone afterwards, and its descriptors are
-    inherited no further. Raises KeyError when there is none."""
-    given = WorkerStartup(**orjson.loads(os.environ.pop(VARIABLE)))
-    for fd in (given.socket_fd, given.page_fd, given.lock_fd, given.pipe_watch_fd):
+    """Return the settings of this process. Their variable is removed, and their descriptors are not inherited further.
+    Raises KeyError when there are none."""
+    startup = WorkerStartup(**orjson.loads(os.environ.pop(VARIABLE)))
+    for fd in (startup.socket_fd, startup.page_fd, startup.lock_fd, startup.pipe_watch_fd):
         if fd is not None:
             os.set_inheritable(fd, False)
-    return given
+    return startup
