@@ -1,12 +1,10 @@
-"""The names that a store knows, read without opening it as a store: for a shell that completes a word.
+"""The names in a store for completion in a shell, read without opening it as a store.
 
-Opening a store takes a quarter of a second, most of it loading what only transactions need. Here the file is
-read as it lies: nothing is made, changed or locked, nobody is waited for, and of whatever cannot be read nothing
-is said.
+Opening a store takes a quarter of a second, most of it imports that only transactions need. This module reads the file
+directly: it creates, changes and locks nothing, waits for nothing, and returns no names when the file cannot be read.
 
-However many jobs there are, a look is short: names come from small tables, or are sought in an index one by one.
-In a store that has not these indexes, or is so damaged that they lead nowhere, it is broken off.
-"""
+A query is short however many jobs there are: names come from small tables, or are searched in an index one by one. In a
+store without these indexes, or with damaged ones, it is aborted."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -17,13 +15,13 @@ from spinney.model.values.paths import beside, database_file
 from spinney.store.skip_scan import distinct
 
 MOST = 100
-"""Names that are given at once; who wants others writes a letter more."""
+"""The most names of one answer; for others the user types another letter."""
 LATEST = 1_000
-"""Of what is kept for long (nodes, holds on single jobs), so many rows are looked at, the latest first."""
+"""How many rows of tables that grow (nodes, holds on single jobs) are read, the newest first."""
 _STRIDE, _STRIDES = 1_000, 200
-"""A look is broken off after so many times so many steps of SQLite's machine: some ms."""
+"""A query is aborted after so many times so many steps of SQLite's virtual machine: some ms."""
 _LAST = "\U0010ffff"
-"""Behind every other letter."""
+"""Sorts after every other character."""
 
 
 def _listed(table: str, column: str, also: str = "true") -> str:
@@ -74,29 +72,28 @@ SQL: Mapping[str, str] = {
     "webhook": _listed("webhooks", "name"),
     "failure": _sought("inactive_jobs", "fingerprint"),
 }
-"""What can be asked for."""
+"""The statements by kind of name."""
 
 
-def names(url: str, kind: str, begins: str = "", **given: str | None) -> list[str]:
-    """Up to ``MOST`` of this kind in the store of a URL, in their order; none of what cannot be read.
+def names(url: str, kind: str, begins: str = "", **values: str | None) -> list[str]:
+    """Return up to ``MOST`` names of this kind in the store of a URL, in order; none when it cannot be read.
 
-    ``given``: of which ``type`` the stages are asked for, of which ``lock`` the owners; the ``default`` queue.
+    ``values``: the ``type`` of the stages, the ``lock`` of the owners, the ``default`` queue.
     """
     path = database_file(url)
     if path is None or not path.is_file():  # a pipe would be waited for
         return []
-    values = {"low": begins, "high": begins + _LAST, **given}
+    bounds = {"low": begins, "high": begins + _LAST}
     try:
-        found = _read(path, SQL[kind], values)
+        rows = _read(path, SQL[kind], {**bounds, **values})
     except (sqlite3.Error, ValueError, OSError):
         return []  # No store, another schema, or not ours to read: nothing can be completed.
-    return [name for (name,) in found if isinstance(name, str)]
+    return [name for (name,) in rows if isinstance(name, str)]
 
 
 def _read(path: Path, sql: str, values: Mapping[str, str | None]) -> list[tuple[object]]:
-    # Whoever closes the last writing connection of a file has its turn to take. Where nobody has it open there is
-    # no log beside it, and it is taken as it lies: else SQLite would make the log's files. Where there is one its
-    # index is only read, too.
+    # When no process has the file open there is no log beside it, and it is opened as immutable: otherwise SQLite would
+    # create the log's files. Where there is a log, its index is only read, too.
     log = beside(path, "-wal").exists()
     how = "mode=ro&readonly_shm=1" if log else "mode=ro&immutable=1"
     connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{how}", uri=True, timeout=0)

@@ -1,15 +1,13 @@
-"""The different values of an indexed column, by a seek for each: however many rows have the same."""
+"""Query the distinct values of an indexed column, by one seek for each value, however many rows have it."""
 
 
 def distinct(
     table: str, column: str, where: str, *, begin: str | None = None, most: int | None = None
 ) -> str:
-    """The statement; what stands in ``where`` stands in it twice. ``most``: no more seeks than these.
+    """Return the statement, which contains ``where`` twice. ``most``: the most seeks.
 
-    ``where`` must say what lets the index be used (``column is not null`` where it holds no others), and no lower
-    bound of the column, which is ``begin``: SQLite would enter the index there each time, and not behind the
-    value before.
-    """
+    ``where`` must have the condition of a partial index (``column is not null``), and no lower bound of the column,
+    which is ``begin``: SQLite would enter the index there each time, and not after the value before."""
     least = f"select min({column}) from {table} where {where}"
     first = least if begin is None else f"{least} and {column} >= {begin}"
     no_further = "" if most is None else f" limit {most}"

@@ -25,7 +25,7 @@ from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_moves
-from spinney.store.sql.transitions.cascades import Cascade, there
+from spinney.store.sql.transitions.cascades import Cascade, existing_row
 from spinney.store.sql.transitions.hold_moves import Key, Place
 
 LOOKED_AT = 5
@@ -131,7 +131,7 @@ class HoldSweep:
         )
         for job_id in plan.special:
             # Looked at again: consequences of one before it may have settled this one.
-            row = there(tx, job_id)
+            row = existing_row(tx, job_id)
             if row is not None and row.state is State.HELD and hold_coverage.stands_held(tx, job_id):
                 cascade.place(row)
 

@@ -58,7 +58,7 @@ class SqlFleet:
                     drained_by=drains.get(node.name, (None, None))[0],
                     drained_reason=drains.get(node.name, (None, None))[1],
                 )
-                for node in nodes.known(tx)
+                for node in nodes.all_nodes(tx)
             ]
 
     def orders(self, name: str) -> NodeOrders:

@@ -113,7 +113,7 @@ def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
             raise Refused(
                 f"schedule {schedule!r} makes jobs in queue {name!r}; drop it, or put it with another queue, first"
             )
-    for node in nodes.known(tx):
+    for node in nodes.all_nodes(tx):
         for type_ in node.types:
             if type_ in registry.types and _names(registry.types[type_], name):
                 raise Refused(
@@ -219,7 +219,7 @@ def _require_type(registry: Registry, name: str) -> None:
 
 def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope | None) -> list[QueueInfo]:
     """As of the snapshot of this transaction; counts and types are those of jobs within."""
-    active = [node for node in nodes.known(tx) if node.claims]
+    active = [node for node in nodes.all_nodes(tx) if node.claims]
     set_ = {name: (by, at_us) for name, by, at_us in tx.all("select name, by, at_us from queue_settings")}
     pending, _ = statistics.pending(tx, registry, within)
     slots = [(registry.lanes[s.lane], s.node, s.slot) for s in statistics.slots(tx, within)]

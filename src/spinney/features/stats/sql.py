@@ -211,7 +211,7 @@ class _Look:
                 leases=sum(slot.leases for slot in self.slots if slot.node == node.id),
                 running=len({slot.slot for slot in self.slots if slot.node == node.id}),
             )
-            for node in nodes.known(self.tx)
+            for node in nodes.all_nodes(self.tx)
         ]
 
 

@@ -1,4 +1,4 @@
-"""The audit: who did what to how many, each entry chained to the one before."""
+"""The audit: who did what to how many jobs, each entry chained to the one before."""
 
 import re
 import sqlite3
@@ -21,7 +21,7 @@ _BACKUP = "compare the store with a backup before going on"
 
 
 def note(tx: Tx, now_us: int, actor: Actor, verb: str, what: Mapping[str, Any], count: int) -> None:
-    """Append an entry, in the transaction that does what it says."""
+    """Append an entry, in the transaction of the operation itself."""
     seq, before = tx.one(_LAST) or (0, BEGINNING)
     entry = AuditEntry(
         seq=seq + 1,
@@ -70,11 +70,11 @@ class SqlAudit:
     ) -> Sequence[tuple[AuditEntry, str]]:
         where, order = _SIDES[newest]
         with self._session.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 f"select {_COLUMNS} from audit where {where} and {_SUCH} order by seq {order} limit ?",
                 (after, after, verb, verb, by, by, limit),
             )
-        return [_entry(row) for row in found]
+        return [_entry(row) for row in rows]
 
     def calls(
         self,
@@ -87,20 +87,20 @@ class SqlAudit:
     ) -> Sequence[AuditCall]:
         where, order = _SIDES[newest]
         with self._session.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 f"select {_COLUMNS} from audit where {where} and {_SUCH} and not exists (select 1 from audit b "
                 "where b.call = audit.call and b.seq < audit.seq and b.verb = audit.verb) "
                 f"order by seq {order} limit ?",
                 (after, after, verb, verb, by, by, limit),
             )
-            firsts = [entry for entry, _ in map(_entry, found)]
+            firsts = [entry for entry, _ in map(_entry, rows)]
             steps = tx.all(
                 "select call, verb, max(seq), max(at_us), sum(count), count(*) from audit "
                 "where call in (select j.value from json_each(?) /* text */ j) group by call, verb",
                 (orjson.dumps(list({e.call for e in firsts})).decode(),),
             )
-        told = {(call, verb_): rest for call, verb_, *rest in steps}
-        return [_call(entry, *told[entry.call, entry.verb]) for entry in firsts]
+        totals = {(call, verb_): rest for call, verb_, *rest in steps}
+        return [_call(entry, *totals[entry.call, entry.verb]) for entry in firsts]
 
     def head(self) -> str:
         with self._session.look() as tx:
@@ -112,11 +112,11 @@ class SqlAudit:
         self._require_nothing_before_the_first()
         _compare(proven, seq, link)
         while page := self._readable(seq):
-            for entry, said in page:
+            for entry, stored_link in page:
                 if entry.seq != seq + 1:
                     raise AuditBroken(f"entry {seq + 1} of the audit is missing; {_BACKUP}")
                 link, seq = _link(link, entry), entry.seq
-                if link != said:
+                if link != stored_link:
                     raise AuditBroken(
                         f"entry {seq} of the audit has been changed, or one before it was cut out; {_BACKUP}"
                     )
@@ -129,7 +129,7 @@ class SqlAudit:
         return seq
 
     def _require_nothing_before_the_first(self) -> None:
-        """What bears no number of the chain would be shown among the others, and proven by nothing."""
+        """Raise AuditBroken for entries before the first number of the chain, which the chain does not prove."""
         with self._session.look() as tx:
             lowest = tx.value("select min(seq) from audit")
         if lowest is not None and lowest < 1:
@@ -147,21 +147,21 @@ class SqlAudit:
 def _link(before: str, entry: AuditEntry) -> str:
     try:
         return digest(before, entry)
-    except TypeError:  # it holds bytes: nothing that ``note`` wrote
+    except TypeError:  # it contains bytes, which ``note`` never writes
         return ""
 
 
 def _compare(proven: tuple[int, str] | None, seq: int, link: str) -> None:
-    """Raise AuditBroken when this is the entry whose head was kept, and not the one that it was."""
+    """Raise AuditBroken when this is the entry of the kept head, and its digest has changed."""
     if proven is not None and proven[0] == seq and proven[1] != link:
         raise AuditBroken(
             f"the audit up to entry {seq} is not the one whose head was kept: it was written anew; {_BACKUP}"
         )
 
 
-# ``after`` is bound twice in each: not all databases can name a mark.
+# ``after`` is bound twice in each, because not all databases have named parameters.
 _SIDES = {True: ("(? = 0 or seq < ?)", "desc"), False: ("(seq > ? and seq > ?)", "asc")}
-"""Whether the newest come first, to which entries are meant and their order."""
+"""By ``newest``: the condition and the order of the entries."""
 _SUCH = "(cast(? as text) is null or verb = ?) and (cast(? as text) is null or by = ?)"
 
 

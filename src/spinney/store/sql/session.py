@@ -1,4 +1,4 @@
-"""What every part of the store works with: its database, and the registry that each transaction refreshes."""
+"""The session of a store's parts: its database, and the registry that each transaction refreshes."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -8,11 +8,11 @@ from spinney.store.sql.registry.registry import Registry
 
 
 class _Undone(Exception):
-    """A trial has come to its end: its transaction is rolled back."""
+    """Raised at the end of a trial, so that its transaction is rolled back."""
 
 
 class Session:
-    """One for a store; belongs to one thread at a time."""
+    """The session of one store; it belongs to one thread at a time."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -22,12 +22,12 @@ class Session:
 
     @property
     def trying(self) -> bool:
-        """Whether all that is done now is taken back."""
+        """Return whether all changes are rolled back in the end."""
         return self._trial is not None
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """One transaction in which all that follows is done and read, and which is taken back in the end."""
+        """Run all that follows in one transaction, which is rolled back in the end."""
         try:
             with self.database.write(durable=False) as tx:
                 self._refresh(tx)
@@ -42,7 +42,7 @@ class Session:
 
     @contextmanager
     def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
-        """One transaction that changes something; see ``Database.write``."""
+        """Run one transaction that writes; see ``Database.write``."""
         try:
             if self._trial is not None:
                 with self._trial.savepoint():
@@ -57,12 +57,12 @@ class Session:
             raise
 
     def read(self) -> AbstractContextManager[Tx]:
-        """One snapshot, for what needs no registry."""
+        """Read one snapshot, for queries that need no registry."""
         return nullcontext(self._trial) if self._trial is not None else self.database.look()
 
     @contextmanager
     def look(self) -> Iterator[Tx]:
-        """One snapshot, with the registry as of it."""
+        """Read one snapshot, with the registry as of it."""
         if self._trial is not None:
             self._refresh(self._trial)
             yield self._trial

@@ -1,4 +1,4 @@
-"""The contract on SQL: each method is one turn of a transaction around the module that knows how."""
+"""The contract on SQL: each method runs a transaction around the module that implements it."""
 
 import random
 import time
@@ -64,16 +64,16 @@ from spinney.store.sql.transitions.locks import LockRequest
 from spinney.store.sql.transitions.regrowth import Regrowth
 
 STEP = 200
-"""Jobs that one transaction of a sweep changes: well under 50 ms."""
+"""How many jobs one transaction of a sweep changes: well under 50 ms."""
 UNDER_MAX = 50
-"""Jobs that are submitted under holds of their own in one transaction."""
+"""The most jobs that are submitted under holds of their own in one transaction."""
 KEYED_STEP = 100
-"""Jobs with keys that one transaction bears."""
+"""How many jobs with keys one transaction creates."""
 STARTED_STEP = 1_000
-"""Fences in one list: a longer one, and a server would go through it for each lease instead."""
+"""The most fences in one list: a server would scan a longer one for each lease."""
 FORGET_EVERY_US = 60_000_000
 RETRY_STEP = 50
-"""Jobs that one transaction opens again, each perhaps with a tree above it."""
+"""How many jobs one transaction opens again, each perhaps with a tree above it."""
 
 
 PARTS: Mapping[str, str] = {
@@ -104,14 +104,14 @@ def open_store(
     cache_kib: int = CACHE_KIB,
     on_wait: Callable[[str], None] = lambda sentence: None,
 ) -> "SqlStore":
-    """The store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
+    """Return the store of a URL: ``sqlite:///file`` (relative), ``sqlite:////file`` (absolute), or
     ``postgresql://user@host/database?schema=name``.
 
-    ``patience_s``: no transaction with a server takes longer, whatever becomes of it, and none waits longer for a file
-    that another program has locked; None: as long as people wait. ``on_wait`` hears what such a wait is for.
-    ``cache_kib``: so much of a file each of its connections keeps in memory.
+    ``patience_s``: the time limit of a transaction with a server, and of a wait for a file that another program has
+    locked; None: a limit for people. ``on_wait`` is called with a sentence about such a wait. ``cache_kib``: how much
+    of a file each of its connections caches.
 
-    Nothing is touched before the first use. Raises UsageError for other URLs.
+    Nothing is opened before the first use. Raises UsageError for other URLs.
     """
     if is_postgres(url):
         try:
@@ -158,22 +158,22 @@ class SqlStore:
         self.failures = SqlFailures(session)
         self._rotation = Rotation()
         self._unplaced = False
-        """A published call has rows that are not in ``ready`` yet."""
+        """Whether a published submission has jobs that are not in ``ready`` yet."""
         self._passes: dict[int, tuple[str, bool]] = {}
-        """How far the pass over each tree that is to be cancelled has come, and whether it met an open job."""
+        """By tree with a cancel request: the position of the current pass, and whether it found an open job."""
         self._looked_at_failures = ""
-        """How far the walk that forgets old causes has come."""
+        """The position of the scan that forgets old causes."""
         self._forgot_us = 0
-        """When sessions, kept answers and the like were looked through for those whose time is over."""
-        self._random = random.Random()  # noqa: S311  # spreads retries, guards nothing
+        """When expired sessions, idempotency keys and the like were last removed."""
+        self._random = random.Random()  # noqa: S311  # it spreads retries, and is no secret
 
     def __getattr__(self, name: str) -> Any:
-        """Return the part of that name. Only asked for what is not there yet."""
+        """Return the part of that name. Python calls this only when the attribute does not exist yet."""
         if name not in PARTS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         module, _, kind = PARTS[name].partition(":")
         part = getattr(import_module(f"spinney.features.{module}"), kind)(self._session)
-        return self.__dict__.setdefault(name, part)  # of two threads that ask at once, both get the same
+        return self.__dict__.setdefault(name, part)  # two threads that call this at once get the same part
 
     # --- the store itself -----------------------------------------------------------------
 
@@ -201,12 +201,12 @@ class SqlStore:
         return finish(self.database)
 
     def grant(self, roles: Sequence[str]) -> None:
-        """Let these roles of the database work with the store, without the right to alter it. Raises UsageError
-        where there are no roles, or not these."""
+        """Grant these roles of the database access to the store, without the right to alter it. Raises UsageError where
+        there are no roles, or not these."""
         self.database.grant(roles)
 
     def script(self, roles: Sequence[str] = ()) -> str:
-        """What ``create`` and ``grant`` would do now, in SQL; nothing is done. Raises UsageError."""
+        """Return what ``create`` and ``grant`` would do now, as SQL; nothing is done. Raises UsageError."""
         return self.database.script(roles)
 
     def close(self) -> None:
@@ -214,8 +214,8 @@ class SqlStore:
 
     def facts(self) -> Mapping[str, str]:
         with self.database.look() as tx:
-            found = dict(tx.all("select name, value from meta"))
-        return {**self.database.facts(), **found}
+            meta = dict(tx.all("select name, value from meta"))
+        return {**self.database.facts(), **meta}
 
     # --- declared -------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class SqlStore:
         with self._look():
             return dict(self._registry.declared)
 
-    # --- making jobs ----------------------------------------------------------------------
+    # --- creating jobs ----------------------------------------------------------------------
 
     def submit(
         self,
@@ -263,7 +263,7 @@ class SqlStore:
                 if once is not None and ids:
                     idempotency.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
                 if soon is not None:
-                    soon()  # nobody who writes overtakes this transaction, which holds the turn
+                    soon()  # no other writer can commit before this transaction
                 return SubmitResult(ids=ids, held=held)
             first_id = tx.take("job", total)
             staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
@@ -277,19 +277,19 @@ class SqlStore:
             staging.publish(tx, first_id, beat_us)
             if once is not None:
                 idempotency.publish(tx, once, first_id)
-        # Accepted: what cannot be put in place now is by whoever sweeps next, and must not be submitted again.
-        made, held = range(first_id, first_id + total), 0
+        # Accepted: jobs that cannot be placed now are placed by the next sweep, and must not be submitted again.
+        ids_, held = range(first_id, first_id + total), 0
         with suppress(StoreUnusable):
             while self._staging_step(now_us) == 0:
                 pass
             with self._look() as tx:
-                held = self._held_on_arrival(tx, made)
+                held = self._held_on_arrival(tx, ids_)
         if soon is not None:
             soon()
-        return SubmitResult(ids=made, held=held)
+        return SubmitResult(ids=ids_, held=held)
 
     def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
-        """Counted where they stand, for others may have put some of them in place."""
+        """Count the held ones by their rows, because other processes may have placed some of them."""
         return new_jobs.held_of(tx, ids[0], ids[-1]) if ids and self._registry.holds.wide else 0
 
     def spawn(
@@ -337,16 +337,17 @@ class SqlStore:
             try:
                 staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
             except StoreUnavailable as error:
-                # What was written is the attempt's, and goes with it; asked for again it would be there twice.
+                # The written jobs belong to the attempt and are dropped with it; a repeated request would create them
+                # twice.
                 raise CommitUncertain(
                     f"a part of {total} jobs was written: {error}; run the stage again"
                 ) from error
         return SpawnResult(ids=range(first_id, first_id + total))
 
     def _staging_step(self, now_us: int) -> int | None:
-        """One step of what earlier transactions left to be put in place: published jobs, and jobs that need
-        one that settled or was opened again. 0: there may be more; None: there was nothing to do. What a loss of power
-        undoes is done again."""
+        """Do one step of deferred work: place published jobs, and update dependants of jobs that have settled or were
+        opened again. 0: there may be more; None: there was nothing to do. Steps that a power failure undoes are
+        repeated."""
         with self._write(durable=False) as tx:
             parent_id = staging.step(tx, self._registry, now_us, new_jobs.STEP)
             cascade = Cascade(tx, self._registry, now_us)
@@ -363,9 +364,9 @@ class SqlStore:
         self, records: Sequence[Record], claim_request: ClaimRequest | None, *, now_us: int
     ) -> FlushResult:
         if self._unplaced:
-            # Before anything is granted: a step that fails must not take an answer with it.
+            # Before any lease is granted, so that a failing step does not lose an answer.
             self._unplaced = self._staging_step(now_us) is not None
-        # A claim alone that a loss of power undoes is a job that is still pending: no harm.
+        # When a power failure undoes a claim without records, its jobs are still pending: no harm.
         with self._write(durable=bool(records)) as tx:
             cascade = Cascade(tx, self._registry, now_us)
             recorder = Recorder(tx, self._registry, cascade, self._random.random(), now_us)
@@ -377,16 +378,16 @@ class SqlStore:
                 )
                 claimed = claim.run()
                 if claimed and not records:
-                    # A server may lose what is not synced while nodes live: they would go on running what was given
-                    # to others since, under the same fences.
+                    # A server may lose unsynced transactions while nodes live: they would continue to run jobs that
+                    # were granted to others since, under the same fences.
                     tx.must_last = idle = True
                 leases = leases + claimed
                 cascade.drain()
                 starved = claim.starved
-            # Who was idle and has been given work wants to begin; what becomes due is asked with its record.
+            # A node that was idle and has got jobs should begin at once; it gets the next due time with its records.
             wake_us, unplaced = (None, self._unplaced) if idle else next_wake_us(tx, self._registry, now_us)
             last_hold = self._registry.holds.last
-            left = self._left_for_others(tx)
+            more = self._left_for_others(tx)
         self._unplaced = unplaced
         return FlushResult(
             leases=leases,
@@ -394,22 +395,22 @@ class SqlStore:
             starved=starved,
             wake_us=now_us if unplaced else wake_us,
             last_hold=last_hold,
-            left=left,
+            left=more,
         )
 
     def _left_for_others(self, tx: Tx) -> bool:
-        """Whether lanes that were filled from here have something left after this claim. A flush of plain jobs
-        fills none, and asks nothing."""
+        """Return whether lanes to which this process added jobs still have some after this claim. A flush of plain jobs
+        adds none, and runs no query."""
         filled = self._registry.filled
         if not filled:
             return False
         lanes = orjson.dumps(sorted(filled)).decode()
-        left = tx.value(
+        row = tx.value(
             "select 1 from json_each(?) j where exists (select 1 from ready where ready.lane = j.value) limit 1",
             (lanes,),
         )
         filled.clear()
-        return left is not None
+        return row is not None
 
     def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
         with self._write(durable=False) as tx:
@@ -422,7 +423,7 @@ class SqlStore:
                 sql = "update leases set running_us = ? where fence in (select j.value from json_each(?) j)"
                 tx.run(sql, (now_us, some))
 
-    # --- what a running attempt may ask ---------------------------------------------------
+    # --- requests of running attempts ---------------------------------------------------
 
     def get_data(self, job_id: int) -> Mapping[str, Any]:
         with self.database.look() as tx:
@@ -452,8 +453,8 @@ class SqlStore:
         now_us: int,
     ) -> bool:
         with self._write() as tx:
-            wanted = LockRequest(name, amount, capacity)
-            return attempts.take_lock(tx, self._registry, job_id, fence, wanted, until, now_us)
+            request = LockRequest(name, amount, capacity)
+            return attempts.take_lock(tx, self._registry, job_id, fence, request, until, now_us)
 
     def prioritise(self, job_id: int, fence: int, priority: int) -> None:
         with self._write() as tx:
@@ -492,7 +493,7 @@ class SqlStore:
 
     def nodes(self) -> Sequence[NodeInfo]:
         with self.database.look() as tx:
-            return nodes.known(tx)
+            return nodes.all_nodes(tx)
 
     def elect_leader(self, node_id: int, *, dead: int | None = None, now_us: int) -> Leadership:
         with self._look() as tx:
@@ -504,7 +505,7 @@ class SqlStore:
         return Leadership(leader=leader, wake_us=wake_us)
 
     def recover(self, node_id: int, running: Mapping[int, int] | None, *, now_us: int) -> Sequence[int]:
-        # First of all it has left, so that nothing it still sends is taken and nothing more is claimed.
+        # It is marked as left first, so that its records are refused and it claims nothing more.
         self.update_node(node_id, state="left", now_us=now_us)
         concerned: list[int] = []
         while True:
@@ -518,7 +519,7 @@ class SqlStore:
 
     def cancel_requests(self, node_id: int) -> Sequence[tuple[int, int]]:
         with self.database.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 "select l.job_id, l.fence from cancel_requests w join jobs on jobs.id = w.job_id join leases l on "
                 "l.job_id = w.job_id where l.node_id = ?1 union "
                 "select l.job_id, l.fence from cancel_requests w cross join leases l join jobs on jobs.id = l.job_id "
@@ -526,7 +527,7 @@ class SqlStore:
                 "and jobs.lineage < w.lineage || '/'",
                 (node_id,),
             )
-        return [(job_id, fence) for job_id, fence in found]
+        return [(job_id, fence) for job_id, fence in rows]
 
     # --- operators ------------------------------------------------------------------------
 
@@ -578,17 +579,17 @@ class SqlStore:
         call = _Call("delete", {"job": job_id}, _actor(by), now_us)
         with self._operation(call) as operation:
             top = operation.require_deletable(job_id)
-        gone: list[int] = []
+        deleted: list[int] = []
         done = False
         while not done:
             with self._operation(call) as operation:
                 done = operation.delete_step(top, STEP)
-            gone += operation.ids
-        return [DeletedFolder(job_id=j) for j in gone]
+            deleted += operation.ids
+        return [DeletedFolder(job_id=j) for j in deleted]
 
     @contextmanager
     def _operation(self, call: "_Call") -> Iterator[Operation]:
-        """A step of a verb; what it changed goes into the audit with it."""
+        """Run a step of a verb, with an audit entry for its changes."""
         with self._write() as tx:
             operation = Operation(tx, self._registry, call.now_us, call.actor.by)
             yield operation
@@ -601,8 +602,8 @@ class SqlStore:
             "by job_id limit ?"
         )
         with self.database.look() as tx:
-            found = tx.all(sql, (after, int(home is None), home or 0, limit))
-        return [job_id for (job_id,) in found]
+            rows = tx.all(sql, (after, int(home is None), home or 0, limit))
+        return [job_id for (job_id,) in rows]
 
     def folder_gone(self, job_ids: Sequence[int], *, home: int = 0) -> None:
         with self._write() as tx:
@@ -644,16 +645,16 @@ class SqlStore:
         return SweepResult(due=due, more=more or sweep.more, wake_us=wake_us)
 
     def _sweep_tree(self, job_id: int, now_us: int) -> bool:
-        """One step through a tree that is to be cancelled; whether there is more of this pass."""
-        after, left_open = self._passes[job_id]
+        """Do one step through a tree with a cancel request; return whether there is more of this pass."""
+        after, found_open = self._passes[job_id]
         with self._operation(_Call("", {}, _actor(""), now_us)) as operation:
             until = operation.cancel_below(operation.find(job_id), after, STEP)
-            left_open = left_open or operation.left_open
+            found_open = found_open or operation.left_open
             if until is None:
                 operation.cancel_top(job_id)
-                if not left_open:
+                if not found_open:
                     operation.forget_cancel_request(job_id)
-        self._passes[job_id] = ("", False) if until is None else (until, left_open)
+        self._passes[job_id] = ("", False) if until is None else (until, found_open)
         return until is not None
 
     # --- reading --------------------------------------------------------------------------

@@ -133,7 +133,7 @@ class SqlDoctor:
 
     def declare_dead(self, name: str, actor: Actor, *, now_us: int) -> Sequence[NodeInfo]:
         with self._session.write() as tx:
-            there = [node for node in nodes.known(tx) if node.state != "left"]
+            there = [node for node in nodes.all_nodes(tx) if node.state != "left"]
             standing = [node for node in there if node.name == name]
             if not standing:
                 known = {node.name for node in there}

@@ -201,7 +201,7 @@ def _unkept(look: CheckContext) -> list[Facts]:
         return []
     others = [
         node
-        for node in nodes.known(look.tx)
+        for node in nodes.all_nodes(look.tx)
         if node.id != keeper_id
         and node.state == "active"
         and not node.is_external_worker

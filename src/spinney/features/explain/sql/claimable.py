@@ -67,7 +67,7 @@ class Claimable(Case):
         if external_explanations.is_external(self.registry, self.row.type, self.row.stage or ""):
             none = external_explanations.unclaimed(self.tx, self.registry, self.row, self.now_us)
             return None if none is None else self._hindered(none)
-        everywhere = [n for n in nodes.known(self.tx) if not n.is_external_worker]
+        everywhere = [n for n in nodes.all_nodes(self.tx) if not n.is_external_worker]
         there = [n for n in everywhere if self.registry.homes.admit(n.home, self.home)]
         if (away := self._away(there, everywhere)) is not None:
             return away
@@ -260,7 +260,7 @@ class Claimable(Case):
         return None
 
     def _competing(self) -> Explanation:
-        there = [n for n in nodes.known(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)]
+        there = [n for n in nodes.all_nodes(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)]
         takers = [n for n in there if self._takes(n, self.row.queue) and self._reaches(n, self.home)]
         free = {n.name: max(0, n.slots - self._slots_taken(n.name)) for n in takers}
         names = ", ".join(list(free)[:NAMED])

@@ -1,1 +1,1 @@
-"""Which jobs a node gets next: fair, within limits, in one short transaction."""
+"""Claims: which jobs a node gets next, fairly and within limits, in one short transaction."""

@@ -1,12 +1,11 @@
-"""What a queue offers for claiming, fair share by fair share.
+"""The candidates that a queue offers for a claim, in the fair order of its shares.
 
-Shares are read by a loose index scan over ``ready`` from behind the last served, and only as many of
-them as could matter: those that hold something number at most the slots. So a claim costs the same
-with one share and with a hundred thousand.
+Shares are read by a loose index scan over ``ready``, starting after the last served one, and only as many as can
+matter: at most as many shares hold leases as there are slots. So a claim costs the same with one share and with a
+hundred thousand.
 
-Until a hold on a tree, a collection or a submitter is swept, what it covers may still stand in ``ready``:
-then each candidate is asked (``HoldFilter``), which costs nothing when there is no such hold.
-"""
+Until a hold on a tree, a collection or a submitter is swept, jobs that it covers may still be in ``ready``: then each
+candidate is checked (``HoldFilter``), which costs nothing when there is no such hold."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,8 +24,8 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 _ALL_SHARES = -(2**62)
 WITHHELD_MOST = 100
-"""So many jobs that a hold covers, which is not swept yet, one claim makes held."""
-# Written with "order by … limit 1", because PostgreSQL may take min() for something that reads it all.
+"""The most jobs under an unswept hold that one claim makes held."""
+# Written with "order by … limit 1", because PostgreSQL may read the whole table for min().
 _SHARES = (
     "with recursive s(share) as ("
     "select (select r.share from ready r where r.lane = ?1 and r.priority = ?2 and (r.share, r.position) >= (?3, ?4) "
@@ -35,7 +34,7 @@ _SHARES = (
     "order by r.share limit 1) from s where s.share is not null) select share from s where share is not null limit ?5"
 )
 TOGETHER = 5
-"""So many shares are worth one statement for all."""
+"""The least number of shares for which one statement for all is faster."""
 _FIRST_OF_EACH = (
     "select r.position, r.job_id, r.lane, r.share from (select j.value as share, (select p.position from ready p "
     "where p.lane = ?1 and p.priority = ?2 and p.share = j.value order by p.position limit 1 offset ?3 - 1) as last "
@@ -43,14 +42,15 @@ _FIRST_OF_EACH = (
     "where r.lane = ?1 and r.priority = ?2 and r.share = s.share and r.position <= coalesce(s.last, '~') "
     "order by r.share, r.position"
 )
-"""Of each of these shares the first so many (the third argument). Every position is of digits and dots, and so before
-``~``. The limit keeps the inner select whole: its last positions are asked for once a share."""
+"""The first rows (as many as the third argument) of each of these shares. Every position consists of digits and dots,
+and so sorts before ``~``. The limit keeps the inner select separate: its last positions are computed once for each
+share."""
 _FIRST_OF_EACH_POSTGRESQL = (
     "select r.position, r.job_id, r.lane, r.share from json_each(?4) j cross join lateral "
     "(select * from ready where lane = ?1 and priority = ?2 and share = j.value order by position limit ?3) r "
     "order by r.share, r.position"
 )
-"""The same: the planner would walk ``ready`` and look each row up among the shares."""
+"""The same for PostgreSQL, whose planner would scan ``ready`` and look each row up among the shares."""
 
 
 Candidate = tuple[str, int, int, int]
@@ -58,13 +58,13 @@ Candidate = tuple[str, int, int, int]
 
 
 class Rotation:
-    """Who was served last."""
+    """The queue and the shares that were served last."""
 
     def __init__(self) -> None:
         self.queue = ""
         self.shares: dict[str, int] = {}
         self.freed_us = 0
-        """When a slot with a warm worker last came free and could be given anything."""
+        """When a slot with a warm worker was last free for any job."""
 
     def queues_in_turn(self, names: Sequence[str]) -> list[str]:
         ordered = sorted(names)
@@ -72,7 +72,7 @@ class Rotation:
 
 
 class Assignments:
-    """What a claim has given so far: jobs by slot and lane, and which share holds which slots."""
+    """The jobs that a claim has assigned so far, by slot and lane, and which share holds which slots."""
 
     def __init__(self) -> None:
         self.jobs: dict[tuple[int, int], list[int]] = {}
@@ -85,11 +85,11 @@ class Assignments:
         self.holds.setdefault(lane_id, {}).setdefault(share, set()).add(slot)
 
     def add_all(self, lane_id: int, slots: Sequence[int], taken: Sequence[Candidate]) -> Mapping[int, int]:
-        """Each of a lane's candidates to the slot in its place; returns how many each slot got."""
+        """Assign each of a lane's candidates to the slot at the same index; return how many each slot got."""
         numbers = Counter(slots[: len(taken)])
-        mine = {slot: self.jobs.setdefault((slot, lane_id), []) for slot in numbers}
+        jobs_of = {slot: self.jobs.setdefault((slot, lane_id), []) for slot in numbers}
         for slot, candidate in zip(slots, taken, strict=False):
-            mine[slot].append(candidate[1])
+            jobs_of[slot].append(candidate[1])
         holds = self.holds.setdefault(lane_id, {})
         for slot, share in set(zip(slots, [candidate[3] for candidate in taken], strict=False)):
             holds.setdefault(share, set()).add(slot)
@@ -97,33 +97,33 @@ class Assignments:
 
 
 class HoldFilter:
-    """Keeps what a hold covers from being claimed before a sweep has come to it: a few are made held by the
-    claim itself, so that somebody moves on even where nobody sweeps; what stands behind the rest waits."""
+    """Keeps jobs that a hold covers from being claimed before they are swept: the claim itself makes some of them held,
+    so that others can be claimed even without a sweep; candidates behind the rest wait."""
 
     def __init__(self, cascade: Cascade) -> None:
         self._cascade = cascade
         self._left = WITHHELD_MOST
 
-    def free(self, found: list[Candidate], priority: int) -> tuple[list[Candidate], bool]:
-        """Of these candidates of one lane and share the first that no hold covers, and whether others may have
-        come up behind them. What is left is still what stands first in ``ready``."""
+    def free(self, candidates: list[Candidate], priority: int) -> tuple[list[Candidate], bool]:
+        """Return the first of these candidates of one lane and share that no hold covers, and whether more may follow
+        them. The rest is still first in ``ready``."""
         tx, holds = self._cascade.tx, self._cascade.registry.holds
-        covered = hold_coverage.among(tx, holds, holds.asking, [c[1] for c in found])
+        covered = hold_coverage.among(tx, holds, holds.asking, [c[1] for c in candidates])
         if not covered:
-            return found, False
-        out = [c for c in found if c[1] in covered][: self._left]
+            return candidates, False
+        out = [c for c in candidates if c[1] in covered][: self._left]
         self._left -= len(out)
         hold_moves.out_of_ready(tx, [(lane, priority, share, position) for position, _, lane, share in out])
         hold_moves.to_held(self._cascade, {c[1]: covered[c[1]] for c in out})
-        gone = {c[1] for c in out}
-        for n, candidate in enumerate(found):
-            if candidate[1] in covered and candidate[1] not in gone:
-                return [c for c in found[:n] if c[1] not in gone], False
-        return [c for c in found if c[1] not in gone], True
+        held = {c[1] for c in out}
+        for n, candidate in enumerate(candidates):
+            if candidate[1] in covered and candidate[1] not in held:
+                return [c for c in candidates[:n] if c[1] not in held], False
+        return [c for c in candidates if c[1] not in held], True
 
 
 class Candidates:
-    """Made for one claim; what that has ``given`` counts as held."""
+    """The candidates for one claim; its ``assignments`` count as held."""
 
     def __init__(
         self,
@@ -131,31 +131,31 @@ class Candidates:
         registry: Registry,
         rotation: Rotation,
         node_id: int,
-        given: Assignments,
+        assignments: Assignments,
         withholding: HoldFilter | None,
     ) -> None:
         self.tx, self.registry, self.rotation = tx, registry, rotation
-        self.node_id, self.given, self.withholding = node_id, given, withholding
+        self.node_id, self.assignments, self.withholding = node_id, assignments, withholding
         self._held: dict[str, dict[int, set[tuple[int, int]]]] = {}
         self.least: dict[tuple[int, int], int] = {}
-        """(lane, priority) to the first share that stands there, where the claim has found it out."""
+        """(lane, priority) to its first share, where the claim knows it."""
 
     def of(self, queue: str, lanes: list[Lane], priority: int, n: int, run: int = 1) -> list[Candidate]:
-        """Up to ``n`` candidates of these lanes at this priority, the next to serve last. ``run``: of a share so many
-        may follow one another, where they are so short that nobody waits for it."""
+        """Return up to ``n`` candidates of these lanes at this priority, in reverse order. ``run``: how many jobs of
+        one share may follow one another, when they are so short that no other share waits long."""
         sharing = self.registry.queue(queue).shared
         if sharing == "none":
-            found = self._of_share(lanes, priority, 0, n)
+            candidates = self._of_share(lanes, priority, 0, n)
         else:
             shares = self._shares_in_turn(queue, lanes, priority, -(-n // run))
             if len(shares) == 1 and sharing == "shares":
-                found = self._of_share(lanes, priority, shares[0], n)
+                candidates = self._of_share(lanes, priority, shares[0], n)
             else:
-                found = self._dealt(queue, lanes, priority, shares, n, run)
-            if run > 1 and len(found) < n <= len(shares) * run:
+                candidates = self._dealt(queue, lanes, priority, shares, n, run)
+            if run > 1 and len(candidates) < n <= len(shares) * run:
                 return self.of(queue, lanes, priority, n)  # they have fewer each than that
-        found.reverse()
-        return found
+        candidates.reverse()
+        return candidates
 
     def _dealt(
         self, queue: str, lanes: list[Lane], priority: int, shares: list[int], n: int, run: int
@@ -164,21 +164,21 @@ class Candidates:
         at_most = None
         if self.registry.queue(queue).shared == "quota":
             at_most = quota(self._slots_serving(queue), len(set(shares) | set(held)))
-        # A share is read as deep as it is dealt; where others turn out short, twice as deep, so that few rounds do.
+        # A share is read as deep as it is dealt; when others have too few, twice as deep, so that few rounds suffice.
         supply, depth = dict.fromkeys(shares, n), dict.fromkeys(shares, 0)
-        found: dict[int, list[Candidate]] = {}
+        candidates: dict[int, list[Candidate]] = {}
         while True:
             picks = deal(held, shares, supply, n, at_most, run)
             deeper = {s: max(k, 2 * depth[s]) for s, k in Counter(picks).items() if k > depth[s]}
             if not deeper:
                 break
-            found |= self._of_shares(lanes, priority, deeper)
+            candidates |= self._of_shares(lanes, priority, deeper)
             depth |= deeper
-            short = {s: len(found[s]) for s, k in deeper.items() if len(found[s]) < k}
+            short = {s: len(candidates[s]) for s, k in deeper.items() if len(candidates[s]) < k}
             if not short:
                 break
             supply |= short
-        each = {s: iter(c) for s, c in found.items()}
+        each = {s: iter(c) for s, c in candidates.items()}
         return [next(each[s]) for s in picks]
 
     def _held_by(self, queue: str) -> dict[int, set[tuple[int, int]]]:
@@ -192,7 +192,7 @@ class Candidates:
                 held.setdefault(share, set()).add((node, slot))
             self._held[queue] = held
         held = self._held[queue]
-        for lane_id, shares in self.given.holds.items():
+        for lane_id, shares in self.assignments.holds.items():
             if self.registry.lanes[lane_id].queue == queue:
                 for share, slots in shares.items():
                     held.setdefault(share, set()).update((self.node_id, slot) for slot in slots)
@@ -202,30 +202,30 @@ class Candidates:
         return nodes.slots_serving(self.tx, self.registry.queue(queue))
 
     def _shares_in_turn(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[int]:
-        """Shares with something to do, from behind the last served: as many as could matter."""
+        """Return the shares with ready jobs, starting after the last served one: as many as can matter."""
         after = self.rotation.shares.get(queue, _ALL_SHARES)
         enough = n + 1
         if self.registry.queue(queue).shared == "quota":
             enough = max(enough, self._slots_serving(queue))
-        # Those that hold something number at most the slots: behind them come enough that do not.
+        # At most as many shares hold leases as there are slots: after them come enough that hold none.
         counted = len(self._held[queue]) if queue in self._held else 0
-        found = self._scan_around(lanes, priority, after, enough + counted)
-        if len(found) <= 1:
-            return found
+        shares = self._scan_around(lanes, priority, after, enough + counted)
+        if len(shares) <= 1:
+            return shares
         held = self._held_by(queue)
-        if len(found) >= enough + counted and len(held) > counted and any(held.get(s) for s in found):
-            found = self._scan_around(lanes, priority, after, enough + len(held))
-        return found
+        if len(shares) >= enough + counted and len(held) > counted and any(held.get(s) for s in shares):
+            shares = self._scan_around(lanes, priority, after, enough + len(held))
+        return shares
 
     def _scan_around(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
-        """Shares from behind ``after``, and on from the first when the last is reached."""
-        found = self._scan_shares(lanes, priority, after, limit)
+        """Return the shares after ``after``, continuing with the first ones after the last."""
+        shares = self._scan_shares(lanes, priority, after, limit)
         around = any(self.least.get((lane.id, priority), after) <= after for lane in lanes)
-        if len(found) < limit and after != _ALL_SHARES and around:
-            found += [
-                s for s in self._scan_shares(lanes, priority, _ALL_SHARES, limit - len(found)) if s <= after
+        if len(shares) < limit and after != _ALL_SHARES and around:
+            shares += [
+                s for s in self._scan_shares(lanes, priority, _ALL_SHARES, limit - len(shares)) if s <= after
             ]
-        return found
+        return shares
 
     def _scan_shares(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
         per_lane = []
@@ -237,24 +237,24 @@ class Candidates:
         return list(islice(dict.fromkeys(merge(*per_lane)), limit))
 
     def _of_shares(
-        self, lanes: list[Lane], priority: int, wanted: Mapping[int, int]
+        self, lanes: list[Lane], priority: int, counts: Mapping[int, int]
     ) -> dict[int, list[Candidate]]:
-        """The first so many of each share: one statement for all of which as many are wanted."""
-        if len(lanes) > 1 or len(wanted) < TOGETHER or lanes[0].probing or self.withholding is not None:
-            return {share: self._of_share(lanes, priority, share, n) for share, n in wanted.items()}
+        """Return the first candidates of each share, by one statement for all shares with the same number."""
+        if len(lanes) > 1 or len(counts) < TOGETHER or lanes[0].probing or self.withholding is not None:
+            return {share: self._of_share(lanes, priority, share, n) for share, n in counts.items()}
         first_of_each = _FIRST_OF_EACH_POSTGRESQL if self.tx.postgresql else _FIRST_OF_EACH
-        found: dict[int, list[Candidate]] = {share: [] for share in wanted}
-        for n in set(wanted.values()):
-            shares = orjson.dumps([share for share, k in wanted.items() if k == n]).decode()
+        candidates: dict[int, list[Candidate]] = {share: [] for share in counts}
+        for n in set(counts.values()):
+            shares = orjson.dumps([share for share, k in counts.items() if k == n]).decode()
             for candidate in self.tx.all(first_of_each, (lanes[0].id, priority, n, shares)):
-                found[candidate[3]].append(candidate)
-        return found
+                candidates[candidate[3]].append(candidate)
+        return candidates
 
     def _of_share(self, lanes: list[Lane], priority: int, share: int, n: int) -> list[Candidate]:
-        """The first ``n`` of a share, over its lanes, in the order of the queue."""
-        # Of a lane that probes one job alone may go: more of it would only be in the others' way.
-        found = [self._of_lane(lane.id, priority, share, 1 if lane.probing else n) for lane in lanes]
-        return found[0] if len(found) == 1 else list(islice(merge(*found), n))
+        """Return the first ``n`` candidates of a share, over its lanes, in the order of the queue."""
+        # Only one job of a probing lane may start: more candidates of it would only block others.
+        per_lane = [self._of_lane(lane.id, priority, share, 1 if lane.probing else n) for lane in lanes]
+        return per_lane[0] if len(per_lane) == 1 else list(islice(merge(*per_lane), n))
 
     def _of_lane(self, lane_id: int, priority: int, share: int, n: int) -> list[Candidate]:
         sql = (
@@ -263,9 +263,9 @@ class Candidates:
         )
         low = self.registry.watermarks.low(lane_id, priority, share)
         while True:
-            found: list[Candidate] = self.tx.all(sql, (lane_id, priority, share, low, n))
+            candidates: list[Candidate] = self.tx.all(sql, (lane_id, priority, share, low, n))
             if self.withholding is None:
-                return found
-            free, more = self.withholding.free(found, priority)
-            if not more or len(found) < n:
+                return candidates
+            free, more = self.withholding.free(candidates, priority)
+            if not more or len(candidates) < n:
                 return free

@@ -1,12 +1,11 @@
-"""Leases: who gets which slot, in one short transaction.
+"""Claims: which job gets which slot, in one short transaction.
 
 Strict priority over all queues that the node serves; within a priority queues in turn; within a
-queue shares in turn, fewest slots held first. Free slots get one job each before anything is looked
-ahead. Limits and what shares hold are counted from ``leases``, here and now.
+queue shares in turn, fewest slots held first. Free slots get one job each before slots get jobs ahead. Limits and the
+slots of shares are counted from ``leases`` in the same transaction.
 
-The rotation (which queue and which share was served last) lives in the store object: it is a matter
-of politeness, not of safety, and is rebuilt by use after a restart.
-"""
+The rotation (which queue and which share was served last) is kept in the store object: it only serves fairness, not
+safety, and is rebuilt by use after a restart."""
 
 import math
 from collections.abc import Sequence
@@ -24,22 +23,22 @@ from spinney.store.sql.connection.postgres_dialect import array
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.transitions import failures, hold_moves, locks, placement
-from spinney.store.sql.transitions.cascades import Cascade, there
+from spinney.store.sql.transitions.cascades import Cascade, existing_row
 from spinney.store.sql.transitions.lease_writes import grant
 
 LOCK_MOVES = 200
-"""So many jobs may be moved to waiting for a taken lock in one transaction."""
+"""The most jobs that one transaction lets wait for a taken lock."""
 CLAIM_MAX = 1_000
-"""So many jobs one claim gives at most: with many slots the rest of what they may be given ahead comes
-with the next, so that others who write wait milliseconds."""
+"""The most jobs of one claim: with many slots, further jobs ahead come with the next claim, so that other writers only
+wait milliseconds."""
 _NO_BOUND_US = 1e18
 RUN_MAX = 8
 RUN_US = 100.0
-"""So many jobs of a share, or so long, may be given ahead one behind the other, before it is the next share's turn:
-with a job of each share in turn every page of the table would be written for one job. A round over a thousand shares
-takes no longer by it than slots are filled ahead of their time anyway."""
+"""How many jobs of a share, or how much run time, may be assigned ahead one after the other, before it is the next
+share's turn: with one job of each share in turn every page of the table would be written for one job. A round over a
+thousand shares takes no longer than slots are filled ahead anyway."""
 AHEAD_US = 100_000
-"""So long slots may be filled ahead of their time while something waits for a free one."""
+"""How long slots may be filled ahead while another job waits for a free one."""
 
 
 _HEADS = (
@@ -48,13 +47,13 @@ _HEADS = (
     "(select * from ready where ready.lane = l.lane and (ready.priority, ready.share, ready.position) "
     ">= (l.priority, l.share, l.position) order by ready.priority, ready.share, ready.position limit 2) r"
 )
-"""Of each lane the first two rows from a place on, for PostgreSQL."""
+"""Selects the first two rows of each lane from a position on, for PostgreSQL."""
 SlotBudget = tuple[int, int, float]
-"""(slot, how many jobs, how many µs)."""
+"""(slot, number of jobs, run time in µs)."""
 
 
 class Claim:
-    """One claim: made for a transaction, run once."""
+    """One claim, for one transaction."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class Claim:
         now_us: int,
         kept: Sequence[Lease] = (),
     ) -> None:
-        """``kept``: what goes on to its next stage in its slot, which the node takes for free."""
+        """``kept``: leases that continue with their next stage in their slot, which the node counts as free."""
         self.tx, self.registry, self.rotation, self.claim_request, self.now_us = (
             tx,
             registry,
@@ -85,18 +84,18 @@ class Claim:
         self._supply = Candidates(
             tx, registry, rotation, claim_request.node_id, self._assignments, self._hold_filter
         )
-        # Nothing is put behind a stage that may take long.
+        # No job is put behind a stage that may take long.
         self._alone: dict[int, tuple[int, Candidate]] = {}
-        """Lanes that have one row in all, with its priority: known on a server, where asking again would cost more
-        than the work."""
+        """Lanes with a single row, with its priority, on a server, where another query would cost more than the
+        work."""
         self._emptied: set[int] = set()
-        """Of these the ones from which it was taken."""
+        """Those of them whose row was taken."""
         self._closed = {
             lease.slot for lease in kept if not _is_quick(claim_request.lanes.get((lease.type, lease.stage)))
         }
 
     def run(self) -> list[Lease]:
-        """Fill the slots; returns the leases, in the order in which each slot shall run them."""
+        """Fill the slots; return the leases, in the order in which each slot is to run them."""
         lanes = self._served()
         if not lanes or not self.claim_request.slots:
             return []
@@ -110,7 +109,7 @@ class Claim:
             cold = [lane for lane in lanes if not self._lane_request(lane).warm]
             self._fill(cold, [(s.slot, 1, _NO_BOUND_US) for s in free if not s.warm])
         quick = [lane for lane in lanes if self._quick(lane)]
-        # Nothing is put behind a job that may take long, or that takes locks.
+        # No job is put behind one that may take long, or that takes locks.
         first = {
             slot: self._run_us(lane_id)
             for slot, lane_id in self._assignments.jobs
@@ -118,19 +117,19 @@ class Claim:
         }
         more = [(s.slot, s.jobs - 1, s.budget_us - first[s.slot]) for s in free if s.slot in first]
         more += [(s.slot, s.jobs, s.budget_us) for s in ahead]
-        # Where a slot found nothing at all, there is nothing to put behind others either.
+        # When a slot got no job at all, there is none to put behind others either.
         if quick and more and (self.starved or not idle):
             room = max(0, CLAIM_MAX - len(free)) // len(more)
             self.starved = self.starved or not room
             self._look_ahead(lanes, quick, [(slot, min(jobs, room), us) for slot, jobs, us in more])
         return grant(self.tx, self.registry, self.claim_request, self._assignments.jobs, self.now_us)
 
-    # --- which slots and lanes ------------------------------------------------------------
+    # --- slots and lanes ------------------------------------------------------------
 
     def _slots(self) -> tuple[list[SlotRequest], list[SlotRequest]]:
-        """Free slots and those to look ahead for; no more than the node has, over all its incarnations
-        (one that is being replaced shares the slots of its successor). None while more are occupied than that,
-        because an operator has made them fewer, and none of a node that drains or is drained."""
+        """Return the free slots and those that may get jobs ahead; no more than the node has, over all its incarnations
+        (one that is being replaced shares the slots of its successor). None while more are occupied than that, because
+        an operator has reduced their number, and none for a node that drains or is drained."""
         seated = nodes.seated(self.tx, self.claim_request.node_id, self.registry.watermarks.fence)
         if seated is None or not seated[0].claims:
             return [], []
@@ -147,12 +146,12 @@ class Claim:
         return free, [s for s in slots if s.slot in own and s.slot not in self._closed]
 
     def _served(self) -> list[Lane]:
-        wanted, now = self.claim_request.lanes, self.now_us
+        requested, now = self.claim_request.lanes, self.now_us
         closed = self.registry.closed_to(self.tx, self.claim_request.node_id)
         return [
             lane
             for lane in self.registry.lanes.values()
-            if (lane.type, lane.stage) in wanted
+            if (lane.type, lane.stage) in requested
             and lane.id not in closed
             and lane.id not in self.registry.stopped_lanes
             and (lane.asleep_until_us is None or lane.asleep_until_us <= now)
@@ -160,7 +159,7 @@ class Claim:
         ]
 
     def _probe_is_out(self, lane: Lane) -> bool:
-        """Of a stage that was put to sleep one job probes before the others go on, whatever queues they are in."""
+        """Return whether a job of a stage that was put to sleep is probing; the others wait for it, in all queues."""
         sql = "select 1 from leases where lane in (select j.value from json_each(?) j) limit 1"
         return self.tx.value(sql, (self.registry.beside(lane),)) is not None
 
@@ -168,7 +167,7 @@ class Claim:
         return self.claim_request.lanes[(lane.type, lane.stage)]
 
     def _quick(self, lane: Lane) -> bool:
-        """Whether its jobs may be given ahead of their time."""
+        """Return whether its jobs may be assigned ahead."""
         return _is_quick(self._lane_request(lane))
 
     def _run_us(self, lane_id: int) -> float:
@@ -177,13 +176,13 @@ class Claim:
     # --- filling slots --------------------------------------------------------------------
 
     def _look_ahead(self, lanes: list[Lane], quick: list[Lane], slots: list[SlotBudget]) -> None:
-        """Only at the most urgent priority there is: looking ahead must not overtake what waits for
-        a slot (but what waits for its queue's limit is not overtaken by it)."""
+        """Assign jobs ahead, only at the most urgent priority: they must not overtake a job that waits for a slot (a
+        job that waits for its queue's limit is not overtaken)."""
         urgent = [
             lane
             for lane in lanes
             if self._below_limit(lane.queue)
-            # A queue at its limit may still be given more in the slots that it has.
+            # A queue at its limit may still get more in its own slots.
             or (self._quick(lane) and any(self._has_room(lane.queue, slot) for slot, _, _ in slots))
         ]
         until = self._most_urgent(urgent)
@@ -191,8 +190,8 @@ class Claim:
             self._fill(quick, slots, until=until, ahead=True)
 
     def _others_wait(self, urgent: list[Lane], until: int) -> bool:
-        """Whether something as urgent that cannot be given ahead (a thread, a lock) has waited for long for a slot to
-        come free: filled again and again ahead of their time, none ever would."""
+        """Return whether a job of the same priority that cannot be assigned ahead (a thread, a lock) has waited long
+        for a free slot: if slots were filled ahead again and again, none would ever become free."""
         if self.now_us < self.rotation.freed_us:
             self.rotation.freed_us = self.now_us  # the clock was put back
         others = [lane for lane in urgent if not self._quick(lane)]
@@ -201,7 +200,7 @@ class Claim:
         return until in self._heads(others, until - 1).values()
 
     def _most_urgent(self, lanes: list[Lane]) -> int | None:
-        """The priority of the most urgent job; one that a hold covers is not waiting for a slot."""
+        """Return the priority of the most urgent job; jobs that a hold covers do not count."""
         heads = self._heads(lanes, -1)
         while heads and self._hold_filter is not None:
             first = min(heads.values())
@@ -214,8 +213,8 @@ class Claim:
     def _fill(
         self, lanes: list[Lane], slots: list[SlotBudget], until: int = PRIORITIES[-1], *, ahead: bool = False
     ) -> list[int]:
-        """Give each slot up to so many jobs (and µs), most urgent first, up to a priority; returns the tickets that
-        found nothing. ``ahead``: of their time."""
+        """Assign each slot up to so many jobs (and µs), most urgent first, up to a priority; return the tickets that
+        got none. ``ahead``: the jobs are assigned ahead."""
         tickets = _tickets(slots)
         budget = {slot: us for slot, _, us in slots}
         floor = -1
@@ -228,13 +227,13 @@ class Claim:
             for lane in lanes:
                 if heads.get(lane.id) == floor:
                     at_floor.setdefault(lane.queue, []).append(lane)
-            if len(at_floor) == 1 and self._uniform(lanes_there := next(iter(at_floor.values()))):
-                tickets = self._deal_uniform(lanes_there[0], floor, tickets, budget, ahead=ahead)
+            if len(at_floor) == 1 and self._uniform(only_lanes := next(iter(at_floor.values()))):
+                tickets = self._deal_uniform(only_lanes[0], floor, tickets, budget, ahead=ahead)
                 continue
             tickets = self._deal_priority(at_floor, floor, tickets, budget)
         return tickets
 
-    # --- the common case: one lane, nothing that limits it ---------------------------------
+    # --- the common case: one lane without limits ---------------------------------
 
     def _uniform(self, lanes: list[Lane]) -> bool:
         lane = lanes[0]
@@ -243,19 +242,19 @@ class Claim:
     def _deal_uniform(
         self, lane: Lane, priority: int, tickets: list[int], budget: dict[int, float], *, ahead: bool
     ) -> list[int]:
-        """What ``_deal_priority`` does, by sets: of each share a prefix of its order is taken."""
+        """Do what ``_deal_priority`` does, by sets: a prefix of each share's order is taken."""
         run_us = self._run_us(lane.id)
         if run_us:
-            left = {slot: math.ceil(us / run_us) for slot, us in budget.items() if us > 0}
-            if sum(left.values()) < len(tickets):
-                tickets = _within(tickets, left)
-        mine, barred = self._within_limit(lane.queue, tickets)
-        if not mine:
-            self.starved = True  # what stands at this priority found no room
+            capacity = {slot: math.ceil(us / run_us) for slot, us in budget.items() if us > 0}
+            if sum(capacity.values()) < len(tickets):
+                tickets = _within(tickets, capacity)
+        allowed, barred = self._within_limit(lane.queue, tickets)
+        if not allowed:
+            self.starved = True  # the jobs at this priority have no room
             return barred
         run = max(1, min(RUN_MAX, int(RUN_US / run_us))) if ahead and run_us else 1
-        candidates = self._offered(lane, priority, len(mine) + 1, run)
-        taken = candidates[: len(mine)]
+        candidates = self._offered(lane, priority, len(allowed) + 1, run)
+        taken = candidates[: len(allowed)]
         if not taken:
             return tickets
         last = {share: position for position, _, _, share in taken}
@@ -264,22 +263,22 @@ class Claim:
             "delete from ready where lane = ? and priority = ? and share = ? and position >= ? and position <= ?",
             [(lane.id, priority, share, low(lane.id, priority, share), at) for share, at in last.items()],
         )
-        for slot, jobs in self._assignments.add_all(lane.id, mine, taken).items():
+        for slot, jobs in self._assignments.add_all(lane.id, allowed, taken).items():
             budget[slot] -= jobs * run_us
         if self._limit(lane.queue) is not None:
             self._occupied(lane.queue).update(
-                (self.claim_request.node_id, slot) for slot in mine[: len(taken)]
+                (self.claim_request.node_id, slot) for slot in allowed[: len(taken)]
             )
         self._served_last(lane.queue, taken[-1][3])
         self.starved = self.starved or len(candidates) > len(taken) or bool(barred)
         if lane.id in self._alone:
             self._emptied.add(lane.id)
-        return mine[len(taken) :] + barred
+        return allowed[len(taken) :] + barred
 
     def _offered(self, lane: Lane, priority: int, n: int, run: int) -> list[Candidate]:
-        """The next ``n`` of a lane, in their order."""
+        """Return the next ``n`` candidates of a lane, in order."""
         alone = self._alone.get(lane.id)
-        # A quota may bar even the only one, and a hold that is not swept yet.
+        # A quota may exclude even the only one, and so may a hold that is not swept yet.
         if alone and alone[0] == priority and self._hold_filter is None and self._sharing(lane) != "quota":
             return [alone[1]]
         return self._supply.of(lane.queue, [lane], priority, n, run)[::-1]
@@ -288,7 +287,7 @@ class Claim:
         return self.registry.queue(lane.queue).shared
 
     def _within_limit(self, queue: str, tickets: list[int]) -> tuple[list[int], list[int]]:
-        """The tickets of slots that the queue may occupy, and the others."""
+        """Return the tickets of slots that the queue may occupy, and the others."""
         limit, node = self._limit(queue), self.claim_request.node_id
         if limit is None:
             return tickets, []
@@ -299,7 +298,7 @@ class Claim:
         return [t for t in tickets if t in slots], [t for t in tickets if t not in slots]
 
     def _heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
-        """The most urgent priority (beyond ``above``) of each lane that has any."""
+        """Return the most urgent priority (greater than ``above``) of each lane that has jobs."""
         if not lanes:
             return {}
         if self.tx.postgresql:
@@ -309,39 +308,42 @@ class Claim:
             "order by r.priority limit 1) "
             "from json_each(?) l"
         )
-        found = self.tx.all(sql, (above, orjson.dumps([lane.id for lane in lanes]).decode()))
-        return {lane: head for lane, head in found if head is not None}
+        rows = self.tx.all(sql, (above, orjson.dumps([lane.id for lane in lanes]).decode()))
+        return {lane: head for lane, head in rows if head is not None}
 
     def _marked_heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
-        """The same, each lane from its low mark on; once in a while what stands first becomes the mark."""
+        """Return the same for PostgreSQL, from the low mark of each lane on; now and then the first rows become the
+        marks."""
         starts = [
             (x.id, *self.registry.watermarks.start(x.id, above)) for x in lanes if x.id not in self._emptied
         ]
         if not starts:
             return {}
-        found: dict[int, list[tuple[int, int, str, int]]] = {}
+        rows_of: dict[int, list[tuple[int, int, str, int]]] = {}
         for lane_id, *row in sorted(
             self.tx.all(_HEADS, [array(column) for column in zip(*starts, strict=True)])
         ):
-            found.setdefault(lane_id, []).append(tuple(row))
+            rows_of.setdefault(lane_id, []).append(tuple(row))
         if above < 0:
-            self.registry.watermarks.note(self.tx, {lane_id: rows[0][:3] for lane_id, rows in found.items()})
+            self.registry.watermarks.note(
+                self.tx, {lane_id: rows[0][:3] for lane_id, rows in rows_of.items()}
+            )
             self._alone = {
                 lane_id: (priority, (position, job_id, lane_id, share))
-                for lane_id, ((priority, share, position, job_id), *others) in found.items()
+                for lane_id, ((priority, share, position, job_id), *others) in rows_of.items()
                 if not others
             }
-        for lane_id, ((priority, share, _, _), *_) in found.items():
+        for lane_id, ((priority, share, _, _), *_) in rows_of.items():
             self._supply.least[(lane_id, priority)] = share
-        return {lane_id: rows[0][0] for lane_id, rows in found.items()}
+        return {lane_id: rows[0][0] for lane_id, rows in rows_of.items()}
 
     def _deal_priority(
         self, queues: dict[str, list[Lane]], priority: int, tickets: list[int], budget: dict[int, float]
     ) -> list[int]:
-        """Queues in turn at one priority; returns the tickets that found nothing."""
+        """Deal slots to queues in turn at one priority; return the tickets that got no job."""
         order = self.rotation.queues_in_turn(list(queues))
         supplies = {q: self._offer(q, queues[q], priority, len(tickets) + 1) for q in order}
-        left: list[int] = []
+        unserved: list[int] = []
         turn = 0
         for slot in tickets:
             if budget[slot] <= 0:
@@ -355,12 +357,12 @@ class Claim:
                     turn = (turn + step + 1) % len(order)
                     break
             else:
-                left.append(slot)
+                unserved.append(slot)
         self.starved = self.starved or any(supplies.values())
-        return left
+        return unserved
 
     def _offer(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
-        """What the queue has for so many slots; more where some may meet a taken lock."""
+        """Return a queue's candidates for so many slots; more where some may find their lock taken."""
         if self._limit(queue) == 0:
             return []
         if any(self._lane_request(lane).locks for lane in lanes):
@@ -368,7 +370,7 @@ class Claim:
         return self._supply.of(queue, lanes, priority, n)
 
     def _next(self, queue: str, slot: int, priority: int, candidates: list[Candidate]) -> Candidate | None:
-        """The next of the queue that may have this slot; those that meet a taken lock are put aside."""
+        """Return the queue's next candidate for this slot; jobs whose lock is taken are put aside."""
         while candidates and self._has_room(queue, slot):
             candidate = candidates.pop()
             lane = self.registry.lanes[candidate[2]]
@@ -376,7 +378,7 @@ class Claim:
                 self.starved = True
                 continue
             if not self._lane_request(lane).locks or self._locks_free(priority, candidate, lane):
-                if lane.probing:  # only now: who waits for a lock probes nothing, and another may
+                if lane.probing:  # only now: a job that waits for a lock does not probe, and another may
                     self._probed.add((lane.type, lane.stage))
                 return candidate
         return None
@@ -401,7 +403,7 @@ class Claim:
     # --- limits ---------------------------------------------------------------------------
 
     def _limit(self, queue: str) -> int | None:
-        """A part of the slots is reckoned once a claim, and costs other queues nothing."""
+        """Return the queue's limit; one that is a part of all slots is computed once for each claim."""
         spec = self.registry.queue(queue)
         if not isinstance(spec.limit, str):
             return spec.limit
@@ -410,7 +412,7 @@ class Claim:
         return self._parts[queue]
 
     def _occupied(self, queue: str) -> set[tuple[int, int]]:
-        """The slots that a limited queue occupies now, this claim's included."""
+        """Return the slots that a limited queue occupies now, including those of this claim."""
         if queue not in self._occupying:
             self._occupying[queue] = self.registry.occupied(self.tx, queue)
         return self._occupying[queue]
@@ -422,25 +424,25 @@ class Claim:
     def _has_room(self, queue: str, slot: int) -> bool:
         if self._below_limit(queue):
             return True
-        # A slot that the queue has may be given more of it, but not while it has too many since its limit was
-        # lowered: filled again and again ahead of their time, they would never become fewer.
+        # A slot of the queue may get more of its jobs, but not while it has too many because its limit was lowered: if
+        # they were filled ahead again and again, they would never become fewer.
         limit, occupied = self._limit(queue) or 0, self._occupied(queue)
         return len(occupied) <= limit and (self.claim_request.node_id, slot) in occupied
 
     # --- locks ----------------------------------------------------------------------------
 
     def _locks_free(self, priority: int, candidate: Candidate, lane: Lane) -> bool:
-        """Take the job's locks for it; when one is taken, the job waits for it and no slot does. What is no job
-        (the database is damaged) leaves ``ready`` here as where no locks are: nothing is leased for it."""
-        wanted = self._lane_request(lane).locks
-        row = there(self.tx, candidate[1])
+        """Take the job's locks; when one is taken, the job waits for it, and no slot does. A row without a job (in a
+        damaged database) is removed from ``ready``: nothing is leased for it."""
+        lock_templates = self._lane_request(lane).locks
+        row = existing_row(self.tx, candidate[1])
         if row is None:
             self._take_out(priority, candidate)
             return False
         try:
-            taken = locks.take(self.tx, self.registry, row.id, wanted, self.now_us)
+            taken = locks.take(self.tx, self.registry, row.id, lock_templates, self.now_us)
         except BadParameters as error:
-            # The others of the claim must not suffer for it, and asked again it would be the same.
+            # The claim's other jobs must not be affected, and a retry would fail again.
             placement.leave_ready(self.tx, self.registry, row)
             self.cascade.free_locks(row.id, locks.RESERVED)
             mark = failures.of_engine(self.tx, row.type, row.stage, "BadParameters", str(error), self.now_us)
@@ -469,21 +471,21 @@ def _is_quick(lane_request: LaneRequest | None) -> bool:
 
 
 def _tickets(slots: list[SlotBudget]) -> list[int]:
-    """Slot numbers in the order in which they are served: one each, round after round."""
+    """Return slot numbers in the order in which they are served: one each, round after round."""
     tickets: list[int] = []
-    left = [(slot, jobs) for slot, jobs, us in slots if jobs > 0 and us > 0]
-    while left:
-        rounds = min(jobs for _, jobs in left)
-        tickets += [slot for slot, _ in left] * rounds
-        left = [(slot, jobs - rounds) for slot, jobs in left if jobs > rounds]
+    remaining = [(slot, jobs) for slot, jobs, us in slots if jobs > 0 and us > 0]
+    while remaining:
+        rounds = min(jobs for _, jobs in remaining)
+        tickets += [slot for slot, _ in remaining] * rounds
+        remaining = [(slot, jobs - rounds) for slot, jobs in remaining if jobs > rounds]
     return tickets
 
 
-def _within(tickets: list[int], left: dict[int, int]) -> list[int]:
-    """The tickets of slots that have some of their count left."""
+def _within(tickets: list[int], remaining: dict[int, int]) -> list[int]:
+    """Return the tickets of slots whose count is not used up."""
     kept = []
     for slot in tickets:
-        if left.get(slot, 0) > 0:
-            left[slot] -= 1
+        if remaining.get(slot, 0) > 0:
+            remaining[slot] -= 1
             kept.append(slot)
     return kept

@@ -73,11 +73,11 @@ class Tx:
 
     def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
         try:
-            found: list[Any] = self.run(sql, args).fetchall()
+            rows: list[Any] = self.run(sql, args).fetchall()
         except sqlite3.OperationalError as error:
             self._bear(error, sql)
-            found = self.run(sql, args).fetchall()
-        return found
+            rows = self.run(sql, args).fetchall()
+        return rows
 
     def _bear(self, error: sqlite3.OperationalError, sql: str) -> None:
         """Return when a query may be made again: it met a damaged text, which spoils nothing but itself."""
@@ -140,8 +140,8 @@ class Tx:
     def moves(self) -> Mapping[str, int]:
         """The counters by which a cache knows whether it is up to date. On a server they come with the answer to the
         transaction's first statement, once: what the transaction itself moves is read anew."""
-        found, self._moves = self._moves, None
-        return dict(self.all(MOVES)) if found is None else found
+        moves, self._moves = self._moves, None
+        return dict(self.all(MOVES)) if moves is None else moves
 
     def take(self, counter: str, n: int = 1) -> int:
         """Reserve ``n`` numbers of a counter; returns the first."""

@@ -21,9 +21,9 @@ def grants(schema: str, roles: Sequence[str], server_version: int) -> list[str]:
     """What gives these roles all that a node, a submitter or an operator needs. Tables that a later ``init`` makes
     are granted with it, when the same role runs it."""
     place = _quoted(schema)
-    said = []
+    statements = []
     for role in map(_quoted, roles):
-        said += [
+        statements += [
             f"grant usage on schema {place} to {role}",
             f"grant select, insert, update, delete on all tables in schema {place} to {role}",
             f"revoke insert, update, delete on {place}.alembic_version, {place}.meta from {role}",
@@ -31,8 +31,8 @@ def grants(schema: str, roles: Sequence[str], server_version: int) -> list[str]:
             f"alter default privileges in schema {place} grant select, insert, update, delete on tables to {role}",
         ]
         if server_version >= _MAINTAIN:
-            said.append(f"grant maintain on {place}.ready, {place}.leases to {role}")
-    return said
+            statements.append(f"grant maintain on {place}.ready, {place}.leases to {role}")
+    return statements
 
 
 def require_roles(connection: "psycopg.Connection[Any]", roles: Sequence[str]) -> None:

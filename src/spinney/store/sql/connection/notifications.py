@@ -36,17 +36,17 @@ class PostgresListener:
 
     def poll(self) -> Sequence[str]:
         # By libpq itself: the driver's own generator waits, and would take a round of the loop each.
-        pgconn, found = self._connection.pgconn, []
+        pgconn, senders = self._connection.pgconn, []
         try:
             pgconn.consume_input()
             while (notification := pgconn.notifies()) is not None:
-                found.append(notification.extra.decode(errors="replace"))
+                senders.append(notification.extra.decode(errors="replace"))
         except psycopg.Error as error:
-            said = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             raise StoreUnusable(
-                f"{self._name} has ended the connection that listens ({said}); polling goes on, and it is made again"
+                f"{self._name} has ended the connection that listens ({message}); polling goes on, and it is made again"
             ) from error
-        return found
+        return senders
 
     def close(self) -> None:
         self._connection.close()

@@ -68,7 +68,7 @@ def _oldest(connector: "Connector") -> str:
     """Name the oldest transaction that has a lock on a table of this store, as the end of a sentence."""
     connection = connector.connect()
     try:
-        found = connection.execute(
+        row = connection.execute(
             "select pid, usename, extract(epoch from now() - xact_start) "
             "from pg_stat_activity join pg_locks using (pid) where granted and pid <> pg_backend_pid() "
             "and relation in (select oid from pg_class where relnamespace = to_regnamespace(%s)) "
@@ -77,9 +77,9 @@ def _oldest(connector: "Connector") -> str:
         ).fetchone()
     finally:
         connection.close()
-    if found is None:
+    if row is None:
         return ""
-    pid, user, open_s = found
+    pid, user, open_s = row
     return f" (the oldest transaction on its tables is that of process {pid}, user {user}, begun {open_s:.0f} s ago)"
 
 
@@ -138,5 +138,5 @@ def _build(connection: "psycopg.Connection[Any]", schema: str, name: str, sql: s
 
 
 def _value(connection: "psycopg.Connection[Any]", sql: str, argument: str) -> Any:
-    found = connection.execute(sql, (argument,)).fetchone()
-    return None if found is None else found[0]
+    row = connection.execute(sql, (argument,)).fetchone()
+    return None if row is None else row[0]

@@ -107,10 +107,10 @@ class PostgresDatabase(Database):
     def data_version(self) -> int:
         with self._connector.explained():
             self._reader, _ = self._begun(self._reader, lambda _: "")
-            found = self._reader.execute(
+            row = self._reader.execute(
                 f"select value from \"{self.schema}\".counters where name = 'turn'"
             ).fetchone()
-        return int(found[0]) if found is not None else 0
+        return int(row[0]) if row is not None else 0
 
     # --- the store itself -----------------------------------------------------------------
 
@@ -167,9 +167,9 @@ class PostgresDatabase(Database):
 
         def alter() -> None:
             with transaction("postgresql+psycopg://", connect) as connection:
-                told = self._connector.each(connection.connection.driver_connection)  # type: ignore[arg-type]
-                if told:
-                    connection.exec_driver_sql(told)
+                settings = self._connector.each(connection.connection.driver_connection)  # type: ignore[arg-type]
+                if settings:
+                    connection.exec_driver_sql(settings)
                 driver: Any = connection.connection.driver_connection
                 grants.require_owner(driver, self.name, self.schema)
                 # Two that make one store at the same time: the second waits, and finds it made.
@@ -195,8 +195,8 @@ class PostgresDatabase(Database):
                 self._connector.require_store(connection)
                 grants.require_owner(connection, self.name, self.schema)
                 grants.require_roles(connection, roles)
-                said = grants.grants(self.schema, roles, connection.info.server_version)
-                connection.execute("; ".join(["begin", *said, "commit"]))
+                statements = grants.grants(self.schema, roles, connection.info.server_version)
+                connection.execute("; ".join(["begin", *statements, "commit"]))
             finally:
                 connection.close()
 
@@ -209,14 +209,14 @@ class PostgresDatabase(Database):
             connection = self._connector.connect()
             try:
                 schema_state = self._connector.schema_state(connection)
-                there = connection.execute(
+                schema_exists = connection.execute(
                     "select to_regnamespace(%s)", (f'"{self.schema}"',)
                 ).fetchone() != (None,)
                 grants.require_roles(connection, roles)
-                said = grants.grants(self.schema, roles, connection.info.server_version)
+                statements = grants.grants(self.schema, roles, connection.info.server_version)
             finally:
                 connection.close()
-        return script(self.schema, schema_state, schema_is_there=there, grants=said)
+        return script(self.schema, schema_state, schema_is_there=schema_exists, grants=statements)
 
     @property
     def _one_at_a_time(self) -> str:

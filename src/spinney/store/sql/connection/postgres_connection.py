@@ -150,7 +150,7 @@ class Connector:
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_dumper(bool, _Flag)
         if connection.execute("select pg_backend_pid()").fetchone() == (connection.info.backend_pid,):
-            connection.execute(self._told(local=False))
+            connection.execute(self._settings_statement(local=False))
             if planned_once:
                 connection.execute(_PLANNED_ONCE)
         else:
@@ -172,8 +172,8 @@ class Connector:
             "keepalives_interval": max(1, round(patience_s / 6)),
             "keepalives_count": 3,
         }
-        given = psycopg.conninfo.conninfo_to_dict(self._conninfo)
-        return {name: value for name, value in settings.items() if name not in given}
+        chosen = psycopg.conninfo.conninfo_to_dict(self._conninfo)
+        return {name: value for name, value in settings.items() if name not in chosen}
 
     def _timeouts(self) -> dict[str, str]:
         """Shorter than the patience, so that it is the server that breaks off, and the connection stays."""
@@ -192,12 +192,12 @@ class Connector:
 
     def each(self, connection: "psycopg.Connection[Any]") -> str:
         """The first statement of every transaction on this connection; empty where its session has been told all."""
-        return self._told(local=True) if self.pooled(connection) else ""
+        return self._settings_statement(local=True) if self.pooled(connection) else ""
 
-    def _told(self, *, local: bool) -> str:
+    def _settings_statement(self, *, local: bool) -> str:
         until = "true" if local else "false"
-        told = {n: v for n, v in self._settings.items() if not (local and n in _OF_A_SESSION)}
-        return "select " + ", ".join(f"set_config('{n}', '{v}', {until})" for n, v in told.items())
+        chosen = {n: v for n, v in self._settings.items() if not (local and n in _OF_A_SESSION)}
+        return "select " + ", ".join(f"set_config('{n}', '{v}', {until})" for n, v in chosen.items())
 
     def require_store(self, connection: "psycopg.Connection[Any]") -> None:
         schema_state = self.schema_state(connection)
@@ -210,8 +210,10 @@ class Connector:
     def schema_state(self, connection: "psycopg.Connection[Any]") -> SchemaState | None:
         """What the schema holds; None where no store has been made."""
         for table in ("alembic_version", "meta"):
-            found = connection.execute("select to_regclass(%s)", (f'"{self.schema}".{table}',)).fetchone()
-            if found is None or found[0] is None:
+            registered = connection.execute(
+                "select to_regclass(%s)", (f'"{self.schema}".{table}',)
+            ).fetchone()
+            if registered is None or registered[0] is None:
                 return None
         row = connection.execute(f'select version_num from "{self.schema}".alembic_version').fetchone()
         meta = connection.execute(f'select name, value from "{self.schema}".meta').fetchall()
@@ -228,8 +230,8 @@ class Connector:
     def commit_uncertain(self, error: psycopg.Error) -> CommitUncertain:
         """The connection was lost in the commit."""
         return CommitUncertain(
-            f"{self.name} was lost while it was committing ({_said(error)}), so it is not known whether that was done; "
-            "look before you do it again"
+            f"{self.name} was lost while it was committing ({_one_line(error)}), "
+            "so it is not known whether that was done; look before you do it again"
         )
 
     def _sentence(self, error: BaseException | None) -> Exception:
@@ -239,27 +241,28 @@ class Connector:
             )
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
             return StoreUnavailable(
-                f"{self.name} did not answer in time ({_said(error)}); look who keeps it (pg_stat_activity), then go on"
+                f"{self.name} did not answer in time ({_one_line(error)}); "
+                "look who keeps it (pg_stat_activity), then go on"
             )
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             return StoreUnusable(
-                f"{self.name} refuses: {_said(error)}; have its owner run 'spinney init --grant {self.user}'"
+                f"{self.name} refuses: {_one_line(error)}; have its owner run 'spinney init --grant {self.user}'"
             )
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or (
             isinstance(error, psycopg.Error) and error.sqlstate in _PASSING
         ):
             if any(words in str(error) for words in _NO_ROOM):
                 return StoreUnavailable(
-                    f"{self.name} has no connection to spare: {_said(error)}; raise its max_connections, or put a "
+                    f"{self.name} has no connection to spare: {_one_line(error)}; raise its max_connections, or put a "
                     "pooler before it"
                 )
             return StoreUnavailable(
-                f"{self.name} cannot be reached: {_said(error)}; start it, or name another store"
+                f"{self.name} cannot be reached: {_one_line(error)}; start it, or name another store"
             )
         return error if isinstance(error, Exception) else StoreUnusable(f"{self.name}: {error}")
 
 
-def _said(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
@@ -279,7 +282,7 @@ def parsed(url: str) -> tuple[str, str]:
         psycopg.conninfo.conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError as error:
         raise UsageError(
-            f"{without_password(url)!r} is no URL of a PostgreSQL database ({_said(error)}); write it as "
+            f"{without_password(url)!r} is no URL of a PostgreSQL database ({_one_line(error)}); write it as "
             "postgresql://user@host/database"
         ) from error
     return conninfo, schema

@@ -34,8 +34,8 @@ class Statement(NamedTuple):
 def copied(sql: str) -> str | None:
     """The COPY that takes the rows of this insert; None where it says more than "these columns are these
     arguments"."""
-    found = _INSERT.fullmatch(sql)
-    return f"copy {found.group(1)} ({found.group(2)}) from stdin" if found else None
+    match = _INSERT.fullmatch(sql)
+    return f"copy {match.group(1)} ({match.group(2)}) from stdin" if match else None
 
 
 class Column(NamedTuple):
@@ -56,13 +56,13 @@ def at_once(sql: str, columns: tuple[Column | None, ...]) -> Statement | None:
     What belongs to the key always comes as an array: a condition on one value, of which the planner knows nothing,
     would lead it to walk the table and look each row up in the list.
     """
-    found = _BY_ROW.fullmatch(sql)
-    if found is None or _NUMBERED.search(sql) or sql.count("?") != len(columns):
+    match = _BY_ROW.fullmatch(sql)
+    if match is None or _NUMBERED.search(sql) or sql.count("?") != len(columns):
         return None
     arrays = [n for n, column in enumerate(columns) if column is not None and not column.single]
     if not arrays:
         return None
-    verb, head, rest = found.groups()
+    verb, head, rest = match.groups()
     of_the_key = head.count("?")
     arrays = [
         n for n, column in enumerate(columns) if column is not None and not (column.single and n < of_the_key)
@@ -113,10 +113,10 @@ def translated(sql: str) -> Statement:
     sql = _SMALL.sub(r'lower(cast(\1 as text) collate "default")', sql)
     order: list[int] = []
 
-    def mark(found: re.Match[str]) -> str:
-        if found.group(1) is None:
-            return found.group()
-        order.append(int(found.group(1)) - 1 if found.group(1) else len(order))
+    def mark(match: re.Match[str]) -> str:
+        if match.group(1) is None:
+            return match.group()
+        order.append(int(match.group(1)) - 1 if match.group(1) else len(order))
         return "\0"
 
     text = _MARK.sub(mark, sql).replace("%", "%%").replace("\0", "%s")
@@ -124,8 +124,8 @@ def translated(sql: str) -> Statement:
     return Statement(text, None if plain else tuple(order))
 
 
-def _list(found: re.Match[str]) -> str:
-    mark, text, alias = found.groups()
+def _list(match: re.Match[str]) -> str:
+    mark, text, alias = match.groups()
     if text:
         listed = f"jsonb_array_elements_text(cast({mark} as jsonb))"
     else:

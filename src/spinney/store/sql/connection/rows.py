@@ -44,27 +44,27 @@ _BELOW = f"select {_COLUMNS} from jobs where parent_id is not null and root_id =
 
 def find(tx: Tx, job_id: int) -> Row:
     """The row; raises NoSuchJob. The state is that of the table: a leased job says pending."""
-    found = tx.one(_SELECT, (job_id,))
-    if found is None:
+    row = tx.one(_SELECT, (job_id,))
+    if row is None:
         raise NoSuchJob(job_id)
-    return _row(found)
+    return _row(row)
 
 
 def below(tx: Tx, root_id: int, after: str, until: str, limit: int) -> list[Row]:
     """Rows of a root's tree whose lineage lies strictly between the two, in order."""
-    found = tx.all(_BELOW, (root_id, after, until, limit))
-    return [_row(r) for r in found]
+    below_rows = tx.all(_BELOW, (root_id, after, until, limit))
+    return [_row(r) for r in below_rows]
 
 
-def _row(found: Sequence[Any]) -> Row:
-    row = Row._make(found)
+def _row(values: Sequence[Any]) -> Row:
+    row = Row._make(values)
     return row._replace(state=State(row.state))
 
 
 def leased_fence(tx: Tx, job_id: int) -> int | None:
     """The fence of the job's lease, if it has one."""
-    found: int | None = tx.value("select fence from leases where job_id = ?", (job_id,))
-    return found
+    fence: int | None = tx.value("select fence from leases where job_id = ?", (job_id,))
+    return fence
 
 
 VISIBLE = (

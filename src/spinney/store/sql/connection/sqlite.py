@@ -359,13 +359,13 @@ class SqliteDatabase(Database):
 
 def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:
     try:
-        found = connection.execute("select version_num from alembic_version").fetchone()
+        row = connection.execute("select version_num from alembic_version").fetchone()
         meta = dict(connection.execute("select name, value from meta"))
     except sqlite3.OperationalError as error:
         if "no such table" not in str(error):
             raise
         return None
-    return SchemaState(schema=found[0] if found else "", meta=meta)
+    return SchemaState(schema=row[0] if row else "", meta=meta)
 
 
 def _tx(connection: sqlite3.Connection) -> Tx:
@@ -445,10 +445,10 @@ def _is_locked(error: BaseException | None) -> bool:
 def _no_room(path: Path) -> bool:
     """Whether the disk is full: SQLite calls it an I/O error where it cannot make the index of its log."""
     try:
-        there = os.statvfs(path.parent)
+        disk = os.statvfs(path.parent)
     except OSError:
         return False
-    return there.f_bavail * there.f_frsize < _NO_ROOM_BYTES
+    return disk.f_bavail * disk.f_frsize < _NO_ROOM_BYTES
 
 
 def _quoted(path: Path) -> str:

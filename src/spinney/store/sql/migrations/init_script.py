@@ -24,13 +24,13 @@ def script(
     schema: str, schema_state: SchemaState | None, *, schema_is_there: bool, grants: Sequence[str]
 ) -> str:
     """``schema_state``: of what is there; None: no store yet. Ends with a line feed."""
-    said = ["begin", f"select pg_advisory_xact_lock(hashtext('spinney {schema}'))"]
+    statements = ["begin", f"select pg_advisory_xact_lock(hashtext('spinney {schema}'))"]
     if not schema_is_there:
-        said.append(f'create schema "{schema}"')
-    said.append(f'set local search_path to "{schema}"')
+        statements.append(f'create schema "{schema}"')
+    statements.append(f'set local search_path to "{schema}"')
     if schema_state is not None:
-        said.append("update counters set value = value + 1 where name = 'turn'")
-    before = ";\n".join(said)
+        statements.append("update counters set value = value + 1 where name = 'turn'")
+    before = ";\n".join(statements)
     after = ";\n".join([*_marks(schema_state), _TURN, *grants, "commit"])
     return (
         f"-- What 'spinney init' does in the schema {schema}: run it as the role that shall own the store.\n"
@@ -61,8 +61,8 @@ def _marks(schema_state: SchemaState | None) -> list[str]:
     scripts = ScriptDirectory(str(OWN))
     finished = with_finish(scripts) if schema_state is None else []
     works_with = finished[-1].revision if finished else scripts.get_base()
-    said = {"folder_token": secrets.token_hex(16), WORKS_WITH: works_with}
+    values = {"folder_token": secrets.token_hex(16), WORKS_WITH: works_with}
     return [
         f"insert into meta (name, value) values ('{n}', '{v}') on conflict do nothing"
-        for n, v in said.items()
+        for n, v in values.items()
     ]

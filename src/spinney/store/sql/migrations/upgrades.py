@@ -68,11 +68,11 @@ def upgrade(
                 script.module.finish()
         first = scripts.get_base()
         works_with = finished[-1].revision if finished else first
-        said = {"folder_token": secrets.token_hex(16), WORKS_WITH: str(works_with), **(meta or {})}
+        values = {"folder_token": secrets.token_hex(16), WORKS_WITH: str(works_with), **(meta or {})}
         if current is None and for_new_store:
-            said |= for_new_store
-            said[WORKS_WITH] = max(said[WORKS_WITH], str(works_with))
-        for name, value in said.items():
+            values |= for_new_store
+            values[WORKS_WITH] = max(values[WORKS_WITH], str(works_with))
+        for name, value in values.items():
             connection.execute(
                 text("insert into meta (name, value) values (:name, :value) on conflict do nothing"),
                 {"name": name, "value": value},
@@ -169,21 +169,21 @@ def _schema_state(connection: Connection, schema: str) -> SchemaState:
 
 
 def _require_no_older_node(database: Database, connection: Connection, revision: str) -> None:
-    found = connection.execute(
+    row = connection.execute(
         text(
             "select name, version, host, coalesce(schema_version, :unknown) from nodes where state <> 'left' "
             "and coalesce(schema_version, :unknown) < :revision order by id"
         ),
         {"unknown": _WITHOUT_SCHEMA, "revision": revision},
     ).all()
-    if not found:
+    if not row:
         return
-    named = ", ".join(f"{n[0]} on {n[2]} (Spinney {n[1]}, schema {n[3]})" for n in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    named = ", ".join(f"{n[0]} on {n[2]} (Spinney {n[1]}, schema {n[3]})" for n in row[:_NAMED])
+    more = f" and {len(row) - _NAMED} more" if len(row) > _NAMED else ""
     raise StoreUnusable(
         f"{database.name} is not finished: nodes of older schemas than {revision} have not left: {named}{more}; stop "
         f"them with SIGTERM and start them with this version, or, when one is dead, run "
-        f"'spinney doctor --repair --dead {found[0][0]}'"
+        f"'spinney doctor --repair --dead {row[0][0]}'"
     )
 
 

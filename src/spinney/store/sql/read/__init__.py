@@ -1,1 +1,1 @@
-"""Reading for people: lists, counts, filters, by the access path that the narrow tables and indexes give."""
+"""Queries for people: lists, counts, filters, by the shortest access path through narrow tables and indexes."""

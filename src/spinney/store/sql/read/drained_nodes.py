@@ -1,4 +1,4 @@
-"""Why nodes that could take a job take nothing, in words: an operator has drained them."""
+"""The explanation that nodes that could take a job are drained by an operator."""
 
 import shlex
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ _NAMED = 3
 
 
 def drained(tx: Tx, type_: str, able: Sequence[NodeInfo]) -> Obstacle | None:
-    """All of these nodes, which are active and could run the type, are drained."""
+    """Return the obstacle that all of these nodes, which are active and could run the type, are drained; None: one is
+    not."""
     if any(n.claims for n in able):
         return None
     names = list(dict.fromkeys(n.name for n in able))

@@ -1,10 +1,9 @@
-"""How long stages wait and run: taken from a sample, because no index knows what ended last.
+"""Wait and run times of stages, measured on a sample, because no index has the jobs that ended last.
 
-For each pair of type and queue jobs are looked at by number, downward from where work goes on: from the
-newest of all, from the highest number that is leased, and from the lowest that still is to be claimed
-(below it lies what has just been done where the earliest come first). So the sample is of late work where
-a queue is worked off in order, and of the newest jobs otherwise. Of what is found the latest count.
-"""
+For each pair of type and queue, jobs are read by id in descending order from several starting points: from the newest
+of all, from the highest leased id, and from the lowest id that is still to be claimed (below it are jobs that were just
+done, where the earliest come first). So the sample has recent attempts where a queue is processed in order, and the
+newest jobs otherwise. The latest attempts of them count."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,15 +16,15 @@ from spinney.store.sql.read.access_paths import kinds
 from spinney.store.sql.registry.registry import Registry
 
 LOOKED_AT = 8_000
-"""Rows of jobs, over all places that are looked at."""
+"""How many rows of jobs are read, over all starting points."""
 LEAST, MOST = 20, 1_000
-"""Rows of one place."""
+"""The least and the most rows of one starting point."""
 LATEST = 2_000
-"""So many attempts of a stage count, the latest of them."""
+"""How many attempts of a stage count at most, the latest ones."""
 
 
 class Sample(NamedTuple):
-    """Of one stage."""
+    """The sample of one stage."""
 
     size: int
     wait_s: Percentiles | None
@@ -47,15 +46,15 @@ Stage = tuple[str, str]
 def samples(
     tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]], queues: Collection[str] | None = None
 ) -> Mapping[Stage, Sample]:
-    """``fronts``: (lane, number of a job) where work goes on. ``queues``: of these alone."""
+    """Return the samples by stage. ``fronts``: (lane, job id) of jobs in progress. ``queues``: only these."""
     places = [place for place in _places(tx, registry, fronts) if queues is None or place[0][1] in queues]
     limit = min(MOST, max(LEAST, LOOKED_AT // max(1, len(places))))
     jobs: dict[int, list[Any]] = {}
     for (type_, queue), before in places:
-        found: dict[int, list[Any]] = {}
+        rows_of: dict[int, list[Any]] = {}
         for row in tx.all(_LOOK, (type_, queue, before, limit)):
-            found.setdefault(row[0], []).append(row)
-        jobs |= found
+            rows_of.setdefault(row[0], []).append(row)
+        jobs |= rows_of
     stages: dict[Stage, list[_Attempt]] = {}
     for rows in jobs.values():
         for stage, attempt in _attempts(rows):
@@ -73,23 +72,23 @@ _LOOK = (
 
 
 def _places(tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]]) -> list[tuple[Kind, int]]:
-    """Where to look from, downward."""
-    found = {(kind, JOB_ID_MAX + 1) for kind in kinds(tx.all, None, None)}
+    """Return the starting points."""
+    places = {(kind, JOB_ID_MAX + 1) for kind in kinds(tx.all, None, None)}
     for lane_id, job_id in fronts:
         lane = registry.lanes[lane_id]
-        found.add(((lane.type, lane.queue), job_id))
-    return sorted(found)
+        places.add(((lane.type, lane.queue), job_id))
+    return sorted(places)
 
 
 def _attempts(rows: Sequence[Any]) -> Iterable[tuple[str, _Attempt]]:
-    """Of one job, in their order; its row comes once for each attempt that ``attempts`` has."""
+    """Yield the attempts of one job, in order; its row comes once for each attempt in ``attempts``."""
     since_us: int | None
     _, _, since_us, last_stage, began_us, ended_us, *_ = rows[0]
     for *_, stage, outcome, started_us, until_us in rows:
         if not stage or not started_us:
             continue
         yield stage, _attempt(since_us, started_us, until_us)
-        # What follows a failure waited for a pause or for people, and not for its turn.
+        # An attempt after a failure has waited for a backoff or for a person, and not for its turn.
         since_us = until_us if outcome in PASSED else None
     if began_us:
         yield last_stage, _attempt(since_us, began_us, ended_us)
@@ -108,7 +107,7 @@ def _sample(attempts: list[_Attempt]) -> Sample:
 
 
 def percentiles(times_us: Sequence[int]) -> Percentiles | None:
-    """Median, 90 % and 99 %, in seconds: the least time that so many did not exceed."""
+    """Return median, 90 % and 99 % in seconds: the least time that so many did not exceed."""
     if not times_us:
         return None
     ordered = sorted(times_us)

@@ -1,5 +1,4 @@
-"""External stages in words: why no external worker has a job that waits for one, or how it stands with the one that
-has it."""
+"""Explanations for external stages: why no external worker has a pending job, or the status of the one that has it."""
 
 from spinney.model.queue_selection import may_serve
 from spinney.model.types import Isolation
@@ -16,24 +15,24 @@ _NAMED = 3
 
 
 def is_external(registry: Registry, type_: str, stage: str) -> bool:
-    """Whether external workers run this stage, and nodes leave it alone."""
+    """Return whether this is an external stage, which nodes do not claim."""
     spec = registry.types.get(type_)
-    found = None if spec is None else spec.stage(stage)
-    return found is not None and found.isolation is Isolation.EXTERNAL
+    stage_spec = None if spec is None else spec.stage(stage)
+    return stage_spec is not None and stage_spec.isolation is Isolation.EXTERNAL
 
 
 def known_by(registry: Registry, type_: str, stage: str) -> str:
-    """What a node (or an external worker) that runs this stage has among its types."""
+    """Return the entry among the types of a node (or an external worker) that runs this stage."""
     return f"{type_}/{stage}" if is_external(registry, type_, stage) else type_
 
 
 def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Obstacle | None:
-    """Why no external worker that is there may be given a pending job; None: one may."""
+    """Return why no active external worker may get a pending job; None: one may."""
     stage, facts = (
         f"external stage {row.stage!r} of job type {row.type!r}",
         {"type": row.type, "stage": row.stage},
     )
-    active = [n for n in nodes.known(tx) if n.state == "active" and f"{row.type}/{row.stage}" in n.types]
+    active = [n for n in nodes.all_nodes(tx) if n.state == "active" and f"{row.type}/{row.stage}" in n.types]
     if not active:
         return Obstacle(
             "no external worker",
@@ -67,7 +66,7 @@ def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Obstacle | N
 
 
 def at_work(node: str, *, left: bool, silent: str | None, cancelling: bool) -> Obstacle:
-    """How it stands with a job that an external worker has."""
+    """Return the status of a job that an external worker has."""
     external_worker = _bare(node)
     facts = {"external_worker": external_worker}
     if left:

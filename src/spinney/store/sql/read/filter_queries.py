@@ -1,10 +1,9 @@
-"""Which jobs fit a filter, and from which table they are read in the order of their ids.
+"""Queries for the jobs that match a filter, in the order of their ids.
 
-A filter becomes one ``UnionPart`` or several, of which no two hold the same job. What stands is read from the
-narrow tables; what is completed, from the index that leads to the fewest rows (``leading``). All other
-conditions speak of the row of ``jobs``, in words that no index fits, and look other tables up by the job's
-number, so that they hold whatever leads.
-"""
+A filter becomes one ``UnionPart`` or several disjoint ones. Jobs that are not completed are read from the narrow
+tables; completed ones from the index with the fewest rows (``access_paths``). All other conditions are on the row of
+``jobs``, written so that no index matches them, and look up other tables by the job's id, so that they are valid for
+every access path."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ _NEARLY_ALL = frozenset(State) - {State.DELETED}
 
 
 def union_parts(run_query: RunQuery, which: Filter) -> list[UnionPart]:
-    """All that fits; nothing twice."""
+    """Return the parts of all matching jobs; they are disjoint."""
     which = narrowed(which)
     states = _states(which)
     if states == [] or _nobody(run_query, which):
@@ -35,7 +34,7 @@ def union_parts(run_query: RunQuery, which: Filter) -> list[UnionPart]:
         say = ["jobs.id = p.job_id", *where, "p.fingerprint = ?", *_one_of(states)]
         return [union_part("inactive_jobs p cross join jobs", "p.job_id", (say, [*args, which.fingerprint]))]
     lead = access_paths.cheapest(run_query, which)
-    if states is None or set(states) >= _NEARLY_ALL:  # then nearly every row that leads fits
+    if states is None or set(states) >= _NEARLY_ALL:  # then nearly every row of the access path matches
         return _led(lead, which, states)
     apart = [state for state in states if state is not State.COMPLETED]
     if lead.size < access_paths.ENOUGH and lead.size <= access_paths.narrow_size(run_query, which, apart):
@@ -53,17 +52,17 @@ def _led(lead: access_paths.AccessPath, which: Filter, states: Sequence[State] |
 
 
 def _states(which: Filter) -> list[State] | None:
-    """Those that can fit; None: any. Of what is completed nothing is left to run, nor to say."""
+    """Return the states that can match; None: any. Completed jobs have neither a next stage nor a message."""
     if which.states is None and which.stage is None and which.message is None:
         return None
-    given = list(State) if which.states is None else list(dict.fromkeys(which.states))
+    states = list(State) if which.states is None else list(dict.fromkeys(which.states))
     if which.stage is not None:
-        given = [state for state in given if state is not State.COMPLETED]
-    return given if which.message is None else [state for state in given if state in ASIDE]
+        states = [state for state in states if state is not State.COMPLETED]
+    return states if which.message is None else [state for state in states if state in ASIDE]
 
 
 def _nobody(run_query: RunQuery, which: Filter) -> bool:
-    """Whether only jobs of a node are wanted that is not there."""
+    """Return whether the filter names a node that does not exist."""
     return which.node is not None and not run_query(
         "select 1 from nodes where name = ? limit 1", (which.node,)
     )
@@ -84,10 +83,10 @@ def ids(
     limit: int,
     newest: bool = False,
 ) -> list[int]:
-    """Ids that fit, ascending from behind ``after`` up to ``until`` (``newest``: descending, both turned round;
-    ``after`` 0 is then above all)."""
+    """Return matching ids, ascending after ``after`` up to ``until`` (``newest``: descending, with both reversed;
+    ``after`` 0 means from the last)."""
     beyond, within = ("<", ">=") if newest else (">", "<=")
-    found: list[int] = []
+    matches: list[int] = []
     for part in union_parts(run_query, which):
         where, args = [part.where], list(part.args)
         if after or not newest:
@@ -100,12 +99,12 @@ def ids(
             f"select {part.key} from {part.source} where {' and '.join(where)} "
             f"order by {part.key} {'desc' if newest else 'asc'} limit ?"
         )
-        found += [row[0] for row in run_query(sql, [*args, limit])]
-    return list(islice(sorted(found, reverse=newest), limit))
+        matches += [row[0] for row in run_query(sql, [*args, limit])]
+    return list(islice(sorted(matches, reverse=newest), limit))
 
 
 def count(run_query: RunQuery, which: Filter, *, most: int) -> int:
-    """How many fit, counted no further than ``most``."""
+    """Return how many jobs match, counted up to ``most``."""
     total = 0
     for part in union_parts(run_query, which):
         sql = f"select count(*) from (select 1 from {part.source} where {part.where} limit ?) found"
@@ -116,19 +115,20 @@ def count(run_query: RunQuery, which: Filter, *, most: int) -> int:
 
 
 def still(run_query: RunQuery, which: Filter, job_ids: Sequence[int]) -> set[int]:
-    """Of jobs that fitted a moment ago: those that fit now. Asks only for what can have changed."""
+    """Return which of these jobs, which matched a moment ago, still match. Only conditions that can change are
+    checked."""
     changing = replace(which, ids=None, root_id=None, parent_id=None, below=None)
     where, args = conditions(changing)
     where += [VISIBLE, *_one_of(_states(changing)), "jobs.id in (select j.value from json_each(?) j)"]
-    found = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, _json(job_ids)])
-    return {row[0] for row in found}
+    rows = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, _json(job_ids)])
+    return {row[0] for row in rows}
 
 
 # --- building ---------------------------------------------------------------------------------
 
 
 def narrowed(which: Filter) -> Filter:
-    """The same filter in as few words as can be: limits that leave one collection or queue are that one."""
+    """Return an equivalent simpler filter: limits that leave one collection or queue become that one."""
     if which.within is None:
         return which
     collection, collections = _one(which.collection, which.within.collections)
@@ -140,7 +140,7 @@ def narrowed(which: Filter) -> Filter:
 
 
 def _one(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, tuple[str, ...] | None]:
-    """What a filter says of one name, and what is left of the limits to it; limits that leave none are empty."""
+    """Return a filter's name, and the remaining limits; limits that exclude the name are empty."""
     if names is None:
         return named, None
     if named is not None:
@@ -149,7 +149,7 @@ def _one(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, 
 
 
 def conditions(which: Filter) -> Conditions:
-    """What must hold of the row, whatever its state."""
+    """Return the conditions on a row of ``jobs``, without its state."""
     where: list[str] = []
     args: list[Any] = []
 
@@ -164,7 +164,7 @@ def conditions(which: Filter) -> Conditions:
     if which.ids is not None:
         say("jobs.id in (select j.value from json_each(?) j)", _json(which.ids))
     if which.node is not None:
-        # In this order, because most rows are done with after the first look.
+        # In this order, because the first condition decides most rows.
         named = "(select id from nodes where name = ?)"
         say(
             f"(jobs.node_id in {named} and not exists (select 1 from leases w where w.job_id = jobs.id) "
@@ -218,18 +218,18 @@ def conditions(which: Filter) -> Conditions:
 
 
 def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
-    """What lies outside of somebody's limits."""
-    said = [
+    """Return the condition that a job is outside these limits."""
+    terms = [
         f"(jobs.{column} is null or jobs.{column} not in (select j.value from json_each(?) /* text */ j))"
         for column, names in (("collection", limits.collections), ("queue", limits.queues))
         if names is not None
     ]
     values = [_json(names) for names in (limits.collections, limits.queues) if names is not None]
-    return f"({' or '.join(said) or '1 = 0'})", *values
+    return f"({' or '.join(terms) or '1 = 0'})", *values
 
 
 def _say_place(which: Filter, say: Callable[..., None]) -> None:
-    """Where in which tree."""
+    """Add the conditions on the job's place in its tree."""
     if which.roots_only:
         say("jobs.parent_id is null")
     if which.parent_id is not None:

@@ -1,4 +1,4 @@
-"""Jobs as people see them, each answer from one snapshot that is let go at once."""
+"""Queries for jobs as people see them, each from one snapshot that is ended at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _SELECT = (
     "jobs.attempts, jobs.interruptions, jobs.warnings, jobs.code, l.fence, l.running_us, "
     "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id)), "
     "p.waits_for, p.wake_us, p.reason, g.fraction, g.message, "
-    # Of the last attempt; asked of the table, because through the view it would be looked for among all jobs.
+    # The message of the last attempt, read from the table, because the view would scan all jobs.
     "case when jobs.final_fence is null then "
     "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end "
     "from jobs left join leases l on l.job_id = jobs.id left join inactive_jobs p on p.job_id = jobs.id "
@@ -31,16 +31,16 @@ _SELECT = (
 
 
 def job(tx: Tx, job_id: int) -> Job:
-    found = tx.all(f"{_SELECT} where jobs.id = ? and {VISIBLE}", (job_id,))
-    if not found:
+    rows = tx.all(f"{_SELECT} where jobs.id = ? and {VISIBLE}", (job_id,))
+    if not rows:
         raise NoSuchJob(job_id)
-    return _jobs(tx, found)[0]
+    return _jobs(tx, rows)[0]
 
 
 def jobs(tx: Tx, which: Filter, after: int, limit: int, newest: bool) -> list[Job]:
-    found = filter_queries.ids(tx.all, which, after=after, limit=limit, newest=newest)
+    ids = filter_queries.ids(tx.all, which, after=after, limit=limit, newest=newest)
     sql = f"{_SELECT} where jobs.id in (select j.value from json_each(?) j) order by jobs.id {'desc' if newest else ''}"
-    return _jobs(tx, tx.all(sql, (orjson.dumps(found).decode(),)))
+    return _jobs(tx, tx.all(sql, (orjson.dumps(ids).decode(),)))
 
 
 def tree(tx: Tx, job_id: int, limit: int) -> list[Job]:
@@ -83,27 +83,27 @@ def attempts(tx: Tx, job_id: int) -> list[Attempt]:
 
 
 def results(tx: Tx, job_id: int) -> Mapping[str, Any]:
-    found = tx.all(
+    rows = tx.all(
         "select stage, result from history where job_id = ? and superseded is distinct from 1 and result is not null "
         "and outcome in ('ok', 'warning', 'finish') order by fence",
         (job_id,),
     )
     return {
-        stage: json_value(result, f"the result of stage {stage!r} of job {job_id}") for stage, result in found
+        stage: json_value(result, f"the result of stage {stage!r} of job {job_id}") for stage, result in rows
     }
 
 
 def data(tx: Tx, job_id: int) -> Mapping[str, Any]:
-    found = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
-    return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in found}
+    rows = tx.all("select name, value from data where job_id = ? order by name", (job_id,))
+    return {name: json_value(value, f"the data entry {name!r} of job {job_id}") for name, value in rows}
 
 
 # --- building ---------------------------------------------------------------------------------
 
 
-def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:
+def _jobs(tx: Tx, rows: Sequence[Any]) -> list[Job]:
     cancel_requests = {job_id: tree for job_id, tree in tx.all("select job_id, tree from cancel_requests")}  # noqa: C416
-    return [_job(row, cancel_requests) for row in found]
+    return [_job(row, cancel_requests) for row in rows]
 
 
 def _job(row: Any, cancel_requests: Mapping[int, bool]) -> Job:

@@ -1,8 +1,7 @@
-"""How many jobs stand in each state: exact, and without reading what is completed.
+"""Exact counts of jobs by state, without reading completed ones.
 
-Nothing is counted beside the rows. Whoever is not completed stands in a narrow table (``inactive_jobs``, ``ready``,
-``leases``) and is counted there; the completed are all others, and how many there are in all an index tells
-without its rows being read.
+There are no counters. Jobs that are not completed are in a narrow table (``inactive_jobs``, ``ready``, ``leases``) and
+are counted there; completed ones are all others, and an index has the number of all jobs without their rows being read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from spinney.store.sql.read import access_paths, filter_queries
 from spinney.store.sql.read.access_paths import RunQuery, UnionPart
 
 _INDEXED = ("collection", "submitter", "parent_id", "below", "root_id")
-"""Fields that one index answers alone; type and queue are another's."""
+"""Fields that one index answers alone; type and queue have another one."""
 _SHOWN = (
     "case when jobs.state <> 'pending' then jobs.state else coalesce((select case when w.running_us is null "
     "then 'claimed' else 'running' end from leases w where w.job_id = jobs.id), 'pending') end"
@@ -28,7 +27,7 @@ _APART = tuple(state for state in State if state is not State.COMPLETED)
 
 
 def counts(run_query: RunQuery, which: Filter) -> Mapping[str, int]:
-    """How many that fit stand in each state."""
+    """Return how many matching jobs are in each state."""
     which = _without_superseded(run_query, filter_queries.narrowed(which))
     if (which.states is None or State.COMPLETED in which.states) and _by_index_alone(which):
         lead = access_paths.cheapest(run_query, which)
@@ -40,7 +39,7 @@ def counts(run_query: RunQuery, which: Filter) -> Mapping[str, int]:
 def below(
     run_query: RunQuery, job_ids: Sequence[int], within: AccessScope | None
 ) -> Mapping[int, ChildSummary]:
-    """What the children of each come to: one query, led by the index of parents."""
+    """Summarize the children of each job, by one query on the index of parents."""
     where, args = filter_queries.conditions(Filter(superseded=False, within=within))
     sql = (
         f"select jobs.parent_id, {_SHOWN} as shown, count(*), sum(jobs.warnings) from jobs "
@@ -52,12 +51,15 @@ def below(
     for parent, state, jobs, warned in run_query(sql, (orjson.dumps(list(job_ids)).decode(), *args)):
         states.setdefault(parent, {})[state] = jobs
         warnings[parent] = warnings.get(parent, 0) + int(warned or 0)
-    return {parent: ChildSummary(states=found, warnings=warnings[parent]) for parent, found in states.items()}
+    return {
+        parent: ChildSummary(states=by_state, warnings=warnings[parent])
+        for parent, by_state in states.items()
+    }
 
 
 def _without_superseded(run_query: RunQuery, which: Filter) -> Filter:
-    """The same filter without asking each row whether it is superseded, where none can be: children are superseded
-    together with the attempt that bore them."""
+    """Return the filter without the check for superseded rows, where there can be none: children are superseded
+    together with the attempt that spawned them."""
     if which.superseded is not False or which.parent_id is None:
         return which
     ran_again = "select 1 from attempts where job_id = ? and superseded is not null limit 1"
@@ -65,14 +67,12 @@ def _without_superseded(run_query: RunQuery, which: Filter) -> Filter:
 
 
 def _by_index_alone(which: Filter) -> bool:
-    """Whether entries of one index tell how many fit."""
-    given = {f.name for f in fields(Filter) if getattr(which, f.name) != f.default} - {"states"}
+    """Return whether the entries of one index suffice to count the matches."""
+    used = {f.name for f in fields(Filter) if getattr(which, f.name) != f.default} - {"states"}
     if which.within is not None:
         by_queue = which.within.collections is None
-        return (
-            given <= {"within", "type"} if by_queue else given == {"within"} and which.within.queues is None
-        )
-    return given <= {"type", "queue"} or given == {"roots_only"} or (len(given) == 1 and given <= {*_INDEXED})
+        return used <= {"within", "type"} if by_queue else used == {"within"} and which.within.queues is None
+    return used <= {"type", "queue"} or used == {"roots_only"} or (len(used) == 1 and used <= {*_INDEXED})
 
 
 def _by_subtraction(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> Mapping[str, int]:
@@ -82,18 +82,17 @@ def _by_subtraction(run_query: RunQuery, which: Filter, lead: access_paths.Acces
         apart = [entry for part in apart for entry in _by_entry(part, lead, span)]
     else:
         apart = [_within(part, span) for part in apart]
-    found = dict(_summed(run_query, apart))
-    found[State.COMPLETED] = whole - sum(found.values())
-    wanted = list(State) if which.states is None else which.states
-    return {state: n for state, n in found.items() if n and state in wanted}
+    totals = dict(_summed(run_query, apart))
+    totals[State.COMPLETED] = whole - sum(totals.values())
+    states = list(State) if which.states is None else which.states
+    return {state: n for state, n in totals.items() if n and state in states}
 
 
 Span = tuple[int, int]
 
 
 def _whole(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> tuple[int, Span | None]:
-    """How many fit in all states, and between which ids they lie: outside none fits, which saves looking at what
-    stands there."""
+    """Return how many jobs match in all states, and the range of their ids: rows outside of it need not be read."""
     if which.roots_only:
         children = _entries(run_query, "jobs.parent_id is not null", ())
         return _entries(run_query, "", ()) - children, None
@@ -106,8 +105,8 @@ def _whole(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) ->
 
 
 def _tree(run_query: RunQuery, top: int, lead: access_paths.AccessPath) -> tuple[int, Span]:
-    """What lies below a job was made after it. The index is by lineage, so that all its entries are looked through for
-    the last id; they are counted on the way."""
+    """Return count and id range of a tree: jobs below a job were created after it. The index is by lineage, so that all
+    its entries are read for the last id; they are counted on the way."""
     whole, last = 0, top
     for condition, args in lead.parts:
         n, highest = run_query(f"select count(*), max(jobs.id + 0) from jobs where {condition}", args)[0]
@@ -123,7 +122,7 @@ def _entries(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
 
 
 def _hidden(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
-    """Those whose call is still being written are entries of the index, too."""
+    """Count the jobs of calls that are still being written, which are in the index, too."""
     hidden: int = run_query(
         "select count(*) from staging s cross join jobs where s.published <> 1 "
         f"and jobs.id between s.first_id and s.last_id {f'and {condition}' if condition else ''}",
@@ -151,8 +150,8 @@ def _span(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> 
 
 
 def _by_entry(part: UnionPart, lead: access_paths.AccessPath, span: Span) -> list[UnionPart]:
-    """What stands aside lies scattered among all jobs: whether it fits is asked of the index that leads, whose
-    entries lie close together, and not of wide rows."""
+    """Use the access path's index for inactive jobs, which are scattered among all jobs: its entries are close
+    together, unlike the wide rows."""
     if part.state not in access_paths.ASIDE or not part.source.startswith("inactive_jobs "):
         return [_within(part, span)]
     aside = "select narrow.job_id from inactive_jobs narrow where narrow.state = ? and narrow.job_id between ? and ?"
@@ -174,11 +173,11 @@ def _within(part: UnionPart, span: Span | None) -> UnionPart:
 
 
 def _summed(run_query: RunQuery, union_parts: Sequence[UnionPart]) -> Mapping[str, int]:
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for part in union_parts:
-        # Grouping sorts: where the state is known beforehand, counting is enough.
+        # Grouping sorts: where the state is known in advance, counting suffices.
         shown, grouped = (f"'{part.state}'", "") if part.state else (_SHOWN, "group by shown")
         sql = f"select {shown} as shown, count(*) from {part.source} where {part.where} {grouped}"
         for state, n in run_query(sql, part.args):
-            found[state] = found.get(state, 0) + n
-    return {state: n for state, n in found.items() if n}
+            totals[state] = totals.get(state, 0) + n
+    return {state: n for state, n in totals.items() if n}

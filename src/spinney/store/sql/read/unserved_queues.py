@@ -1,4 +1,4 @@
-"""Why none of the nodes that are there may serve a queue, in words: its pins, its bars, their own lists."""
+"""The explanation that no node may serve a queue: its ``pinned`` and ``barred`` nodes, and the nodes' own settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,20 +18,20 @@ class Obstacle(NamedTuple):
     facts: Mapping[str, Any]
 
 
-def pinned_away(queue: QueueSpec, type_: str, there: Sequence[NodeInfo]) -> Obstacle | None:
-    """The queue is pinned to nodes of which none is active: so it is, whatever the others know."""
-    active = [n for n in there if n.state == "active"]
+def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obstacle | None:
+    """Return the obstacle that the queue is pinned to nodes of which none is active, whatever the others could run."""
+    active = [n for n in nodes if n.state == "active"]
     if not queue.pinned or any(n.name in queue.pinned for n in active):
         return None
-    draining = sorted({n.name for n in there if n.state == "draining" and n.name in queue.pinned})
+    draining = sorted({n.name for n in nodes if n.state == "draining" and n.name in queue.pinned})
     drains = f" ({_named(draining)} {'drains' if len(draining) == 1 else 'drain'})" if draining else ""
-    whose = "which is not active" if len(queue.pinned) == 1 else "none of which is active"
+    inactive = "which is not active" if len(queue.pinned) == 1 else "none of which is active"
     open_ = replace(queue, pinned=())
     others = any(type_ in n.types and may_serve(open_, n.name, n.serves) for n in active)
     unpin = f"spinney queue {queue.name}" + "".join(f" --unpin {node}" for node in queue.pinned)
     return Obstacle(
         "pinned",
-        f"queue {queue.name!r} is pinned to {_nodes(queue.pinned)}, {whose}{drains}",
+        f"queue {queue.name!r} is pinned to {_nodes(queue.pinned)}, {inactive}{drains}",
         unpin if others else f"spinney node --name {queue.pinned[0]}",
         {"queue": queue.name, "pinned": queue.pinned},
     )
@@ -49,15 +49,15 @@ def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Obstac
         knowing = pinned
     barred = sorted({n.name for n in knowing if not queue.admits(n.name)})
     without = sorted({n.name for n in knowing if queue.admits(n.name)})
-    told = [f"queue {queue.name!r} is barred from {_nodes(barred)}"] if barred else []
+    reasons = [f"queue {queue.name!r} is barred from {_nodes(barred)}"] if barred else []
     if without:
-        told.append(
+        reasons.append(
             f"{_nodes(without)} {'was' if len(without) == 1 else 'were'} started without queue {queue.name!r}"
         )
     among = "it is pinned to no other active node that" if queue.pinned else "no other active node"
     return Obstacle(
         "barred" if barred else "not served",
-        f"{' and '.join(told)}; {among} knows job type {type_!r}",
+        f"{' and '.join(reasons)}; {among} knows job type {type_!r}",
         f"spinney queue {queue.name} --unbar {barred[0]}"
         if barred
         else f"spinney node --active {queue.name}",

@@ -1,1 +1,1 @@
-"""Recording outcomes: group commits, the fast way for plain completions, throughput, circuit breakers."""
+"""Recording outcomes: group commits, the fast path for plain completions, throughput, circuit breakers."""

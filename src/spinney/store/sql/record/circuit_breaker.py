@@ -1,15 +1,14 @@
-"""The circuit breaker: a stage that fails in job after job with one cause stops its type.
+"""The circuit breaker: a stage that fails in several jobs in a row with one cause stops its type.
 
-For types that have one (``TypeSpec.breaker``, K). In a row are the jobs whose attempts failed since an attempt
-of that stage passed or failed with another cause; each job counts once, however often it is tried again. What
-neither passed nor failed (deferred, handed back, lost with its node) counts for nothing. The K-th job lays an
-automatic hold on the type, and the row begins anew; nothing is counted while that hold lies, so that what was
-at work when it was laid does not lay another.
+For types that have one (``TypeSpec.breaker``, K). A streak has the jobs whose attempts failed since an attempt of that
+stage passed or failed with another cause; each job counts once, however often it is retried. Attempts that neither
+passed nor failed (deferred, handed back, lost with their node) do not count. The K-th job creates an automatic hold on
+the type, and the streak begins anew; nothing is counted while that hold is active, so that jobs that were running do
+not create another one.
 
-``streaks`` has a row for each stage that failed lately, and the registry knows which these are. So an attempt
-that passes costs a statement only where there may be a row to end, and failing costs nothing where there is no
-breaker. The row stays when a streak ends (with no jobs in it), for the registry must move when one comes or goes.
-"""
+``streaks`` has a row for each stage that failed recently, and the registry has their keys. So an attempt that passes
+costs a statement only where there may be a streak to end, and a failure costs nothing where there is no breaker. The
+row stays when a streak ends (with no jobs in it), because the registry must change when a row is added or removed."""
 
 import uuid
 from collections.abc import Iterable
@@ -27,18 +26,18 @@ from spinney.store.sql.transitions import hold_rows
 
 ACTOR = "circuit breaker"
 _REASON_MAX = 500
-"""Characters of a hold's reason."""
+"""The longest reason of a hold, in characters."""
 IDLE_US = 86_400_000_000
-"""A stage that has not failed for so long is one that does not fail."""
+"""After so long without a failure, the row of a stage is removed."""
 
 
 def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause, now_us: int) -> None:
-    """An attempt of a stage of this type, which has a breaker, has failed."""
+    """Count a failed attempt of a stage of this type, which has a breaker."""
     if spec.breaker is None or _broken(registry, spec.name):
         return
     stage = (spec.name, cause.stage)
-    found = tx.one("select fingerprint, jobs from streaks where type = ? and stage = ?", stage)
-    jobs = json_list(found[1]) if found is not None and found[0] == cause.fingerprint else []
+    streak = tx.one("select fingerprint, jobs from streaks where type = ? and stage = ?", stage)
+    jobs = json_list(streak[1]) if streak is not None and streak[0] == cause.fingerprint else []
     if job_id not in jobs:
         jobs.append(job_id)
     tripped = len(jobs) >= spec.breaker
@@ -48,7 +47,7 @@ def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause
         "failed_us = excluded.failed_us",
         (*stage, cause.fingerprint, "[]" if tripped else orjson.dumps(jobs).decode(), now_us),
     )
-    if found is None:
+    if streak is None:
         registry.touch(tx)
     if tripped:
         reason = _reason(cause, len(jobs))
@@ -57,7 +56,7 @@ def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause
 
 
 def passed(tx: Tx, stages: Iterable[tuple[str, str]]) -> None:
-    """Attempts of these stages (of ``registry.streaks``) have passed: no streak goes on."""
+    """End the streaks of these stages (of ``registry.streaks``), because attempts have passed."""
     tx.many(
         "update streaks set jobs = '[]' where type = ? and stage = ? and jobs <> '[]'",
         list(stages),
@@ -65,11 +64,11 @@ def passed(tx: Tx, stages: Iterable[tuple[str, str]]) -> None:
 
 
 def forget(tx: Tx, registry: Registry, now_us: int) -> None:
-    """Rows of stages that have not failed for long, and of those that have no breaker any more, go."""
-    gone = [pair for pair in registry.streaks if not _watched(registry, *pair)]
-    tx.many("delete from streaks where type = ? and stage = ?", gone)
+    """Remove the rows of stages that have not failed for long, or have no breaker any more."""
+    unwatched = [pair for pair in registry.streaks if not _watched(registry, *pair)]
+    tx.many("delete from streaks where type = ? and stage = ?", unwatched)
     tx.run("delete from streaks where jobs = '[]' and failed_us < ?", (now_us - IDLE_US,))
-    if gone or tx.changed():
+    if unwatched or tx.changed():
         registry.touch(tx)
 
 
@@ -79,7 +78,7 @@ def _watched(registry: Registry, type_: str, stage: str) -> bool:
 
 
 def _broken(registry: Registry, type_: str) -> bool:
-    """Whether a breaker holds the type already."""
+    """Return whether a breaker already holds the type."""
     return any(
         w.hold.automatic and w.hold.scope is Scope.TYPE and w.hold.name == type_ for w in registry.holds.wide
     )

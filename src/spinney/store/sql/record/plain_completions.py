@@ -1,10 +1,9 @@
-"""Completing plain jobs: what is written more often than anything else, once for each job that ends well.
+"""Completion of plain jobs, the most frequent write: once for each job that completes.
 
-All that differs from job to job is which it is, when it began and how long it took (and its result, if it has one);
-the rest stands in its lease. So in a file those without a result go as one list of numbers, each of which holds three
-(``_PACKED``). Executed once for each of them the statement takes about as much of the processor, but it gives the
-interpreter's lock away and waits for it as often, which costs a node an eighth of its rate.
-"""
+Only the id, the start and the duration differ from job to job (and the result, if there is one); the rest is in its
+lease. So with a database file those without a result are passed as one list of numbers, each of which packs three
+(``_PACKED``). Executed once for each job the statement takes about the same processor time, but it releases the
+interpreter's lock and waits for it each time, which costs a node an eighth of its rate."""
 
 from collections.abc import Sequence
 
@@ -14,18 +13,18 @@ from spinney.model.jobs import Record
 from spinney.store.sql.connection.database import Tx
 
 Ended = tuple[Record, Sequence[int]]
-"""What became of an attempt, and the lease that it had; see ``recording.Held``."""
+"""A record, and the lease that its attempt had; see ``recorder.HeldLease``."""
 
 _FIELD = 21
-"""Bits for each of the three: two million jobs' numbers from the first, two seconds from the earliest start and as
-many for an attempt. What does not fit is written by itself."""
+"""Bits for each of the three: two million ids from the first, two seconds from the earliest start and as many for an
+attempt. A record that does not fit is written by itself."""
 _MOST = (1 << _FIELD) - 1
 
 
 def complete(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
-    """The last stage of these has passed, and that is all there is to say. Their leases are still there."""
+    """Complete jobs whose last stage has simply passed. Their leases still exist."""
     if tx.postgresql:
-        _one_by_one(tx, ended, now_us)  # which goes at once there, too: see ``postgres_dialect.at_once``
+        _one_by_one(tx, ended, now_us)  # which is one statement there, too: see ``postgres_dialect.at_once``
         return
     first_id = min([record[0] for record, _ in ended])
     first_us = min([record[3] for record, _ in ended])

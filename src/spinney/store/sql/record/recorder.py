@@ -1,9 +1,8 @@
-"""What became of attempts: facts first, consequences after, in the transaction of the flush.
+"""Record the outcomes of attempts: first the facts, then the state changes that follow, in the transaction of the
+flush.
 
-Most records say the same thing: the last stage of a plain job passed. Those go through set
-statements (``_complete_plain``); the others one by one (``_record``). Which way a record takes is a
-matter of speed alone: both leave the same rows.
-"""
+In most records the last stage of a plain job has passed. Those are written by set statements (``_complete_plain``); the
+others one by one (``_record``). The two ways differ only in speed: both leave the same rows."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
 from spinney.store.sql.transitions import failures, hold_moves, locks, placement
-from spinney.store.sql.transitions.cascades import Cascade, there
+from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 MESSAGE_MAX = 2_000
 _LEASES = (
@@ -45,7 +44,7 @@ _SPECIAL = (
 
 
 class HeldLease(NamedTuple):
-    """A lease as the store has it."""
+    """A row of ``leases``."""
 
     job_id: int
     fence: int
@@ -58,11 +57,11 @@ class HeldLease(NamedTuple):
 
 
 LeaseRow = Sequence[Any]
-"""The same, as it comes from the driver: thousands a second."""
+"""The same as a plain row of the driver, because there are thousands a second."""
 
 
 class Recorder:
-    """One flush: made for a transaction, run once."""
+    """One flush, for one transaction."""
 
     def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, draw: float, now_us: int) -> None:
         self.tx, self.registry, self.cascade = tx, registry, cascade
@@ -70,10 +69,10 @@ class Recorder:
         self.refused: list[Record] = []
         self.kept: list[Lease] = []
         self._causes: dict[str, Cause] = {}
-        """Of the jobs that this flush fails, by fingerprint."""
+        """The causes of jobs that this flush fails, by fingerprint."""
 
     def run(self, records: Sequence[Record], claim_request: ClaimRequest | None) -> None:
-        """Write all of it; ``refused`` and ``kept`` say what the node must know."""
+        """Write all records; ``refused`` and ``kept`` are for the node."""
         if not records:
             return
         held = self._leases(records)
@@ -109,20 +108,20 @@ class Recorder:
         return {row[1]: row for row in self.tx.all_at_once(*_LEASES, (ids,))}
 
     def _special(self, records: Sequence[Record]) -> set[int]:
-        """Jobs of this flush about which some other table has something to say."""
+        """Return the jobs of this flush that have rows in other tables, and so are not plain."""
         needs, cancel_requests, locks, staged, children = self.tx.one(_SPECIAL)
         if cancel_requests:
             return {r.job_id for r in records}
         ids = orjson.dumps([r.job_id for r in records]).decode()
-        found: set[int] = set()
+        special: set[int] = set()
         for some, sql in (
             (
                 needs,
                 "select distinct need_id from needs where need_id in (select j.value from json_each(?) j)",
             ),
             (
-                # What it needs may have been opened again since it was claimed: then it does not go back to where
-                # it stood, but waits.
+                # A job that it needs may have been opened again since the claim: then it does not become ready again,
+                # but waits.
                 needs and any(r[2] is Outcome.RETURNED for r in records),
                 "select distinct job_id from needs where job_id in (select j.value from json_each(?) j)",
             ),
@@ -135,22 +134,22 @@ class Recorder:
             ),
         ):
             if some:
-                found.update(job_id for (job_id,) in self.tx.all(sql, (ids,)))
-        return found
+                special.update(job_id for (job_id,) in self.tx.all(sql, (ids,)))
+        return special
 
     @staticmethod
     def _silent(record: Record) -> bool:
-        """No message, no code, no log: nothing that the job's row alone would not keep."""
+        """Return whether the record has no message, code or remark, so that the job's row suffices."""
         return record[6] is None and record[9] is None and record[14] is None
 
     def _last(self, lane: Lane) -> bool:
         spec = self.registry.types.get(lane.type)
         return spec is not None and spec.stages[-1].name == lane.stage and not lane.probing
 
-    # --- sets -----------------------------------------------------------------------------
+    # --- many records at once -----------------------------------------------------------------------------
 
     def _complete_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
-        """The last stage has passed, and that is all there is to say: one row each is written, once."""
+        """Complete jobs whose last stage has simply passed: one row each is written."""
         tx, now = self.tx, self.now_us
         complete(tx, records, now)
         tx.run(
@@ -167,11 +166,13 @@ class Recorder:
                 self.cascade.parent_changed(parent_id)
         if self.registry.subscriptions:
             lanes_ = self.registry.lanes
-            told = [SettledJob(r[0], lanes_[h[4]].type, lanes_[h[4]].queue, h[6] is None) for r, h in records]
-            tell(tx, self.registry.subscriptions, told, State.COMPLETED, now)
+            settled = [
+                SettledJob(r[0], lanes_[h[4]].type, lanes_[h[4]].queue, h[6] is None) for r, h in records
+            ]
+            tell(tx, self.registry.subscriptions, settled, State.COMPLETED, now)
 
     def _return_plain(self, records: list[tuple[Record, LeaseRow]]) -> None:
-        """Handed back without having begun: to where they stood, uncounted. What a hold covers by now is held."""
+        """Return jobs that had not begun to ``ready``, uncounted. Jobs that a hold covers by now become held."""
         held = hold_coverage.covered(self.tx, self.registry.holds, [r[0] for r, _ in records])
         groups: dict[int, list[int]] = {}
         for r, h in records:
@@ -202,13 +203,13 @@ class Recorder:
         tx, c = self.tx, self.cascade
         tx.run("delete from leases where job_id = ?", (record.job_id,))
         c.free_locks(record.job_id, record.fence)
-        row = there(tx, record.job_id)
+        row = existing_row(tx, record.job_id)
         if row is None:
             staging.disown(tx, record.fence)
             self.refused.append(record)
             return
         lane = self.registry.lanes[lease.lane]
-        record = self._veiled(record, row.type)
+        record = self._redacted(record, row.type)
         if row.parent_id is not None:
             c.line_moved(row.root_id)
         began = record.started_us > 0
@@ -225,8 +226,8 @@ class Recorder:
                 circuit_breaker.passed(tx, [(lane.type, lane.stage)])
             cancel_reason = placement.cancel_reason(tx, row)
             if cancel_reason is not None and staging.spawns_children(tx, record.fence):
-                # Its children would have to run for it to be done; they are not born any more. So the stage has
-                # not passed: a retry runs it again, and bears them, and submits what it submitted.
+                # Its children would have to run before it can complete, and are not created any more. So the stage has
+                # not passed: a retry runs it again, and spawns them and submits its jobs again.
                 staging.disown(tx, record.fence)
                 self._supersede(row, record.fence)
                 c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
@@ -238,9 +239,9 @@ class Recorder:
         staging.disown(tx, record.fence)
         self._not_passed(row, record, lease, lane, began)
 
-    def _veiled(self, record: Record, type_: str) -> Record:
-        """Without its job's secrets in what it says. From there words go where no job's veil is asked: among causes of
-        failures, into a breaker's hold and the audit, and into what a filter by message finds."""
+    def _redacted(self, record: Record, type_: str) -> Record:
+        """Redact the job's secrets in a record, because its texts go to places where they are not masked: causes of
+        failures, a breaker's hold, the audit, and filters by message."""
         spec = self.registry.types.get(type_)
         if (not record.message and not record.error) or spec is None or not has_secrets(spec.schema):
             return record
@@ -307,9 +308,9 @@ class Recorder:
         c.proceed(row, leased=True)
 
     def _supersede_early_report(self, row: Row, fence: int) -> None:
-        """A stage marked ``again`` that ran while a child of an earlier stage was opened again has told
-        of things as they are no more: it runs once more when that child has settled. Not so after a ``finish``,
-        which says that no more is to run, whether it comes before the child is opened or after."""
+        """Supersede a stage marked ``again`` that ran while a child of an earlier stage was opened again, because it
+        has reported an outdated state: it runs once more when that child has settled. This does not apply after a
+        ``finish``, after which no more stages run."""
         spec = self.registry.types.get(row.type)
         stage = spec.stage(row.stage or "") if spec else None
         if stage is not None and stage.again and self.cascade.older_children_open(row):
@@ -321,7 +322,7 @@ class Recorder:
     def _keeps(
         self, row: Row, record: Record, stage: str, lease: HeldLease, claim_request: ClaimRequest | None
     ) -> bool:
-        """Whether the next stage may start at once in the same slot."""
+        """Return whether the next stage may start at once in the same slot."""
         if not record.keep or claim_request is None or (row.type, stage) not in claim_request.lanes:
             return False
         tx, spec = self.tx, self.registry.types[row.type]
@@ -334,7 +335,7 @@ class Recorder:
         if placement.bad_child(tx, row.id) is not None and spec.children == "completed":
             return False
         if placement.needs_left(tx, row.id) != (False, None):
-            return False  # one was opened again since the job was claimed
+            return False  # a needed job was opened again since the claim
         if hold_coverage.first(tx, self.registry, row, queue) is not None:
             return False
         lane_id = self.registry.lane(tx, queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
@@ -355,14 +356,17 @@ class Recorder:
         )
         if urgent is not None:
             return False
-        wanted = [(lock.template, lock.until) for lock in then.locks]
+        lock_templates = [(lock.template, lock.until) for lock in then.locks]
         try:
-            return not wanted or locks.take(tx, self.registry, row.id, wanted, self.now_us) is None
+            return (
+                not lock_templates
+                or locks.take(tx, self.registry, row.id, lock_templates, self.now_us) is None
+            )
         except BadParameters:
-            return False  # the claim says so
+            return False  # the claim reports it
 
     def _occupied(self, queue: str, lease: HeldLease) -> int:
-        """Slots that a queue would occupy if this one were kept."""
+        """Return the slots that a queue would occupy if this one were kept."""
         return len(self.registry.occupied(self.tx, queue) | {(lease.node_id, lease.slot)})
 
     def _keep(self, row: Row, stage: str, lease: HeldLease) -> None:
@@ -433,17 +437,17 @@ class Recorder:
         why = self._why(row, record, lane, decided)
         if why is not None and spec is not None and decided.attempt_used:
             circuit_breaker.failed(tx, self.registry, spec, row.id, why, self.now_us)
-        self._go(row, record, decided, why)
+        self._apply(row, record, decided, why)
 
     def _why(self, row: Row, record: Record, lane: Lane, decided: RetryDecision) -> Cause | None:
-        """The cause of a failure, where somebody has to know it: who looks at failed jobs, or a breaker."""
+        """Return the cause of a failure, where it is needed for failed jobs or a breaker; else None."""
         spec = self.registry.types.get(row.type)
         watched = decided.attempt_used and spec is not None and spec.breaker is not None
         if decided.state not in (State.FAILED, State.ORPHANED) and not watched:
             return None
         return cause(row.type, lane.stage, record, poison=decided.poison, reason=decided.reason)
 
-    def _go(self, row: Row, record: Record, decided: RetryDecision, why: Cause | None) -> None:
+    def _apply(self, row: Row, record: Record, decided: RetryDecision, why: Cause | None) -> None:
         tx, c, now = self.tx, self.cascade, self.now_us
         reason = record.message or decided.reason
         if decided.state is State.PENDING or (decided.state is State.SCHEDULED and decided.delay_s <= 0):
@@ -468,21 +472,23 @@ class Recorder:
                 leased=True,
             )
             c.began_to_wait(row.id)
-            # Since it was refused, the lock may have come free, or some of it.
+            # Since it was refused, the lock, or some of it, may have become free.
             wide = record.wanted is not None or self.registry.capacities.in_force(lock) > 1
             if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:
                 c.lock_freed(lock)
         else:
             if record.code is not None:
                 tx.run("update jobs set code = ? where id = ?", (record.code, row.id))
-            told = f"{decided.reason}: {record.message}" if decided.reason and record.message else reason
+            settled_reason = (
+                f"{decided.reason}: {record.message}" if decided.reason and record.message else reason
+            )
             mark = None
             if why is not None:
                 mark = why.fingerprint
                 self._causes[mark] = why
-            c.settle(row, decided.state, reason=told, fingerprint=mark, leased=True)
+            c.settle(row, decided.state, reason=settled_reason, fingerprint=mark, leased=True)
 
-    # --- lanes that sleep -----------------------------------------------------------------
+    # --- sleeping lanes -----------------------------------------------------------------
 
     def _sleep_lane(self, lane: Lane, delay_s: float) -> None:
         until = self.now_us + round(delay_s * 1e6)
@@ -493,7 +499,7 @@ class Recorder:
         self.registry.touch(self.tx)
 
     def _wake_lane(self, lane: Lane) -> None:
-        """The probe came through: the others go on."""
+        """Wake the lane, because its probe has run: the other jobs continue."""
         if lane.probing and (lane.asleep_until_us is None or lane.asleep_until_us <= self.now_us):
             self.tx.run(
                 "update lanes set asleep_until_us = null, probing = 0 where type = ? and stage = ?",

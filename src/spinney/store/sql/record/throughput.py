@@ -1,8 +1,7 @@
-"""How fast work goes: attempts that ended, counted in slices of ten seconds by lane and node.
+"""Throughput: ended attempts, counted in slices of ten seconds by lane and node.
 
-This is a measure for people. Nothing is decided by it, and what stands where is never read from it. It is
-written with the records themselves, one row for each lane of a flush, because to count afterwards what has
-ended lately would take an index that every settling job has to enter.
+These figures are for people only; no decision uses them. They are written with the records themselves, one row for each
+lane of a flush, because counting recent attempts afterwards would need an index that every settling job has to update.
 """
 
 from collections import Counter
@@ -15,13 +14,13 @@ from spinney.store.sql.connection.database import Tx
 
 SLICE_US = 10_000_000
 KEPT_US = 15 * 60 * 1_000_000
-"""The longest time that can be looked back."""
+"""The longest window."""
 FAILED = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
 _UNRUN = frozenset({Outcome.RETURNED, Outcome.LOST, Outcome.DIED})
 
 
 class Throughput(NamedTuple):
-    """Of one lane, in the time that is looked at."""
+    """The figures of one lane within a window."""
 
     ended: int
     failed: int
@@ -49,15 +48,15 @@ def note(
 
 
 def lately(tx: Tx, window_us: int, now_us: int) -> tuple[Mapping[int, Throughput], float]:
-    """What ended by lane, and within how many seconds: the window, and the part of a slice before it."""
+    """Return what ended by lane, and within how many seconds: the window, and the part of a slice before it."""
     first = (now_us - min(window_us, KEPT_US - SLICE_US)) // SLICE_US
-    found = tx.all(
+    rows = tx.all(
         "select lane, sum(ended), sum(failed) from throughput where slice >= ? and slice <= ? group by lane",
         (first, now_us // SLICE_US),
     )
-    return {lane: Throughput(*counted) for lane, *counted in found}, (now_us - first * SLICE_US) / 1e6
+    return {lane: Throughput(*counted) for lane, *counted in rows}, (now_us - first * SLICE_US) / 1e6
 
 
 def forget(tx: Tx, now_us: int) -> None:
-    """What is too old to be asked for."""
+    """Delete slices that are too old."""
     tx.run("delete from throughput where slice < ?", ((now_us - KEPT_US) // SLICE_US,))

@@ -1,1 +1,1 @@
-"""What somebody does for all: leadership, the steps of sweeps, and finding out what a lost commit did."""
+"""Leadership, the steps of sweeps, and reconciliation after a lost commit."""

@@ -1,11 +1,9 @@
-"""Who does what one does for all: a row that names a node.
+"""Leadership: a row that names the node that does what one node does for all.
 
-The row is a lease without a clock. It counts as long as its node is active: one that drains or leaves gives it up
-by saying so, in that very transaction, and one that was declared dead has left. Whoever finds it vacant takes it,
-in a transaction that looks again, so that of many one gets it. A node that only went silent keeps it until somebody
-says that it is dead, by a watch of his own. What is done under it may be done twice without harm, so nothing is
-fenced by it.
-"""
+The row is a lease without a clock. It is valid as long as its node is active: one that drains or leaves gives it up in
+that very transaction, and one that was declared dead has left. A node that finds it vacant takes it, in a transaction
+that checks again, so that only one of many gets it. A node that is only silent keeps it until another one declares it
+dead by its own clock. The leader's work may be done twice without harm, so nothing is fenced by it."""
 
 from spinney.store.sql.connection.database import Tx
 
@@ -13,19 +11,19 @@ MAINTENANCE = "maintenance"
 
 
 def leader(tx: Tx, dead: int | None = None) -> int | None:
-    """The leader; None: nobody, or one that does so no longer (``dead``: nor does this one)."""
-    found: int | None = tx.value(
+    """Return the leader; None: there is none, it is no longer active, or it is ``dead``."""
+    node_id: int | None = tx.value(
         "select c.node_id from leadership c join nodes n on n.id = c.node_id where c.name = ? and n.state = 'active'",
         (MAINTENANCE,),
     )
-    return None if found == dead else found
+    return None if node_id == dead else node_id
 
 
 def take(tx: Tx, node_id: int, dead: int | None) -> int | None:
-    """Let the node lead if nobody does and it may; returns who leads now."""
-    found = leader(tx, dead)
-    if found is not None or tx.value("select state from nodes where id = ?", (node_id,)) != "active":
-        return found
+    """Make the node the leader if there is none and it is active; return the leader."""
+    current = leader(tx, dead)
+    if current is not None or tx.value("select state from nodes where id = ?", (node_id,)) != "active":
+        return current
     tx.run(
         "insert into leadership (name, node_id) values (?, ?) on conflict (name) do update set "
         "node_id = excluded.node_id",

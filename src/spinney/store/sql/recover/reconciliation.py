@@ -1,7 +1,6 @@
-"""What a node has, asked by the node itself when a connection was lost in a commit.
+"""Reconciliation of a node with the store after a connection was lost during a commit.
 
-It is asked in a write transaction, which takes its turn behind the one whose fate is in doubt: that one has been
-committed by then, or never will be.
+It runs in a write transaction, which waits for the one in doubt: that one has been committed by then, or never will be.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +12,7 @@ from spinney.store.sql.connection.database import Tx
 
 
 def reconcile(tx: Tx, node_id: int, records: Sequence[Record]) -> Reconciliation:
-    """See ``Store.reconcile``."""
+    """Return the node's leases and recorded fences; see ``Store.reconcile``."""
     leased = tx.all("select job_id, fence from leases where node_id = ? order by fence", (node_id,))
     jobs = orjson.dumps([r.job_id for r in records]).decode()
     ended = {

@@ -1,13 +1,13 @@
-"""Housekeeping in bounded steps: anybody may do it, at any time, twice or never for a while."""
+"""Housekeeping in bounded steps; any process may do it at any time, also several at once."""
 
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_moves, locks, placement
-from spinney.store.sql.transitions.cascades import Cascade, there
+from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 RESERVED_US = 60_000_000
-"""So long a lock is kept for a job that was woken for it; by then its lane sleeps or its queue is shut."""
+"""How long a lock is reserved for a job that was woken for it; after that its lane sleeps or its queue is stopped."""
 
 
 class SweepStep:
@@ -19,33 +19,33 @@ class SweepStep:
         self.more = False
 
     def due(self) -> int:
-        """Jobs whose time has come."""
-        found = self.tx.all(
+        """Place jobs whose time has come; return how many."""
+        rows = self.tx.all(
             "select job_id from inactive_jobs where wake_us is not null and wake_us <= ? order by wake_us limit ?",
             (self.now_us, self.limit),
         )
-        for (job_id,) in found:
-            row = there(self.tx, job_id)
+        for (job_id,) in rows:
+            row = existing_row(self.tx, job_id)
             if row is not None:
                 self.cascade.place(row)
-            else:  # it would be due for ever, and before all others
+            else:  # otherwise it would be due for ever, before all others
                 self.tx.run("update inactive_jobs set wake_us = null where job_id = ?", (job_id,))
         self.cascade.drain()
-        self.more = self.more or len(found) == self.limit
-        return len(found)
+        self.more = self.more or len(rows) == self.limit
+        return len(rows)
 
     def vanished_stages(self) -> None:
-        """Jobs whose type is known, but has no such stage any more: held, with the reason."""
+        """Hold jobs whose next stage their registered type does not have any more, with the reason."""
         for lane in list(self.registry.lanes.values()):
             spec = self.registry.types.get(lane.type)
             if spec is None or spec.stage(lane.stage) is not None:
                 continue
-            found = self.tx.all(
+            rows = self.tx.all(
                 "select lane, priority, share, position, job_id from ready where lane = ? limit ?",
                 (lane.id, self.limit),
             )
-            for *key, job_id in found:
-                row = there(self.tx, job_id)
+            for *key, job_id in rows:
+                row = existing_row(self.tx, job_id)
                 if row is None:
                     hold_moves.out_of_ready(self.tx, [tuple(key)])
                     continue
@@ -58,10 +58,10 @@ class SweepStep:
                     now_us=self.now_us,
                     reason=f"its next stage {lane.stage!r} has vanished from job type {lane.type!r}",
                 )
-            self.more = self.more or len(found) == self.limit
+            self.more = self.more or len(rows) == self.limit
 
     def free_locks(self) -> None:
-        """Locks that have room while somebody waits: whoever was woken for one may have gone elsewhere."""
+        """Grant locks that have room while jobs wait, because a job that was woken for one may not have taken it."""
         kept = self.tx.all(
             "select job_id from locks where fence = ? and since_us < ? limit ?",
             (locks.RESERVED, self.now_us - RESERVED_US, self.limit),
@@ -81,8 +81,8 @@ class SweepStep:
         self.more = self.more or self.cascade.left_locks
 
     def trees_to_cancel(self) -> list[int]:
-        """Tops of trees that are to be cancelled. One that is not there (the database is damaged) is left to the
-        doctor; what stands below it hears the wish when it is placed or recorded."""
+        """Return the roots of cancel requests for trees. A missing one (in a damaged database) is left to the doctor;
+        jobs below it are cancelled when they are placed or recorded."""
         sql = (
             "select job_id from cancel_requests where tree = 1 and exists (select 1 from jobs where "
             "jobs.id = cancel_requests.job_id)"
@@ -91,8 +91,8 @@ class SweepStep:
 
 
 def next_wake_us(tx: Tx, registry: Registry, now_us: int) -> tuple[int | None, bool]:
-    """The earliest time at which something becomes due by itself; and whether steps are left to do now: jobs that are
-    accepted are not in place yet, or not all have heard of a need that was met."""
+    """Return the earliest time at which something becomes due, and whether deferred steps are left to do now: accepted
+    jobs that are not placed yet, or dependants that are not updated yet."""
     unplaced, due = tx.one(_DUE)
     times = [lane.asleep_until_us for lane in registry.lanes.values()]
     times = [t for t in times if t is not None and t > now_us]

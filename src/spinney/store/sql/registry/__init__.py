@@ -1,3 +1,2 @@
-"""What each process keeps in memory of what is declared and set (types, queues, holds, webhooks, homes,
-capacities), and how it notices that another process has changed it.
-"""
+"""Each process's cache of declarations and settings (types, queues, holds, webhooks, homes, capacities), and how it
+detects changes by other processes."""

@@ -1,9 +1,8 @@
 """Capacities of locks, as applications declare them and operators set them: rows of ``lock_capacities``.
 
-``capacity`` is what holds of the two, or the most that the column takes, so that nodes of a version that knows no
-families go by it, too. What is said is read with the registry, which every change moves: the next transaction of any
-node goes by it.
-"""
+``capacity`` is the one of the two that is in force, or the largest value of the column, so that nodes of a version
+without families can use it, too. The rows are read with the registry, whose counter every change increments: the next
+transaction of any node uses them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,20 +13,23 @@ from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.connection.database import Tx
 
 _MOST = 2**31 - 1
-"""What the column ``capacity`` takes."""
+"""The largest value of the column ``capacity``."""
 
 
 def read(tx: Tx) -> Capacities:
-    """As the current transaction sees them."""
-    found = all_(tx)
+    """Return the capacities, as the current transaction sees them."""
+    capacities_ = all_(tx)
     return Capacities(
-        set=CapacityRules.of((info.name, info.capacity) for info in found if info.by is not None),
-        declared=CapacityRules.of((info.name, info.declared) for info in found if info.declared is not None),
+        set=CapacityRules.of((info.name, info.capacity) for info in capacities_ if info.by is not None),
+        declared=CapacityRules.of(
+            (info.name, info.declared) for info in capacities_ if info.declared is not None
+        ),
     )
 
 
 def all_(tx: Tx) -> Sequence[CapacityInfo]:
-    """By name. A row that says neither who set it nor what is declared was written by hand, and counts as set."""
+    """Return all capacities, by name. A row with neither an operator nor a declaration was written by hand, and counts
+    as set."""
     rows = tx.all(
         "select name, coalesce(set_to, case when by is null then declared end, capacity), declared, by, at_us "
         "from lock_capacities order by name"
@@ -44,10 +46,10 @@ def all_(tx: Tx) -> Sequence[CapacityInfo]:
     ]
 
 
-def declare(tx: Tx, said: Iterable[LockCapacity]) -> bool:
-    """Put what an application declares; whether something is new. What an operator set stays in force."""
+def declare(tx: Tx, declared: Iterable[LockCapacity]) -> bool:
+    """Store an application's declarations; return whether something is new. Operators' capacities stay in force."""
     before = {info.name: info.declared for info in all_(tx)}
-    new = [each for each in said if before.get(each.name) != each.capacity]
+    new = [each for each in declared if before.get(each.name) != each.capacity]
     tx.many(
         "insert into lock_capacities (name, capacity, declared) values (?, ?, ?) on conflict (name) do update set "
         "declared = excluded.declared, "
@@ -62,8 +64,8 @@ def declare(tx: Tx, said: Iterable[LockCapacity]) -> bool:
 
 
 def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
-    """What an operator says; None takes it back. Whether that changes anything. Raises Refused when there is nothing
-    to be taken back."""
+    """Set an operator's capacity, or remove it (None); return whether that changes anything. Raises Refused when there
+    is none to remove."""
     before = next((info for info in all_(tx) if info.name == name), None)
     if capacity is not None:
         require_capacity(capacity)
@@ -77,9 +79,9 @@ def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
         )
         return True
     if before is None or before.by is None:
-        known = [info.name for info in all_(tx) if info.by is not None]
+        names = [info.name for info in all_(tx) if info.by is not None]
         raise Refused(
-            f"nobody has set a capacity of {name!r}{did_you_mean(name, known)}; 'spinney locks --capacities' lists "
+            f"nobody has set a capacity of {name!r}{did_you_mean(name, names)}; 'spinney locks --capacities' lists "
             f"what is set and declared"
         )
     if before.declared is None:

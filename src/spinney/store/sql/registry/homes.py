@@ -1,15 +1,15 @@
 """Homes: the folder roots of a store whose folders are local, each on one host or disk.
 
-A root bears a mark, a home is a root that a node has joined with, and a job's home is that of the node of its last
-attempt that began. There its folder is, so its place in ``ready`` is in a lane of that home, which nodes of others do
-not serve (``Registry.closed_to``). Nothing beside says where a job's folder is: ``jobs.node_id`` leads to the node,
-and ``nodes.home`` to the home. An attempt that nobody saw begin (its node died before it could say so) leaves no home.
+A root has a mark, a home is a root that a node has joined with, and a job's home is that of the node of its last
+attempt that began. Its folder is there, so its row in ``ready`` is in a lane of that home, which nodes of other homes
+do not serve (``Registry.closed_to``). The place of a job's folder is not stored elsewhere: ``jobs.node_id`` leads to
+the node, and ``nodes.home`` to the home. An attempt whose start was not recorded (its node died before) leaves no home.
 
-An operator may **let go** of a single job: then it has no home (its row names no node any more). Or of a whole home:
-that is marked, its lanes are open to all, and a job of it gets the home where it begins next. When a node comes back
-with that root, what is still there is its own again. Letting go touches no file.
+An operator may **release** a single job: then it has no home (its row names no node any more). Or a whole home: it is
+marked, its lanes are open to all, and its jobs get the home where they begin next. When a node joins with that root
+again, the remaining jobs belong to it again. No file is touched.
 
-Where folders are shared all homes are 0, and nothing here is asked.
+Where folders are shared all homes are 0, and these tables are not queried.
 """
 
 from collections.abc import Mapping
@@ -21,37 +21,37 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.rows import Row
 
 FOLDERS, LOCAL = "folders", "local"
-"""The row of ``meta`` that says it, and its value."""
+"""The row of ``meta`` for local folders, and its value."""
 SINCE = "0003"
-"""The schema with which homes came. Code of an older one would take jobs away from theirs."""
+"""The schema that introduced homes. Code of an older one would run jobs away from their folders."""
 _OF_JOB = "coalesce((select n.home from nodes n where n.id = jobs.node_id), 0)"
 
 
 class KnownHomes:
-    """What a registry knows of them, until it moves."""
+    """A registry's cache of the homes."""
 
-    def __init__(self, known: Mapping[int, Home] | None) -> None:
-        self.local = known is not None
-        self.known: Mapping[int, Home] = known or {}
+    def __init__(self, homes: Mapping[int, Home] | None) -> None:
+        self.local = homes is not None
+        self.known: Mapping[int, Home] = homes or {}
         self.gone = frozenset(home.id for home in self.known.values() if home.gone)
         self._of_node: dict[int, int] = {}
 
     @property
     def sql(self) -> str:
-        """The home of a job, as SQL over ``jobs``."""
+        """Return the home of a job, as SQL on ``jobs``."""
         return _OF_JOB if self.local else "0"
 
     def of(self, tx: Tx, node_id: int | None) -> int:
-        """The home of a job whose last attempt that began was one of this node's."""
+        """Return the home of a job whose last begun attempt ran on this node."""
         if not self.local or node_id is None:
             return 0
-        found = self._of_node.get(node_id)
-        if found is None:
-            found = self._of_node[node_id] = tx.value("select home from nodes where id = ?", (node_id,)) or 0
-        return found
+        home = self._of_node.get(node_id)
+        if home is None:
+            home = self._of_node[node_id] = tx.value("select home from nodes where id = ?", (node_id,)) or 0
+        return home
 
     def admit(self, node: int, job: int) -> bool:
-        """Whether nodes of the one home may be given jobs of the other."""
+        """Return whether nodes of home ``node`` may get jobs of home ``job``."""
         return job in (0, node) or job in self.gone
 
 
@@ -59,21 +59,21 @@ NONE = KnownHomes(None)
 
 
 def read(tx: Tx) -> KnownHomes:
-    """As the current transaction sees them."""
+    """Return the homes, as the current transaction sees them."""
     if tx.value("select value from meta where name = ?", (FOLDERS,)) != LOCAL:
         return NONE
     return KnownHomes({home.id: home for home in all_(tx)})
 
 
 def all_(tx: Tx) -> list[Home]:
-    found = tx.all("select id, mark, host, path, gone from homes order by id")
+    rows = tx.all("select id, mark, host, path, gone from homes order by id")
     return [
-        Home(id=i, mark=mark, host=host, path=path, gone=bool(gone)) for i, mark, host, path, gone in found
+        Home(id=i, mark=mark, host=host, path=path, gone=bool(gone)) for i, mark, host, path, gone in rows
     ]
 
 
 def whereabouts(tx: Tx, homes: KnownHomes, row: Row) -> Home | None:
-    """Where a job's folder is now: where it is at work, else its home."""
+    """Return where a job's folder is now: the home of the node that runs it, else its own home."""
     at_work = tx.value("select node_id from leases where job_id = ?", (row.id,)) if homes.local else None
     return homes.known.get(homes.of(tx, at_work or row.node_id))
 
@@ -88,7 +88,7 @@ class JoiningNode(NamedTuple):
 
 
 def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
-    """The home of a node that joins, and whether something of it has changed. Raises NodeRefused."""
+    """Return the home of a joining node, and whether the home has changed. Raises NodeRefused."""
     if tx.value("select value from meta where name = ?", (FOLDERS,)) != LOCAL:
         return 0, False
     root = node.root
@@ -96,8 +96,8 @@ def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
         raise NodeRefused(
             "the folders of this store are local, and this node does not say where its are; upgrade it"
         )
-    found = tx.one("select id, host, path, gone from homes where mark = ?", (root.mark,))
-    if found is None:
+    row = tx.one("select id, host, path, gone from homes where mark = ?", (root.mark,))
+    if row is None:
         _require_not_another(tx, node, root)
         home = tx.take("home")
         tx.run(
@@ -105,7 +105,7 @@ def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
             (home, root.mark, node.host, root.path),
         )
         return int(home), True
-    home, host, path, gone = found
+    home, host, path, gone = row
     _require_no_copy(tx, home, node, root)
     if (host, path, bool(gone)) == (node.host, root.path, False):
         return home, False
@@ -114,7 +114,7 @@ def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
 
 
 def _require_not_another(tx: Tx, node: JoiningNode, root: FolderRoot) -> None:
-    """Where a root was there is another: a disk that is not mounted, or a new one."""
+    """Refuse a new root in the place of another one, because a disk may not be mounted."""
     before = tx.value(
         "select 1 from homes where host = ? and path = ? and gone = 0 limit 1", (node.host, root.path)
     )
@@ -127,7 +127,7 @@ def _require_not_another(tx: Tx, node: JoiningNode, root: FolderRoot) -> None:
 
 
 def _require_no_copy(tx: Tx, home: int, node: JoiningNode, root: FolderRoot) -> None:
-    """A root that was copied bears the mark of the other; one job must not have two folders."""
+    """Refuse a copied root, which has the mark of the original; one job must not have two folders."""
     other = tx.one(
         "select name, host from nodes where home = ? and state <> 'left' and host <> ? and boot_id <> ? limit 1",
         (home, node.host, node.boot_id),
@@ -141,7 +141,7 @@ def _require_no_copy(tx: Tx, home: int, node: JoiningNode, root: FolderRoot) -> 
 
 
 def attended(alias: str) -> str:
-    """Whether some node is there, and takes work, that may be given the jobs of this home; SQL over a column."""
+    """Return the SQL condition that an active node may get the jobs of this home; ``alias``: the column of the home."""
     return (
         f"({alias} = 0 or exists (select 1 from nodes a where a.home = {alias} and a.state = 'active') "
         f"or exists (select 1 from homes h where h.id = {alias} and h.gone = 1))"

@@ -1,15 +1,15 @@
-"""Whether all who are at work can read what is about to be registered."""
+"""Check that all active nodes can read a type that is about to be registered."""
 
 from spinney.model.errors import Refused
 from spinney.model.types import Isolation, TypeSpec
 from spinney.store.sql.connection.database import Tx
 
 EXTERNAL_SINCE = "0007"
-"""The schema with which external stages came. Code of an older one can read no type that has some."""
+"""The schema that introduced external stages. Code of an older one cannot read types with them."""
 
 
 def require_readable_by_nodes(tx: Tx, spec: TypeSpec) -> None:
-    """Raise Refused where a node is at work that cannot read what an external stage is: it could work no more."""
+    """Raise Refused while a node has not left that cannot read external stages, because it could not work any more."""
     if all(stage.isolation is not Isolation.EXTERNAL for stage in spec.stages):
         return
     older = tx.one(

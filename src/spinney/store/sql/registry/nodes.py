@@ -1,8 +1,7 @@
-"""Nodes: who is there, who beats, what they may be given, and taking back what a dead one had.
+"""Nodes: joining, heartbeats, what they may claim, and the records of a dead node's leases.
 
-What operators want of a node (``node_settings``, by its name, so that it outlives restarts) is read with it: the
-slots in force are theirs, else those that it was started with.
-"""
+Operators' orders (``node_settings``, by the node's name, so that they survive restarts) are read with the node: the
+slots in force are theirs, else those that it was started with."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -56,8 +55,7 @@ def join(tx: Tx, node: NodeInfo, home: int, now_us: int) -> int:
 
 
 def _require_admitted(tx: Tx) -> None:
-    """An upgrade is finished when no older node is there, so none may come in the meantime: this connection may have
-    been opened before."""
+    """Refuse a node of an older version once an upgrade is finished: this connection may have been opened before."""
     works_with = tx.value("select value from meta where name = 'works_with'")
     if works_with is not None and works_with > SCHEMA_VERSION:
         raise NodeRefused(
@@ -85,15 +83,15 @@ def update(tx: Tx, node_id: int, state: str, now_us: int, beat: int | None = Non
     return tx.changed() == 1
 
 
-def known(tx: Tx) -> list[NodeInfo]:
+def all_nodes(tx: Tx) -> list[NodeInfo]:
     columns = ", ".join(f"n.{column}" for column in _COLUMNS.split(", ")).replace("n.slots", _SLOTS)
     columns = columns.replace("n.lease_s", "coalesce(p.lease_s, n.lease_s)")
-    found = tx.all(
+    rows = tx.all(
         f"select {columns}, {_LEASES}, coalesce(s.drained, 0), n.load, n.trouble, p.node_id is not null "
         f"from {_WITH_ORDERS} left join external_workers p on p.node_id = n.id "
         "where n.state <> 'left' or exists (select 1 from leases l where l.node_id = n.id) order by n.id"
     )
-    return [info(row) for row in found]
+    return [info(row) for row in rows]
 
 
 def info(row: Sequence[object]) -> NodeInfo:
@@ -115,19 +113,19 @@ def info(row: Sequence[object]) -> NodeInfo:
 
 
 def slots_serving(tx: Tx, queue: QueueSpec) -> int:
-    """The slots of the nodes that may serve a queue and take something new, as quotas count them: at least one."""
-    there = tx.all(f"select n.name, {_SLOTS}, n.serves from {_WITH_ORDERS} where {_CLAIMS}")
-    return sum(slots for name, slots, column in there if may_serve(queue, name, serves(column))) or 1
+    """Return the slots of the nodes that may serve a queue and take new jobs, as quotas count them: at least one."""
+    rows = tx.all(f"select n.name, {_SLOTS}, n.serves from {_WITH_ORDERS} where {_CLAIMS}")
+    return sum(slots for name, slots, column in rows if may_serve(queue, name, serves(column))) or 1
 
 
 def limit(tx: Tx, queue: QueueSpec) -> int | None:
-    """How many slots a queue may occupy now; None: any."""
-    given = queue.limit
-    return limits.slots(given, slots_serving(tx, queue)) if isinstance(given, str) else given
+    """Return how many slots a queue may occupy now; None: any."""
+    setting = queue.limit
+    return limits.slots(setting, slots_serving(tx, queue)) if isinstance(setting, str) else setting
 
 
 def serves(column: Any) -> QueueSelection:
-    """What the column of that name says; no queue at all where it cannot be read."""
+    """Return the selection of the column ``serves``; no queue at all where it cannot be read."""
     try:
         return ALL if column is None else QueueSelection.from_json(orjson.loads(column))
     except (SpinneyError, AttributeError, TypeError, ValueError):
@@ -135,18 +133,18 @@ def serves(column: Any) -> QueueSelection:
 
 
 class Claimant(NamedTuple):
-    """What a claim must know of the node that asks."""
+    """What a claim needs of its node."""
 
     name: str
     claims: bool
-    """It may be given something new."""
+    """Whether it may get new jobs."""
     slots: int
     ordered: bool
-    """An operator has set that number: more may be occupied."""
+    """Whether an operator has set the number of slots: more may be occupied."""
 
 
 def claimant(tx: Tx, node_id: int) -> Claimant | None:
-    """None: no such node has ever joined."""
+    """Return the claimant; None: no such node has ever joined."""
     row = tx.one(
         f"select n.name, {_CLAIMS}, {_SLOTS}, s.slots is not null from {_WITH_ORDERS} where n.id = ?",
         (node_id,),
@@ -155,20 +153,21 @@ def claimant(tx: Tx, node_id: int) -> Claimant | None:
 
 
 def occupied(tx: Tx, name: str, least_fence: int) -> list[tuple[int, int]]:
-    """(node, slot) of each slot that holds leases, over all incarnations of a name; no lease has a fence below."""
-    found: list[tuple[int, int]] = tx.all(
+    """Return (node, slot) of each slot that holds leases, over all incarnations of a name; ``least_fence``: no lease
+    has a lower fence."""
+    pairs: list[tuple[int, int]] = tx.all(
         "select distinct l.node_id, l.slot from leases l join nodes n on n.id = l.node_id "
         "where l.fence >= ? and n.name = ?",
         (least_fence, name),
     )
-    return found
+    return pairs
 
 
 def seated(tx: Tx, node_id: int, least_fence: int) -> tuple[Claimant, list[tuple[int, int]]] | None:
-    """Who asks, and what its name occupies: ``claimant`` and ``occupied``, on a server in one exchange."""
+    """Return ``claimant`` and ``occupied``, on a server in one exchange."""
     if not tx.postgresql:
-        found = claimant(tx, node_id)
-        return None if found is None else (found, occupied(tx, found.name, least_fence))
+        asking = claimant(tx, node_id)
+        return None if asking is None else (asking, occupied(tx, asking.name, least_fence))
     rows = tx.all(_SEATED, (least_fence, node_id))
     if not rows:
         return None
@@ -186,21 +185,21 @@ _SEATED = (
 
 
 def may_keep(tx: Tx, node_id: int, slot: int) -> bool:
-    """Whether a slot of the node may go on with a further stage, which is a lease like any other. That keeps the
-    number of occupied slots, so it can be too many only where an operator has made them fewer."""
-    found = claimant(tx, node_id)
-    if found is None or not found.claims:
+    """Return whether a slot of the node may continue with a further stage, which is a lease like any other. The number
+    of occupied slots stays, so it can be too large only where an operator has reduced it."""
+    asking = claimant(tx, node_id)
+    if asking is None or not asking.claims:
         return False
-    return not found.ordered or len({(node_id, slot), *occupied(tx, found.name, 0)}) <= found.slots
+    return not asking.ordered or len({(node_id, slot), *occupied(tx, asking.name, 0)}) <= asking.slots
 
 
 def lost(
     tx: Tx, node_id: int, running: Mapping[int, int] | None, once: Set[int], limit: int, now_us: int
 ) -> list[Record]:
-    """Records for the next ``limit`` leases of a dead node: lost when they had begun, else returned.
+    """Return records for the next ``limit`` leases of a dead node: lost when they had begun, else returned.
 
-    ``once``: the lanes of types that may not silently run twice. What was marked as started there may have ended
-    without being recorded, so that nobody found it running; it is lost all the same."""
+    ``once``: the lanes of types that must not run twice unasked. An attempt that is marked as started may have ended
+    unrecorded, and so was not found running; it is lost all the same."""
     records = []
     external_worker = tx.value("select 1 from external_workers where node_id = ?", (node_id,)) is not None
     died = "its external worker was not heard of any more" if external_worker else "its node died under it"

@@ -1,4 +1,4 @@
-"""Where a job stands within its lane and priority: its share and its position, in Python and as SQL over ``jobs``."""
+"""The order of jobs within a lane and priority: share and position, in Python and as SQL on ``jobs``."""
 
 from spinney.model.types import QueueSpec
 
@@ -7,21 +7,21 @@ POSITIONS = {
     "fifo": "printf('%012d', jobs.id)",
     "lifo": "printf('%012d', 999999999999 - jobs.id)",
 }
-"""What ``position`` says, as SQL."""
+"""``position`` as SQL."""
 
 
 def share_sql(queue: QueueSpec) -> str:
-    """What ``ready_share`` says, as SQL."""
+    """Return ``ready_share`` as SQL."""
     return "0" if queue.shared == "none" else "jobs.share"
 
 
 def ready_share(queue: QueueSpec, share: int) -> int:
-    """The share by which a job stands in ``ready`` and ``leases``: none where the queue does not share."""
+    """Return the share of a job in ``ready`` and ``leases``: 0 where the queue does not use shares."""
     return 0 if queue.shared == "none" else share
 
 
 def position(queue: QueueSpec, job_id: int, lineage: str) -> str:
-    """Where a job stands within its share; unique."""
+    """Return the position of a job within its share; it is unique."""
     if queue.order == "default":
         return lineage
     return f"{job_id:012d}" if queue.order == "fifo" else f"{10**12 - 1 - job_id:012d}"

@@ -1,8 +1,7 @@
 """Types, queues, lanes and holds as the current transaction sees them.
 
-Read from their tables only when ``counters.registry`` has moved, so that a transaction of the hot
-path pays one primary-key look-up for always being up to date.
-"""
+They are read from their tables only when ``counters.registry`` has changed, so that a transaction of the hot path pays
+one primary-key look-up to be up to date."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from spinney.store.sql.registry.webhook_events import Subscription, subscription
 
 
 class UnreadableDeclaration(StoreUnusable):
-    """A row that says what a job type or queue is was damaged; the message names it and the mend."""
+    """The row of a job type or a queue is damaged; the message names it and the remedy."""
 
 
 class Lane(NamedTuple):
@@ -38,34 +37,34 @@ class Lane(NamedTuple):
     asleep_until_us: int | None
     probing: bool
     home: int
-    """Whose nodes alone may serve it (``homes``); 0: all."""
+    """The home whose nodes may serve it (``homes``); 0: all nodes may."""
 
 
 class Registry:
-    """The cache. ``refresh`` at the start of every transaction, ``forget`` after a rollback."""
+    """The cache. ``refresh`` is called at the start of every transaction, ``forget`` after a rollback."""
 
     def __init__(self) -> None:
         self.types: dict[str, TypeSpec] = {}
         self.declared: dict[str, QueueSpec] = {}
         """Queues as applications declare them."""
         self.settings: dict[str, Mapping[str, Any]] = {}
-        """What operators set of them, by field; it wins."""
+        """Operators' settings of queues, by field; they take precedence."""
         self.queues: dict[str, QueueSpec] = {}
-        """As they are in force."""
+        """Queues as they are in force."""
         self.lanes: dict[int, Lane] = {}
         self.holds = hold_coverage.NONE
         self.stopped_lanes: frozenset[int] = frozenset()
-        """Lanes in which a hold lets nothing start."""
+        """Lanes that a hold stops."""
         self.streaks: frozenset[tuple[str, str]] = frozenset()
-        """(type, stage) pairs with a circuit breaker that have failed lately; see ``circuit_breaker``."""
+        """(type, stage) pairs with a circuit breaker that have failed recently; see ``circuit_breaker``."""
         self.filled: set[int] = set()
-        """Lanes into which this store object has put something since its last exchange."""
+        """Lanes to which this store object has added jobs since its last exchange."""
         self.capacities = NONE
-        """What applications and operators say of locks."""
+        """Capacities of locks, of applications and operators."""
         self.homes = homes.NONE
-        """Where jobs have their folders, if not all in one place."""
+        """The homes of jobs' folders, where folders are local."""
         self.subscriptions: Sequence[Subscription] = ()
-        """What webhooks are told; those that are paused, too, which hear it later."""
+        """The subscriptions of webhooks, including paused ones, which get their events later."""
         self.watermarks = Watermarks()
         self._lane_ids: dict[tuple[str, str, str, int], int] = {}
         self._shares: dict[str, int] = {}
@@ -74,7 +73,7 @@ class Registry:
         self.version = -1
 
     def forget(self) -> None:
-        """What a rolled-back transaction had added must not be believed."""
+        """Drop the cache after a rollback, because it may have changes of that transaction."""
         self.version = -1
         self.watermarks.forget()
         self._shares.clear()
@@ -102,19 +101,19 @@ class Registry:
             lane.id for lane in self.lanes.values() if self.holds.stops(lane.queue, lane.type)
         )
         self.streaks = frozenset(tx.all("select type, stage from streaks"))
-        told = tx.all("select id, name, spec from webhooks order by id")
-        hooks = [(id_, read_webhook(name, spec)) for id_, name, spec in told]
+        webhook_rows = tx.all("select id, name, spec from webhooks order by id")
+        hooks = [(id_, read_webhook(name, spec)) for id_, name, spec in webhook_rows]
         self.subscriptions = [subscription(id_, hook) for id_, hook in hooks if hook.paused is None]
         self._closed.clear()
         self.version = version
 
     def touch(self, tx: Tx) -> None:
-        """Tell everybody (and this cache) that something changed."""
+        """Increment the counter after a change, so that this and all other caches are read again."""
         tx.take("registry")
         self.version = -1
         self.refresh(tx)
 
-    # --- looking up -----------------------------------------------------------------------
+    # --- look-ups -----------------------------------------------------------------------
 
     def type(self, name: str) -> TypeSpec:
         spec = self.types.get(name)
@@ -126,29 +125,29 @@ class Registry:
         return spec
 
     def once_lanes(self) -> frozenset[int]:
-        """The lanes of types that may not silently run twice."""
+        """Return the lanes of types that must not run twice unasked."""
         once = {name for name, spec in self.types.items() if spec.on_lost == "orphan"}
         return frozenset(lane.id for lane in self.lanes.values() if lane.type in once)
 
     def queue(self, name: str) -> QueueSpec:
-        found = self.queues.get(name) or self._undeclared.get(name)
-        if found is None:
-            found = self._undeclared[name] = QueueSpec(name=name)
-        return found
+        spec = self.queues.get(name) or self._undeclared.get(name)
+        if spec is None:
+            spec = self._undeclared[name] = QueueSpec(name=name)
+        return spec
 
     def in_force(self, name: str, settings: Mapping[str, Any]) -> QueueSpec:
-        """The queue with these settings laid over what is declared of it."""
+        """Return the queue with these settings in place of the declared ones."""
         return replace(self.declared.get(name) or QueueSpec(name=name), **settings)
 
     def closed_to(self, tx: Tx, node_id: int) -> frozenset[int]:
-        """The lanes that a node may not serve: by their queue's pins and bars, by its own list, or because the folders
-        of their jobs are elsewhere. Found out once for all claims until the registry moves again: what is said of a
-        node here was said when it joined."""
-        found = self._closed.get(node_id)
-        if found is None:
+        """Return the lanes that a node may not serve: by their queue's settings, by its own, or because the folders of
+        their jobs are elsewhere. The result is cached until the registry changes, because a node's own settings never
+        do."""
+        closed = self._closed.get(node_id)
+        if closed is None:
             row = tx.one("select name, serves, home from nodes where id = ?", (node_id,))
-            found = self._closed[node_id] = frozenset() if row is None else self._closed_lanes(*row)
-        return found
+            closed = self._closed[node_id] = frozenset() if row is None else self._closed_lanes(*row)
+        return closed
 
     def _closed_lanes(self, node: str, column: str | None, home: int) -> frozenset[int]:
         serves = nodes.serves(column)
@@ -164,18 +163,18 @@ class Registry:
         )
 
     def queue_names(self) -> set[str]:
-        """The queues that somebody declared or named."""
+        """Return the names of all queues that are declared or named anywhere."""
         named = {spec.queue for spec in self.types.values()}
         named |= {stage.queue for spec in self.types.values() for stage in spec.stages}
         lanes = {lane.queue for lane in self.lanes.values()}
         return {name for name in named if name is not None} | {DEFAULT_QUEUE} | set(self.queues) | lanes
 
     def lane(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
-        """The lane's number; made when it is new."""
-        found = self._lane_ids.get((queue, type_, stage, home))
-        if found is not None:
-            return found
-        # A stage that was put to sleep sleeps for those, too, that are the first of their queue or home.
+        """Return the lane's id; create the lane when it is new."""
+        lane_id = self._lane_ids.get((queue, type_, stage, home))
+        if lane_id is not None:
+            return lane_id
+        # A stage that was put to sleep also sleeps in new lanes, the first of their queue or home.
         same = (x for x in self.lanes.values() if (x.type, x.stage) == (type_, stage))
         asleep = next((x for x in same if x.probing), None)
         tx.run(
@@ -194,45 +193,45 @@ class Registry:
         return self._lane_ids[(queue, type_, stage, home)]
 
     def lane_to_fill(self, tx: Tx, queue: str, type_: str, stage: str, home: int) -> int:
-        """The number of a lane into which something is put now; it is remembered in ``filled``."""
+        """Return the id of a lane to which jobs are added now, and remember it in ``filled``."""
         lane = self.lane(tx, queue, type_, stage, home)
         self.filled.add(lane)
         return lane
 
     def known_lane(self, queue: str, type_: str, stage: str, home: int) -> int | None:
-        """The lane's number, if there is such a lane."""
+        """Return the lane's id, if it exists."""
         return self._lane_ids.get((queue, type_, stage, home))
 
     def beside(self, lane: Lane) -> str:
-        """The numbers of the lanes of the same type and stage, whatever their queue and home, as a JSON list."""
+        """Return the ids of the lanes of the same type and stage, in all queues and homes, as a JSON list."""
         same = [x.id for x in self.lanes.values() if (x.type, x.stage) == (lane.type, lane.stage)]
         return orjson.dumps(same).decode()
 
     def lanes_of(self, queue: str) -> str:
-        """The numbers of a queue's lanes, as a JSON list for json_each."""
+        """Return the ids of a queue's lanes, as a JSON list for json_each."""
         return orjson.dumps([lane.id for lane in self.lanes.values() if lane.queue == queue]).decode()
 
     def occupied(self, tx: Tx, queue: str) -> set[tuple[int, int]]:
-        """The (node, slot) pairs that a queue occupies, counted from its leases now."""
-        found = tx.all(
+        """Return the (node, slot) pairs that a queue occupies, read from its leases now."""
+        pairs = tx.all(
             "select distinct node_id, slot from leases where fence >= ? "
             "and lane in (select j.value from json_each(?) j)",
             (self.watermarks.fence, self.lanes_of(queue)),
         )
-        return set(found)
+        return set(pairs)
 
     def share(self, tx: Tx, name: str) -> int:
-        """The (negative) number of a named share; made when it is new."""
-        found = self._shares.get(name)
-        if found is None:
-            found = tx.value("select id from shares where name = ?", (name,))
-            if found is None:
-                found = tx.take("share")
-                tx.run("insert into shares (id, name) values (?, ?)", (found, name))
+        """Return the (negative) id of a named share; create it when it is new."""
+        share_id = self._shares.get(name)
+        if share_id is None:
+            share_id = tx.value("select id from shares where name = ?", (name,))
+            if share_id is None:
+                share_id = tx.take("share")
+                tx.run("insert into shares (id, name) values (?, ?)", (share_id, name))
             if len(self._shares) > 10_000:
                 self._shares.clear()
-            self._shares[name] = found
-        return -found
+            self._shares[name] = share_id
+        return -share_id
 
     # --- changing -------------------------------------------------------------------------
 
@@ -258,7 +257,8 @@ class Registry:
             self.touch(tx)
 
     def _require_reorderable(self, tx: Tx, queue: QueueSpec) -> None:
-        """The order is in the keys of ``ready``: it cannot change under jobs that stand there."""
+        """Raise Refused when a queue's order changes while it has jobs, because the order is in the keys of
+        ``ready``."""
         old = self.queue(queue.name)
         if (old.order, old.shared) == (queue.order, queue.shared):
             return
@@ -275,31 +275,31 @@ class Registry:
 
 @lru_cache(maxsize=1_000)
 def read_type(name: str, spec: Any) -> TypeSpec:
-    """What a row of ``types`` says. Raises UnreadableDeclaration. Most rows say what they said before: whatever moves
-    the registry has all of them read again, by each store of the process."""
+    """Return the type of a row of ``types``. Raises UnreadableDeclaration. It is cached because most rows are
+    unchanged: after any change of the registry each store of the process reads all of them again."""
     with _readable("types", name):
         return TypeSpec.from_json(orjson.loads(spec))
 
 
 def read_queue(name: str, spec: Any) -> QueueSpec:
-    """What a row of ``queues`` says. Raises UnreadableDeclaration."""
+    """Return the queue of a row of ``queues``. Raises UnreadableDeclaration."""
     with _readable("queues", name):
         return QueueSpec.from_json(orjson.loads(spec))
 
 
 def read_settings(name: str, settings: Any) -> Mapping[str, Any]:
-    """What a row of ``queue_settings`` says, by field of QueueSpec. Raises UnreadableDeclaration."""
+    """Return the settings of a row of ``queue_settings``, by field of QueueSpec. Raises UnreadableDeclaration."""
     with _readable("queue_settings", name):
-        found: Mapping[str, Any] = orjson.loads(settings)
-        if not found.keys() <= SETTABLE:
+        values: Mapping[str, Any] = orjson.loads(settings)
+        if not values.keys() <= SETTABLE:
             raise ValueError(f"only {', '.join(sorted(SETTABLE))} can be set")
-        spec = QueueSpec.from_json({"name": name, **found})
-        return {field: getattr(spec, field) for field in found}
+        spec = QueueSpec.from_json({"name": name, **values})
+        return {field: getattr(spec, field) for field in values}
 
 
 def read_webhook(name: str, spec: Any) -> Webhook:
-    """What a row of ``webhooks`` says, but for what stands beside ``spec``. One that cannot be read is paused, and says
-    so; it is told nothing."""
+    """Return the webhook of a row of ``webhooks``, without the columns beside ``spec``. An unreadable one is paused,
+    with that reason."""
     try:
         return Webhook.from_json(name, orjson.loads(spec))
     except (SpinneyError, AttributeError, KeyError, TypeError, ValueError):
@@ -329,7 +329,7 @@ _AGAIN = {
 
 
 def _put(tx: Tx, table: str, name: str, value: object) -> None:
-    """``table`` is one of two literals of this module."""
+    """Insert or update a spec; ``table`` is one of two literals of this module."""
     sql = f"insert into {table} (name, spec) values (?, ?) on conflict (name) do update set spec = excluded.spec"
     tx.run(sql, (name, orjson.dumps(value).decode()))
 
@@ -337,6 +337,8 @@ def _put(tx: Tx, table: str, name: str, value: object) -> None:
 def effective_queue(
     spec: TypeSpec, stage: str, moved: str | None, named: str | None, parent: str | None
 ) -> str:
-    """moved > named > the stage's > the parent's > the type's."""
-    found = spec.stage(stage)
-    return moved or named or (found.queue if found else None) or parent or spec.queue or DEFAULT_QUEUE
+    """Return the queue of a stage, by precedence: moved, named, the stage's, the parent's, the type's."""
+    stage_spec = spec.stage(stage)
+    return (
+        moved or named or (stage_spec.queue if stage_spec else None) or parent or spec.queue or DEFAULT_QUEUE
+    )

@@ -1,13 +1,13 @@
-"""Below which place of a lane nothing stands in ``ready``, and below which fence nothing in ``leases``.
+"""Low watermarks: no row of ``ready`` is below a lane's mark, and no row of ``leases`` below a fence.
 
-A row that is deleted stays in PostgreSQL's indexes until it is vacuumed, and none can be while anybody's transaction
-is open that began before: an export, a dump, a forgotten session. Every claim looks for the first row that is alive,
-and would walk through all that have gone since. So every few thousand jobs the claim writes down what it found first,
-a **low mark** a lane, and claims begin there.
+A row that is deleted stays in PostgreSQL's indexes until it is vacuumed, which is impossible while an older transaction
+is open: an export, a dump, a forgotten session. Every claim searches the first live row, and would scan all dead rows
+before it. So every few thousand jobs the claim stores the first rows that it found, as a **low mark** for each lane,
+and claims begin there.
 
-Whoever puts a row into ``ready`` compares its place with the mark, and lowers the mark first where the row comes below
-(``entered``, ``entered_among``): so a mark is never above a row. Marks change in the order of the writers' turns, and
-each transaction reads them anew when ``counters.watermarks`` has moved. A file has no such rows, and no marks.
+Code that inserts a row into ``ready`` compares its key with the mark, and lowers the mark first where the row is below
+it (``entered``, ``entered_among``): so a mark is never above a row. Marks change in the order of the writers, and each
+transaction reads them again when ``counters.watermarks`` has changed. A database file has no dead rows, and no marks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,33 +18,33 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
 
 Key = tuple[int, int, str]
-"""(priority, share, position): where a row stands in its lane."""
+"""(priority, share, position): the key of a row in its lane."""
 EVERY = 5_000
-"""So many jobs are granted between two marks: through so many rows that are gone a claim may walk."""
+"""How many jobs are granted between two marks: a claim may have to scan so many dead rows."""
 LEAST_SHARE = -(2**62)
 _LEASES = 0
-"""The row that says it of ``leases``; no lane has that number."""
+"""The row for ``leases``; no lane has this id."""
 
 
 class Watermarks:
-    """As the current transaction sees them."""
+    """The watermarks, as the current transaction sees them."""
 
     def __init__(self) -> None:
         self.fence = 0
-        """No lease has a fence below it."""
+        """No lease has a lower fence."""
         self._ready: dict[int, Key] = {}
         self._before: Mapping[int, Key] = {}
-        """As they were when the transaction began: what a savepoint takes back is compared with these."""
+        """The marks at the start of the transaction, which are valid also after a savepoint is rolled back."""
         self._lowered = False
         self._version = 0
         self._granted = 0
 
     def forget(self) -> None:
-        """What a rolled-back transaction had marked must not be believed."""
+        """Drop the marks after a rollback, because they may be of that transaction."""
         self._version = -1
 
     def refresh(self, tx: Tx, version: int) -> None:
-        """Read them if they have moved."""
+        """Read the marks if they have changed."""
         if version == self._version:
             if self._lowered:
                 self._before, self._lowered = dict(self._ready), False
@@ -59,29 +59,29 @@ class Watermarks:
         self._before, self._lowered = dict(self._ready), False
         self._version = version
 
-    # --- for who claims -------------------------------------------------------------------
+    # --- for claims -------------------------------------------------------------------
 
     def start(self, lane: int, above: int) -> Key:
-        """From where on a lane is to be looked through for what is less urgent than ``above``."""
+        """Return the key from which on a lane is to be searched for jobs less urgent than ``above``."""
         return max(self._ready.get(lane, (-1, LEAST_SHARE, "")), (above + 1, LEAST_SHARE, ""))
 
     def start_of(self, lane: int, priority: int, after: int) -> tuple[int, str]:
-        """The same within one priority, for shares behind ``after``: (share, position)."""
+        """Return the start within one priority, for shares after ``after``: (share, position)."""
         mark = self._ready.get(lane)
         behind = (after + 1, "")
         return behind if mark is None or mark[0] != priority else max(mark[1:], behind)
 
     def low(self, lane: int, priority: int, share: int) -> str:
-        """The same within one share: a position."""
+        """Return the start within one share: a position."""
         mark = self._ready.get(lane)
         return mark[2] if mark is not None and mark[:2] == (priority, share) else ""
 
     def granted(self, jobs: int) -> None:
-        """So many more."""
+        """Count granted jobs."""
         self._granted += jobs
 
     def note(self, tx: Tx, first: dict[int, Key]) -> None:
-        """Of these lanes this is what stands first now."""
+        """Store the first rows of these lanes as marks, when enough jobs were granted."""
         if self._granted < EVERY or not tx.postgresql:
             return
         self._granted = 0
@@ -101,10 +101,10 @@ class Watermarks:
             )
         self._version = tx.take("watermarks")
 
-    # --- for who puts something into ready ------------------------------------------------
+    # --- for inserts into ready ------------------------------------------------
 
     def entered(self, tx: Tx, lane: int, key: Key) -> None:
-        """A row is put there."""
+        """Lower the mark if needed, because a row is inserted there."""
         before = self._before.get(lane)
         if before is None or key >= before:
             return
@@ -117,7 +117,7 @@ class Watermarks:
         self._version = tx.take("watermarks")
 
     def entered_among(self, tx: Tx, lane: int, queue: QueueSpec, jobs: str, args: Sequence[Any]) -> None:
-        """Rows of these jobs (a source that has ``jobs`` in it) are put there."""
+        """Lower the mark if needed, because rows of these jobs (an SQL source with ``jobs``) are inserted."""
         if lane not in self._before:
             return
         lowest = tx.one(

@@ -1,8 +1,7 @@
-"""Who is to be told that a job has settled: written down by the transaction that settles it.
+"""Webhook events of settled jobs, written by the transaction that settles them.
 
-The registry knows the webhooks, so that a transaction asks nothing where there are none, or none that fits. Where one
-fits, one statement writes an event for all jobs that the transaction settles alike.
-"""
+The registry has the webhooks, so that a transaction runs no query where there are none, or none that matches. Where one
+matches, one statement writes the events of all jobs that the transaction settles in the same state."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,17 +21,17 @@ _IS_BATCH = (
 
 
 class SettledJob(NamedTuple):
-    """A job of which there is to tell."""
+    """A settled job that may have events."""
 
     id: int
     type: str
     queue: str
     top: bool
-    """It has no parent."""
+    """Whether it has no parent."""
 
 
 class Subscription(NamedTuple):
-    """What a webhook is told."""
+    """The events that a webhook gets."""
 
     id: int
     events: frozenset[str]
@@ -43,7 +42,7 @@ class Subscription(NamedTuple):
     within: AccessScope
 
     def fits(self, job: SettledJob, state: State) -> bool:
-        """Whether it may want this, by what need not be looked up."""
+        """Return whether the webhook may get this event, by conditions that need no query."""
         return (
             (state in self.events or EVERY in self.events or (BATCH in self.events and job.top))
             and (job.top or not self.roots_only)
@@ -54,7 +53,7 @@ class Subscription(NamedTuple):
 
 
 def subscription(webhook_id: int, webhook: Webhook) -> Subscription:
-    """What this one is told."""
+    """Return the subscription of a webhook."""
     return Subscription(
         webhook_id,
         frozenset(webhook.events),
@@ -69,7 +68,7 @@ def subscription(webhook_id: int, webhook: Webhook) -> Subscription:
 def tell(
     tx: Tx, subscriptions: Sequence[Subscription], settled: Sequence[SettledJob], state: State, now_us: int
 ) -> None:
-    """Write what the webhooks among these want to be told of jobs that have just come to this state."""
+    """Write the events of these subscriptions for jobs that have just settled in this state."""
     if state not in _TOLD:
         return
     for each in subscriptions:
@@ -92,15 +91,15 @@ def _write(tx: Tx, each: Subscription, ids: Sequence[int], state: State, now_us:
 
 
 def _conditions(each: Subscription, state: State) -> tuple[str, list[Any]]:
-    """What only the jobs' rows can say."""
-    said: list[str] = []
+    """Return the conditions on the jobs' rows."""
+    terms: list[str] = []
     args: list[Any] = []
     if each.collection is not None:
-        said.append("t.collection = ?")
+        terms.append("t.collection = ?")
         args.append(each.collection)
     if each.within.collections is not None:
-        said.append("t.collection in (select k.value from json_each(?) /* text */ k)")
+        terms.append("t.collection in (select k.value from json_each(?) /* text */ k)")
         args.append(orjson.dumps(list(each.within.collections)).decode())
     if state not in each.events and EVERY not in each.events:
-        said.append("t.batch = 1")
-    return (f"where {' and '.join(said)}" if said else "", args)
+        terms.append("t.batch = 1")
+    return (f"where {' and '.join(terms)}" if terms else "", args)

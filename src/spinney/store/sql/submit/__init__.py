@@ -1,3 +1,2 @@
-"""Making jobs: in one transaction, in steps for long submissions (``staging``), and by a running stage
-(``spawns``).
-"""
+"""Creation of jobs: in one transaction, in steps for long submissions (``staging``), and by a running stage
+(``spawns``)."""

@@ -1,9 +1,8 @@
-"""Submissions that may be asked again: the key of the caller's, and the jobs that it made.
+"""Repeatable submissions: the caller's idempotency key, and the jobs that were created with it.
 
-A short submission writes both in one transaction. A long one takes the key with its row in ``staging``, and it is done
-in the transaction that publishes the jobs. So a key that is not done belongs to a writer at work, or to one that died,
-whose jobs nobody will ever see: then it is free for whoever asks again.
-"""
+A short submission writes both in one transaction. A long one takes the key with its row in ``staging``, and marks it as
+done in the transaction that publishes the jobs. So a key that is not done belongs to a writer in progress, or to a dead
+one, whose jobs will never be visible: then the key may be used again."""
 
 from spinney.model.errors import Refused, UsageError
 from spinney.store.contract import SubmissionKey, SubmitResult
@@ -14,14 +13,14 @@ KEPT_US = 86_400_000_000
 
 
 def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
-    """What it made before; None: it is new. Raises UsageError, Refused."""
-    found = tx.one(
+    """Return the earlier result of this key; None: it is new. Raises UsageError, Refused."""
+    row = tx.one(
         "select digest, first_id, last_id, held, done, at_us from idempotency where owner = ? and key = ?",
         (once.owner, once.key),
     )
-    if found is None:
+    if row is None:
         return None
-    digest, first_id, last_id, held, done, at_us = found
+    digest, first_id, last_id, held, done, at_us = row
     if at_us > now_us - KEPT_US and (done or not _is_dead(tx, first_id, now_us)):
         if digest != once.digest:
             raise UsageError(
@@ -39,7 +38,7 @@ def find(tx: Tx, once: SubmissionKey, now_us: int) -> SubmitResult | None:
 def take(
     tx: Tx, once: SubmissionKey, first_id: int, last_id: int, now_us: int, *, held: int = 0, done: bool
 ) -> None:
-    """In the transaction that makes these jobs, or hides them until they are written."""
+    """Take the key, in the transaction that creates these jobs, or hides them until they are written."""
     tx.run(
         "insert into idempotency (owner, key, digest, first_id, last_id, held, done, at_us) "
         "values (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -48,7 +47,7 @@ def take(
 
 
 def publish(tx: Tx, once: SubmissionKey, first_id: int) -> None:
-    """In the transaction that publishes what was hidden."""
+    """Mark the key as done, in the transaction that publishes the hidden jobs."""
     tx.run(
         "update idempotency set done = 1 where owner = ? and key = ? and first_id = ?",
         (once.owner, once.key, first_id),
@@ -56,7 +55,7 @@ def publish(tx: Tx, once: SubmissionKey, first_id: int) -> None:
 
 
 def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
-    """One bounded step: those whose day is over."""
+    """Delete a bounded number of keys that are older than a day."""
     tx.run(
         "delete from idempotency where (owner, key) in "
         "(select owner, key from idempotency where at_us <= ? order by at_us limit ?)",
@@ -65,7 +64,8 @@ def forget(tx: Tx, now_us: int, limit: int = 500) -> None:
 
 
 def _is_dead(tx: Tx, first_id: int, now_us: int) -> bool:
-    """Whether nobody can publish these any more; whoever has not moved for long is made sure of."""
+    """Return whether these jobs cannot be published any more; a writer without progress for long is prevented from
+    it."""
     tx.run(
         "update staging set published = -1 where first_id = ? and published = 0 and beat_us < ?",
         (first_id, now_us - staging.ABANDONED_US),

@@ -1,4 +1,4 @@
-"""New jobs: all of one call become visible together, or none.
+"""Creation of jobs: all jobs of one call become visible together, or none.
 
 A short call is one transaction. A long one writes its rows in steps under a ``staging`` row, which
 hides them; publishing is one small transaction, after which the jobs are accepted; their ``ready``
@@ -29,14 +29,14 @@ from spinney.store.sql.transitions import hold_moves
 from spinney.store.sql.transitions.cascades import Cascade
 
 STEP = 2_000
-"""Plain rows of one transaction: about 15 ms on a machine with a fast disk."""
+"""How many plain rows one transaction writes: about 15 ms on a machine with a fast disk."""
 SPECIAL_STEP = 300
-"""Rows that are placed one by one: about as long."""
+"""How many rows are placed one by one in one transaction: about as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
-    """What children take from their parent."""
+    """What children inherit from their parent."""
 
     row: Row
     collection: str | None
@@ -46,7 +46,7 @@ class Parent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A submission, resolved: everything its rows have in common."""
+    """A resolved submission: everything that its rows have in common."""
 
     submission: Submission
     spec: TypeSpec
@@ -89,13 +89,13 @@ def _check(spec: TypeSpec, submission: Submission) -> None:
     if submission.priority is not None and submission.priority not in PRIORITIES:
         raise UsageError(f"priority {submission.priority} is out of range; use 0 (first) to 99 (last)")
     for kind in ("queue", "collection"):
-        given = getattr(submission, kind)
-        if given is not None:
-            names.name(kind, given)
+        value = getattr(submission, kind)
+        if value is not None:
+            names.name(kind, value)
     for kind in ("share", "submitter"):
-        given = getattr(submission, kind)
-        if given is not None:
-            names.label(kind, given)
+        value = getattr(submission, kind)
+        if value is not None:
+            names.label(kind, value)
     for key in submission.keys or ():
         names.label("key", key)
     if submission.keys is not None and len(submission.keys) != len(submission.params):
@@ -109,8 +109,8 @@ def _check(spec: TypeSpec, submission: Submission) -> None:
 
 
 def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int | None = None) -> None:
-    """Every need exists (here, in this call, or among what the attempt of this fence bears), and nobody would wait
-    for himself."""
+    """Check that every need exists (in the store, in this call, or among the jobs that the attempt of this fence
+    spawns), and that there is no cycle."""
     if not any(p.submission.needs for p in plans):
         return
     total = sum(len(p.submission.params) for p in plans)
@@ -137,7 +137,7 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int
 
 
 def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
-    """It is there, or will be born with the same stage."""
+    """Raise NoSuchJob unless the job exists, or will be created by the same stage."""
     if rows.hidden(tx, need):
         sibling = fence is not None and tx.value(
             "select 1 from staging where first_id <= ? and last_id >= ? and fence = ?", (need, need, fence)
@@ -149,33 +149,33 @@ def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
 
 
 def _numbered_needs(plans: Sequence[Plan]) -> list[tuple[int, tuple[int, ...]]]:
-    found, number = [], 0
+    numbered, number = [], 0
     for p in plans:
         for _ in p.submission.params:
             number += 1
             if p.submission.needs:
-                found.append((number, p.submission.needs))
-    return found
+                numbered.append((number, p.submission.needs))
+    return numbered
 
 
 def _who_waits_for(tx: Tx, row: Row) -> set[int]:
-    """The job and all that wait for it, through needs and parents, upwards."""
-    found: set[int] = set()
+    """Return the job and all jobs that wait for it, through needs and parents."""
+    waiting: set[int] = set()
     todo = [row.id]
     while todo:
         job_id = todo.pop()
-        if job_id in found:
+        if job_id in waiting:
             continue
-        found.add(job_id)
+        waiting.add(job_id)
         todo += [n for (n,) in tx.all("select job_id from needs where need_id = ?", (job_id,))]
         parent = tx.value("select parent_id from jobs where id = ?", (job_id,))
         if parent is not None:
             todo.append(parent)
-    return found
+    return waiting
 
 
 def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
-    """The share: named, else the parent's named one or the root, else this call."""
+    """Return the share: the named one, else the parent's named one or the root, else one for this call."""
     if p.submission.share is not None:
         return registry.share(tx, p.submission.share)
     if p.parent is None:
@@ -194,8 +194,7 @@ _INSERT = (
 def write_rows(
     tx: Tx, p: Plan, share: int, ids: range, params: Sequence[str], keys: Sequence[str] | None, now_us: int
 ) -> None:
-    """The ``jobs`` rows of a run of ids. Plain ones say pending, the others
-    waiting until they are placed."""
+    """Write the ``jobs`` rows of a run of ids. Plain ones are pending, the others are waiting until they are placed."""
     if p.parent is None and keys is None:
         head, tail = _head_and_tail(p, now_us)
         root_inserts.write(tx, head, share, ids[0], params, tail)
@@ -241,7 +240,7 @@ def write_rows(
 def write_extras(
     tx: Tx, p: Plan, ids: range, keys: Sequence[str] | None, scope: int, id_of: Callable[[int], int]
 ) -> None:
-    """Keys, needs and first data of a run of ids. ``id_of(k)``: the k-th job of this call."""
+    """Write keys, needs and initial data of a run of ids. ``id_of(k)``: the k-th job of this call."""
     for n, job_id in enumerate(ids):
         if keys:
             _take_key(tx, scope, keys[n], job_id, p.submission.forever or scope != 0)
@@ -264,9 +263,9 @@ def _take_key(tx: Tx, scope: int, key: str, job_id: int, forever: bool) -> None:
 
 
 def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int) -> None:
-    """Make the jobs of this run of written ids claimable, or put them aside where they belong.
+    """Make the jobs of this run of written ids claimable, or write their inactive rows.
 
-    Those of a published call that somebody has cancelled, retried or even run meanwhile are left alone.
+    Jobs of a published call that were cancelled, retried or even run meanwhile are not changed.
     """
     tx.run(
         "insert into children_left (parent_id, bad, child_id) select parent_id, 0, id from jobs "
@@ -277,7 +276,7 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
     cascade = Cascade(tx, registry, now_us)
     _hold_covered(cascade, first, last)
     groups = tx.all(
-        # Of a call put in place in steps some may have run by now, and have a folder.
+        # When a call is placed in steps, some jobs may have run by now, and have a folder.
         f"select distinct queue, type, stage, {registry.homes.sql} from jobs where id between ? and ? "
         "and state = 'pending'",
         (first, last),
@@ -297,8 +296,8 @@ def _into_ready(
 ) -> None:
     queue = registry.queue(queue_name)
     lane = registry.lane_to_fill(tx, queue_name, type_, stage, home)
-    # Read by the ids alone: the index over types and queues, which without the "||" would serve as well to a planner
-    # who knows nothing of the table yet, has every job that ever was.
+    # Read by ids only: the index on types and queues, which a planner without statistics might choose without the "||",
+    # has all jobs that ever existed.
     tx.run(
         f"insert into ready (lane, priority, share, position, job_id) select ?, priority, {share_sql(queue)}, "
         f"{POSITIONS[queue.order]}, id from jobs where id between ? and ? and state = 'pending' "
@@ -310,7 +309,7 @@ def _into_ready(
 
 
 def _hold_covered(cascade: Cascade, first: int, last: int) -> None:
-    """What a wide hold covers is held at the door. (One on a single job can only have come after it.)"""
+    """Hold new jobs that a wide hold covers. (A hold on a single job can only be created after the job.)"""
     tx, registry = cascade.tx, cascade.registry
     wide = registry.holds.wide
     if not wide:
@@ -322,13 +321,13 @@ def _hold_covered(cascade: Cascade, first: int, last: int) -> None:
     )
     covered = hold_coverage.among(tx, registry.holds, wide, [job_id for (job_id,) in pending])
     if covered:
-        # A published job may have been opened again before it was put in place, and stand in ``ready`` by that.
+        # A published job may have been opened again before it was placed, and may be in ``ready`` already.
         hold_moves.out_of_ready(tx, hold_moves.keys(registry, hold_moves.some(tx, registry, covered)))
         hold_moves.to_held(cascade, covered)
 
 
 def held_of(tx: Tx, first: int, last: int) -> int:
-    """How many jobs of a call stand held by a hold."""
+    """Return how many jobs of a call are held by a hold."""
     return int(
         tx.value(
             "select count(*) from inactive_jobs where state = 'held' and job_id between ? and ? and waits_for = ?",
@@ -338,7 +337,7 @@ def held_of(tx: Tx, first: int, last: int) -> int:
 
 
 def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> list[int]:
-    """A short call, whole in the current transaction."""
+    """Create all jobs of a short call in the current transaction."""
     total = size(plans)
     if total == 0:
         return []
@@ -352,14 +351,14 @@ def inline(tx: Tx, registry: Registry, plans: Sequence[Plan], now_us: int) -> li
     if registry.holds.wide or any(p.parent is not None or not p.plain for p in plans):
         put_in_place(tx, registry, first_id, last_id, now_us)
     else:
-        # What most calls are: new jobs at the top, which nothing keeps, in known places and without a home.
+        # The usual call: new roots without holds, in known lanes and without a home.
         for place in dict.fromkeys((p.queue, p.spec.name, p.stage) for p in plans):
             _into_ready(tx, registry, first_id, last_id, *place, 0)
     return list(range(first_id, first_id + total))
 
 
 def _is_plain_root(registry: Registry, p: Plan) -> bool:
-    """New jobs at the top with nothing of their own, which nothing keeps."""
+    """Return whether it is for plain roots without data, and there are no wide holds."""
     return p.parent is None and p.plain and not p.submission.data and not registry.holds.wide
 
 
@@ -377,7 +376,7 @@ def _accept(tx: Tx, registry: Registry, p: Plan, now_us: int) -> int:
 
 
 def _head_and_tail(p: Plan, now_us: int) -> tuple[root_inserts.Head, root_inserts.Tail]:
-    """What the rows of flat jobs have in common."""
+    """Return the columns that the rows of root jobs have in common."""
     state = State.PENDING if p.plain else State.WAITING
     head = (p.spec.name, state.value, p.stage, p.queue, p.priority)
     return head, (now_us, p.collection, p.submitter, p.submission.queue, p.submission.at_us)
@@ -395,24 +394,24 @@ class Run:
     share: int
     ids: range
     offset: int
-    """Of its first job among the submission's parameters."""
+    """The index of its first job among the submission's parameters."""
 
 
 def runs(tx: Tx, registry: Registry, plans: Sequence[Plan], first_id: int, step: int) -> list[Run]:
-    """The whole call, cut into runs of at most ``step``."""
-    found, start = [], first_id
+    """Return the whole call, split into runs of at most ``step`` jobs."""
+    parts, start = [], first_id
     for p in plans:
         share = share_of(tx, registry, p, first_id)
         count = len(p.submission.params)
         for offset in range(0, count, step):
             ids = range(start + offset, start + min(offset + step, count))
-            found.append(Run(plan=p, share=share, ids=ids, offset=offset))
+            parts.append(Run(plan=p, share=share, ids=ids, offset=offset))
         start += count
-    return found
+    return parts
 
 
 def write_run(tx: Tx, run: Run, now_us: int, first_id: int) -> None:
-    """All rows of a run but those in ``ready``."""
+    """Write all rows of a run except those in ``ready``."""
     p, part = run.plan, slice(run.offset, run.offset + len(run.ids))
     keys = p.submission.keys[part] if p.submission.keys else None
     write_rows(tx, p, run.share, run.ids, p.submission.params[part], keys, now_us)

@@ -1,7 +1,7 @@
-"""Jobs at the top of their trees, as most are. On a server what they have in common travels once, beside the list of
-their parameters, so that one costs one exchange and many cost one of a long list.
+"""Inserts of root jobs, the usual case. With a server, common columns are sent once, beside the list of parameters, so
+that one job costs one exchange and many jobs cost one with a long list.
 
-On SQLite nothing is gained by that: there a statement for each row costs a microsecond.
+With SQLite that has no advantage: a statement for each row costs a microsecond.
 """
 
 from collections.abc import Sequence
@@ -46,27 +46,27 @@ _PLACED = (
 
 
 def write(tx: Tx, head: Head, share: int, first_id: int, params: Sequence[str], tail: Tail) -> None:
-    """Their rows in ``jobs``, under numbers that have been given to them."""
+    """Write the rows in ``jobs``, with ids that were assigned before."""
     if tx.postgresql:
         tx.run(_WITH_IDS, (first_id, *head, share, *tail, array(params)))
         return
-    made = [(i, *head, share, lineage(i), i, text, *tail) for i, text in enumerate(params, first_id)]
-    tx.many(_ROW, made)
+    rows = [(i, *head, share, lineage(i), i, text, *tail) for i, text in enumerate(params, first_id)]
+    tx.many(_ROW, rows)
 
 
 def accept(
     tx: Tx, queue: QueueSpec, lane: int, head: Head, share: int | None, params: Sequence[str], tail: Tail
 ) -> int:
-    """Number them, write them and make them claimable, all at once; returns the first number. ``share``: None for one
-    of this call alone."""
+    """Assign ids, write the rows and make the jobs claimable, all at once; return the first id. ``share``: None for a
+    share of this call alone."""
     if not tx.postgresql:
-        return _accept_there(tx, queue, lane, head, share, params, tail)
+        return _accept_in_file(tx, queue, lane, head, share, params, tail)
     sql = _NEW.format(share=share_sql(queue), position=POSITIONS[queue.order])
     first: int = tx.value(sql, (len(params), len(params), *head, share, *tail, array(params), lane))
     return first
 
 
-def _accept_there(
+def _accept_in_file(
     tx: Tx, queue: QueueSpec, lane: int, head: Head, share: int | None, params: Sequence[str], tail: Tail
 ) -> int:
     first = tx.take("job", len(params))

@@ -1,12 +1,11 @@
-"""Jobs that a running attempt makes: children of its job, or jobs of their own.
+"""Jobs that a running attempt creates: children of its job, or independent jobs.
 
-Without a key they are written hidden (``staging``), and born in the transaction that records the stage as passed;
-an attempt that does not pass leaves none. With a key they are born at once, and the same key names the same job: below
-one parent for children, among all at the top for others.
+Without a key they are hidden (``staging``), and published in the transaction that records the stage as passed; an
+attempt that does not pass leaves none. With a key they are created at once, and the same key means the same job: below
+one parent for children, among all roots for others.
 
-A job of its own is nobody's child: it stands at the top, nobody waits for it, fails with it or regrows with it, and a
-cancel or a deletion of the tree that submitted it does not reach it.
-"""
+An independent job is a root: no job waits for it, fails with it or regrows with it, and cancelling or deleting the tree
+that submitted it does not affect it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,20 +26,20 @@ from spinney.store.sql.transitions.cascades import BAD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spawner:
-    """An attempt that makes jobs."""
+    """An attempt that creates jobs."""
 
     job_id: int
     fence: int
     parent: Parent | None
-    """Its job, for children; None: they are jobs of their own."""
+    """Its job, for children; None: the jobs are independent."""
     collection: str | None
     submitter: str | None
     beside: int | None = None
-    """For jobs of their own: the share of those that earlier parts of the same call made."""
+    """For independent jobs: the share of those that earlier parts of the same call created."""
 
 
 def of_children(tx: Tx, registry: Registry, job_id: int, fence: int) -> Spawner:
-    """The attempt as one that spawns. Raises StaleFence; Refused when its job is to be cancelled."""
+    """Return the spawner of children. Raises StaleFence; Refused when cancellation of its job was requested."""
     require_lease(tx, job_id, fence)
     row = rows.find(tx, job_id)
     cancel_reason = placement.cancel_reason(tx, row)
@@ -55,8 +54,9 @@ def of_children(tx: Tx, registry: Registry, job_id: int, fence: int) -> Spawner:
 
 
 def of_own_jobs(tx: Tx, job_id: int, fence: int, beside: int | None) -> Spawner:
-    """The attempt as one that submits. A request to cancel its job does not concern them: they are born if the stage
-    passes all the same. ``beside``: a job that an earlier part of the same call made. Raises StaleFence."""
+    """Return the spawner of independent jobs. A cancel request for its job does not affect them: they are created if
+    the stage passes in spite of it. ``beside``: a job that an earlier part of the same call created. Raises
+    StaleFence."""
     require_lease(tx, job_id, fence)
     collection, submitter = _origin(tx, job_id)
     share = None if beside is None else tx.value("select share from jobs where id = ?", (beside,))
@@ -74,15 +74,15 @@ def plans(tx: Tx, registry: Registry, submissions: Sequence[Submission], spawner
     """Resolve and check the submissions. Raises what ``Store.submit`` raises."""
     if len({bool(s.keys) for s in submissions}) > 1:
         raise Refused("a stage makes jobs with keys and jobs without in separate calls; split this one")
-    made = [_plan(tx, registry, s, spawner) for s in submissions]
-    new_jobs.check_needs(tx, made, spawner.parent, spawner.fence)
-    for need in {need for plan in made if plan.submission.keys for need in plan.submission.needs}:
+    resolved = [_plan(tx, registry, s, spawner) for s in submissions]
+    new_jobs.check_needs(tx, resolved, spawner.parent, spawner.fence)
+    for need in {need for plan in resolved if plan.submission.keys for need in plan.submission.needs}:
         if need > 0 and rows.hidden(tx, need):
             raise Refused(
                 f"a job with a key is made at once, and job {need}, which it needs, only when the stage has passed; "
                 f"make that with a key, too, or this one without"
             )
-    return made
+    return resolved
 
 
 def _plan(tx: Tx, registry: Registry, submission: Submission, spawner: Spawner) -> Plan:
@@ -96,11 +96,11 @@ def _plan(tx: Tx, registry: Registry, submission: Submission, spawner: Spawner) 
     return replace(new_jobs.plan(tx, registry, signed, None), beside=spawner.beside)
 
 
-# --- born with the stage ----------------------------------------------------------------------
+# --- created when the stage passes ----------------------------------------------------------------------
 
 
 def stage(tx: Tx, plans: Sequence[Plan], spawner: Spawner, now_us: int) -> tuple[int, int]:
-    """Reserve ids for jobs that are born when the stage passes; (first, count)."""
+    """Reserve ids for jobs that are created when the stage passes; return (first, count)."""
     total = new_jobs.size(plans)
     first_id = tx.take("job", total)
     kind = staging.OWN if spawner.parent is None else staging.CHILDREN
@@ -108,11 +108,11 @@ def stage(tx: Tx, plans: Sequence[Plan], spawner: Spawner, now_us: int) -> tuple
     return first_id, total
 
 
-# --- born at once -----------------------------------------------------------------------------
+# --- created at once -----------------------------------------------------------------------------
 
 
 def keyed(plans: Sequence[Plan]) -> list[tuple[Plan, int]]:
-    """Each job of a call with keys, as its plan and its place within that; none for a call without."""
+    """Return each job of a call with keys, as its plan and its index within that; none for a call without keys."""
     return [(plan, n) for plan in plans if plan.submission.keys for n in range(len(plan.submission.params))]
 
 
@@ -124,20 +124,20 @@ def spawn_keyed(
     ids: list[int],
     now_us: int,
 ) -> None:
-    """Jobs with keys are born at once; a key that is taken names the job that has it.
+    """Create jobs with keys at once; for a key that is taken, use the job that has it.
 
-    ``ids``: of those of the same call born before; these are added.
+    ``ids``: the earlier jobs of the same call, to which these are added.
     """
     for plan, n in jobs:
-        known = _known(tx, plan, n, spawner)
-        ids.append(_spawn(tx, registry, plan, n, spawner, ids, now_us) if known is None else known)
-        if known is not None and spawner.parent is not None:
-            _count_again(tx, spawner.parent.row, known)
+        existing = _existing(tx, plan, n, spawner)
+        ids.append(_spawn(tx, registry, plan, n, spawner, ids, now_us) if existing is None else existing)
+        if existing is not None and spawner.parent is not None:
+            _count_again(tx, spawner.parent.row, existing)
 
 
-def _known(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
-    """Who has the key. At the top others may have taken it for something else, or not be accepted yet: those are
-    not what is asked for."""
+def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
+    """Return the job that has the key. Raises DuplicateKey when a root of another type has it, or one that is not
+    accepted yet."""
     key = (plan.submission.keys or ())[n]
     taken = tx.one(
         "select k.job_id, k.forever, jobs.type from keys k join jobs on jobs.id = k.job_id "
@@ -179,7 +179,7 @@ def _earlier(ids: list[int], k: int) -> int:
 
 
 def _count_again(tx: Tx, parent: Row, child_id: int) -> None:
-    """A superseded child that is spawned again by its key counts again, as it stands."""
+    """Count a superseded child again that is spawned again by its key, in its current state."""
     tx.run("update jobs set superseded = null where id = ? and superseded = 1", (child_id,))
     if not tx.changed():
         return

@@ -1,10 +1,8 @@
-"""Submissions and spawns that are written in steps, hidden until they are published.
+"""Staging: submissions and spawns that are written in steps, and hidden until they are published.
 
-``staging`` has a row for each: unpublished rows are hidden from every reading, and dropped when
-their writer is gone; published ones are accepted, and whoever comes by puts what is left in place.
-What a running attempt bears, children and jobs of their own, stands here until the record of its success
-publishes it.
-"""
+``staging`` has a row for each: unpublished jobs are hidden from every query, and dropped when their writer is dead;
+published ones are accepted, and any process places the rest. Jobs that a running attempt creates are hidden here until
+the record of its success publishes them."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,13 +14,13 @@ from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.submit.new_jobs import Plan
 
 INLINE = 300
-"""So many jobs of a call are put in place by the very transaction that records the stage that bore them."""
+"""How many jobs of a call are placed by the very transaction that records the stage that created them."""
 CHILDREN, OWN = 0, 2
-"""``published`` of runs that are hidden: what an attempt spawns, and what it submits, which its job neither waits for
-nor fails with. (Submissions from outside are of the first kind, and belong to no attempt.)"""
+"""The values of ``published`` for hidden runs: children that an attempt spawns, and independent jobs that it submits,
+for which its job does not wait. (Submissions from outside are of the first kind, and belong to no attempt.)"""
 ABANDONED_US = 60_000_000
-"""A writer that has not moved for so long is taken for dead. A mistake does no harm: it finds its
-row gone and says so; nothing was visible."""
+"""A writer without progress for so long counts as dead. A mistake does no harm: the writer fails because its row is
+gone, and nothing was visible."""
 
 Write = Callable[[], AbstractContextManager[Tx]]
 
@@ -36,12 +34,12 @@ def write_steps(
     clock: Callable[[], float],
     lightly: Write | None = None,
 ) -> int:
-    """The rows of a staged call, a step a transaction; drops them all when one fails. Returns the beat of the last.
+    """Write the rows of a staged call, one step in each transaction; drop them all when one fails. Return the beat of
+    the last.
 
-    ``clock``: seconds of a monotonic clock, by which the call shows that its writer lives. ``lightly``: transactions
-    that are not synced, for a call that is published in the end, by one that is. A server that loses some of them in
-    between is found out: each step must find the beat of the one before.
-    """
+    ``clock``: seconds of a monotonic clock, by which the call shows that its writer is alive. ``lightly``: transactions
+    that are not synced, for a call that is finally published by one that is. If a server loses some of them, that is
+    detected: each step must find the beat of the one before."""
     begun, beat_us = clock(), now_us
     last_id = first_id + new_jobs.size(plans) - 1
     try:
@@ -72,9 +70,9 @@ def enter(
     now_us: int,
     hidden: int = CHILDREN,
 ) -> None:
-    """Hide this run of ids. Runs of one attempt that join become one, unless they are of two kinds.
+    """Hide this run of ids. Adjacent runs of one attempt become one, unless they are of two kinds.
 
-    ``parent_id``, ``fence``: the attempt that must pass before they are born, if one bears them."""
+    ``parent_id``, ``fence``: the attempt that must pass before they are published, if one creates them."""
     if fence is not None:
         tx.run(
             "update staging set last_id = ?, beat_us = ? where fence = ? and last_id = ? and published = ?",
@@ -103,14 +101,15 @@ def _require(tx: Tx, first_id: int, beat_us: int, before_us: int | None) -> None
 
 
 def publish(tx: Tx, first_id: int, beat_us: int) -> None:
-    """From here on the jobs are accepted. ``beat_us``: of the last step, as ``write_steps`` returns it."""
+    """Publish the jobs, which are accepted from then on. ``beat_us``: that of the last step, as ``write_steps`` returns
+    it."""
     _require(tx, first_id, beat_us, beat_us)
     tx.run("update staging set published = 1 where first_id = ?", (first_id,))
 
 
 def publish_spawned(tx: Tx, registry: Registry, fence: int, now_us: int) -> None:
-    """The stage that bore them has passed: few are put in place now, many in steps. For children that are not all in
-    place yet their parent waits; for others nobody does."""
+    """Publish the jobs of a stage that has passed: few are placed now, many in steps. The parent waits for children
+    that are not all placed yet; no job waits for independent ones."""
     for first_id, last_id in tx.all("select first_id, last_id from staging where fence = ?", (fence,)):
         if last_id - first_id < INLINE:
             tx.run("delete from staging where first_id = ?", (first_id,))
@@ -124,7 +123,7 @@ def publish_spawned(tx: Tx, registry: Registry, fence: int, now_us: int) -> None
 
 
 def spawns_children(tx: Tx, fence: int) -> bool:
-    """Whether children would be born if this attempt passed."""
+    """Return whether children would be created if this attempt passed."""
     return (
         tx.value("select 1 from staging where fence = ? and published = ? limit 1", (fence, CHILDREN))
         is not None
@@ -132,21 +131,21 @@ def spawns_children(tx: Tx, fence: int) -> bool:
 
 
 def disown(tx: Tx, fence: int) -> None:
-    """What this attempt bears is not to be born: it stays hidden and is dropped in steps."""
+    """Drop the jobs of this attempt: they stay hidden and are deleted in steps."""
     tx.run("update staging set fence = null, parent_id = null, published = -1 where fence = ?", (fence,))
 
 
 def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
-    """Put up to ``limit`` jobs of the oldest published call in place; the parent to look at when done.
+    """Place up to ``limit`` jobs of the oldest published call; return the parent to update when done.
 
     Returns None when there is nothing to do, 0 when there may be more, else the parent's id (-1: none).
     """
-    found = tx.one(
+    run = tx.one(
         "select first_id, last_id, next_id, parent_id from staging where published = 1 order by first_id limit 1"
     )
-    if found is None:
+    if run is None:
         return None
-    first_id, last_id, next_id, parent_id = found
+    first_id, last_id, next_id, parent_id = run
     special = tx.value(
         "select 1 from jobs where id between ? and ? and state = 'waiting' limit 1",
         (next_id, next_id + limit - 1),
@@ -161,18 +160,18 @@ def step(tx: Tx, registry: Registry, now_us: int, limit: int) -> int | None:
 
 
 def abandoned(tx: Tx, now_us: int) -> tuple[int, int] | None:
-    """A hidden run that is to be dropped: it is said so, its attempt has no lease, or its writer's clock
-    stands still. Whoever is judged so cannot publish any more."""
-    found = tx.one(
+    """Return a hidden run that is to be dropped: it is marked so, its attempt has no lease, or its writer makes no
+    progress. Its writer cannot publish it any more."""
+    run = tx.one(
         "select first_id, last_id from staging s where published = -1 or (published in (0, 2) and ("
         "(fence is null and beat_us < ?) or (fence is not null and not exists "
         "(select 1 from leases l where l.job_id = s.parent_id and l.fence = s.fence)))) limit 1",
         (now_us - ABANDONED_US,),
     )
-    if found is None:
+    if run is None:
         return None
-    tx.run("update staging set published = -1, fence = null where first_id = ?", (found[0],))
-    return found[0], found[1]
+    tx.run("update staging set published = -1, fence = null where first_id = ?", (run[0],))
+    return run[0], run[1]
 
 
 def _drop(write: Write, first_id: int, last_id: int) -> bool:
@@ -181,7 +180,7 @@ def _drop(write: Write, first_id: int, last_id: int) -> bool:
 
 
 def drop(tx: Tx, first_id: int, last_id: int, limit: int = new_jobs.STEP) -> bool:
-    """Remove the newest ``limit`` rows of a hidden run; True when all of it is gone."""
+    """Delete the newest ``limit`` jobs of a hidden run; return True when all are deleted."""
     newest = tx.value("select max(id) from jobs where id between ? and ?", (first_id, last_id)) or first_id
     start = max(first_id, newest - limit + 1)
     for table, column in (("needs", "job_id"), ("data", "job_id"), ("keys", "job_id"), ("jobs", "id")):

@@ -1,4 +1,3 @@
-"""What moves a job from one state to another, inside the caller's transaction: where it stands (``placement``),
-its locks, what follows for parents and for those that need it (``cascades``), opening again (``regrowth``),
-removal, an operator's verbs. Nothing here begins a transaction.
-"""
+"""State transitions of jobs, inside the caller's transaction: the state of an open job (``placement``), its locks, the
+effects on parents and dependants (``cascades``), opening again (``regrowth``), removal, an operator's verbs. These
+modules begin no transaction."""

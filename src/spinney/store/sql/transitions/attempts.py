@@ -1,4 +1,4 @@
-"""What a running attempt may ask of the store, under its own fence. The jobs that it makes: ``spawns``."""
+"""Requests of a running attempt, checked by its fence. The jobs that it creates are in ``spawns``."""
 
 import shlex
 
@@ -45,8 +45,8 @@ def append(tx: Tx, job_id: int, fence: int, name: str, value: str, target: int) 
     require_lease(tx, job_id, fence)
     _require_target(tx, job_id, target)
     names.label("data entry", name)
-    found = tx.value("select value from data where job_id = ? and name = ?", (target, name))
-    items = [] if found is None else json_value(found, f"the data entry {name!r} of job {target}")
+    stored = tx.value("select value from data where job_id = ? and name = ?", (target, name))
+    items = [] if stored is None else json_value(stored, f"the data entry {name!r} of job {target}")
     if isinstance(items, Unreadable):
         raise Refused(f"{items}; put the entry anew, or append to another name")
     if not isinstance(items, list):
@@ -77,32 +77,33 @@ def _require_small(name: str, value: str) -> None:
 
 
 def take_lock(
-    tx: Tx, registry: Registry, job_id: int, fence: int, wanted: locks.LockRequest, until: str, now_us: int
+    tx: Tx, registry: Registry, job_id: int, fence: int, request: locks.LockRequest, until: str, now_us: int
 ) -> bool:
     require_lease(tx, job_id, fence)
-    names.lock_name(wanted.name)
-    require_amount(wanted.amount)
-    if wanted.capacity is not None:
-        require_amount(wanted.capacity)
-    found = locks.look(tx, registry, wanted, job_id)
-    if not found.others and wanted.amount > max(found.capacity, found.own or 0):
+    names.lock_name(request.name)
+    require_amount(request.amount)
+    if request.capacity is not None:
+        require_amount(request.capacity)
+    state = locks.look(tx, registry, request, job_id)
+    if not state.others and request.amount > max(state.capacity, state.own or 0):
         raise UsageError(
-            f"the lock {wanted.name!r} has a capacity of {found.capacity}, so that nobody can take {wanted.amount} of "
-            f"it; take less, or raise the capacity with 'spinney lock {shlex.quote(wanted.name)} --capacity N'"
+            f"the lock {request.name!r} has a capacity of {state.capacity}, so that nobody can take "
+            f"{request.amount} of it; take less, "
+            f"or raise the capacity with 'spinney lock {shlex.quote(request.name)} --capacity N'"
         )
-    if not found.fits:
+    if not state.fits:
         return False
     tx.run(
         "insert into locks (name, job_id, fence, since_us, amount) values (?, ?, ?, ?, ?) "
         "on conflict (name, job_id) do update set amount = excluded.amount, "
         "fence = case when locks.fence is null or excluded.fence is null then null else excluded.fence end",
-        (wanted.name, job_id, None if until == "job" else fence, now_us, wanted.amount),
+        (request.name, job_id, None if until == "job" else fence, now_us, request.amount),
     )
-    # What it holds must be given back when it ends: no longer the plain way.
+    # Its locks must be released when it ends, so its lease is no longer plain.
     tx.run("update leases set plain = 0 where job_id = ?", (job_id,))
-    if wanted.amount < (found.own or 0):
+    if request.amount < (state.own or 0):
         cascade = Cascade(tx, registry, now_us)
-        cascade.lock_freed(wanted.name)
+        cascade.lock_freed(request.name)
         cascade.drain()
     return True
 
@@ -111,7 +112,7 @@ def take_lock(
 
 
 def prioritise(tx: Tx, job_id: int, fence: int, priority: int) -> None:
-    """It runs, so it stands nowhere that goes by priority: its row is all there is to change."""
+    """Set the priority of a running job: only its row has to change, because it is in no queue."""
     require_lease(tx, job_id, fence)
     if priority not in PRIORITIES:
         raise UsageError(f"priority {priority} is out of range; use 0 (first) to 99 (last)")

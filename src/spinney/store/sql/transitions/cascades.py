@@ -1,9 +1,8 @@
-"""What a change of one job means for others, in the same transaction.
+"""Cascades: the effects of a job's change on other jobs, in the same transaction.
 
-A ``Cascade`` collects what a flush has touched: parents whose last child may have settled,
-jobs that need one that settled, locks that came free, serial lines that move. ``drain`` works them
-off until nothing is left; each may settle further jobs, so it is a work list and no recursion.
-"""
+A ``Cascade`` collects what a flush has changed: parents whose last child may have settled, dependants of settled jobs,
+freed locks, serial orders that advance. ``drain`` processes them until none is left; each may settle further jobs, so
+it is a work list and no recursion."""
 
 import logging
 
@@ -19,29 +18,29 @@ from spinney.store.sql.transitions import deadlocks, locks, placement
 
 log = logging.getLogger(__name__)
 
-NEEDERS_STEP = 200
-"""Jobs that need one that settled, or was opened again, are told so many a transaction; the rest follow in steps."""
+DEPENDANTS_STEP = 200
+"""How many dependants of a settled or reopened job one transaction updates; the rest follow in steps."""
 PASSED_BY_MOST = 50
-"""So many that wait for a lock are let go, or passed over because they may not (a hold covers them), a transaction."""
+"""How many jobs that wait for a lock one transaction wakes, or skips because a hold covers them."""
 BAD = frozenset({State.FAILED, State.CANCELLED, State.ORPHANED})
 
 
 class Cascade:
-    """One per transaction. Add what happened, then ``drain``."""
+    """The cascade of one transaction: add changes, then ``drain``."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int) -> None:
         self.tx, self.registry, self.now_us = tx, registry, now_us
         self._parents: dict[int, None] = {}
-        self._needers: dict[int, None] = {}
+        self._dependants: dict[int, None] = {}
         self._locks: dict[str, None] = {}
         self._lines: dict[int, None] = {}
         self._waiters: dict[int, None] = {}
         self._broken = 0
-        """Rings."""
+        """The number of deadlocks that were broken."""
         self.left_locks = False
-        """A lock has room, and somebody who waits for it has not been looked at yet."""
+        """Whether a lock has room while jobs that wait for it were not checked yet."""
 
-    # --- what callers say -----------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------
 
     def settle(
         self,
@@ -53,8 +52,8 @@ class Cascade:
         fingerprint: str | None = None,
         leased: bool = False,
     ) -> None:
-        """The job ends in this state. ``because``: children or needs, when it is not its own doing;
-        ``fingerprint``: of its failure, when it is."""
+        """Settle the job in this state. ``because``: children or needs, when they are the cause; ``fingerprint``: of
+        its own failure."""
         tx = self.tx
         if row.state is State.PENDING and not leased:
             placement.leave_ready(tx, self.registry, row)
@@ -77,21 +76,21 @@ class Cascade:
         self.settled(row, state)
 
     def settled(self, row: Row, state: State) -> None:
-        """The job's row says so already; only others still have to hear of it."""
+        """Update other jobs after the job's row was set to a settled state."""
         tx = self.tx
         if row.parent_id is not None:
             self.child_settled(row.id, row.parent_id, bad=state in BAD)
-        found = needers(tx, row.id, 0, NEEDERS_STEP + 1)
-        self._needers.update((n, None) for n in found[:NEEDERS_STEP])
-        if len(found) > NEEDERS_STEP:
-            tell_later(tx, row.id, found[-1])
+        dependant_ids = dependants(tx, row.id, 0, DEPENDANTS_STEP + 1)
+        self._dependants.update((n, None) for n in dependant_ids[:DEPENDANTS_STEP])
+        if len(dependant_ids) > DEPENDANTS_STEP:
+            tell_later(tx, row.id, dependant_ids[-1])
         tx.run("delete from keys where job_id = ? and forever = 0", (row.id,))
         self.free_locks(row.id, None)
         self._leave_line(row)
         tx.run("delete from cancel_requests where job_id = ? and tree = 0", (row.id,))
         if self.registry.subscriptions:
-            told = SettledJob(row.id, row.type, row.queue, row.parent_id is None)
-            tell(tx, self.registry.subscriptions, [told], state, self.now_us)
+            settled_job = SettledJob(row.id, row.type, row.queue, row.parent_id is None)
+            tell(tx, self.registry.subscriptions, [settled_job], state, self.now_us)
 
     def child_settled(self, child_id: int, parent_id: int, *, bad: bool) -> None:
         self.tx.run(
@@ -107,19 +106,19 @@ class Cascade:
         self._parents[parent_id] = None
 
     def parent_changed(self, parent_id: int) -> None:
-        """Something about its children changed: look whether it may go on."""
+        """Check whether a parent may continue, because its children changed."""
         self._parents[parent_id] = None
 
     def free_locks(self, job_id: int, fence: int | None) -> None:
-        """Give back the locks of an attempt, with what was kept for it and not taken, or (fence None) all that the job
-        still has."""
+        """Release the locks of an attempt, with reserved ones that it did not take, or (fence None) all locks of the
+        job."""
         where = "job_id = ?" if fence is None else "job_id = ? and fence in (?, ?)"
         args = (job_id,) if fence is None else (job_id, fence, locks.RESERVED)
         names = self.tx.all(f"delete from locks where {where} returning name", args)
         self._locks.update((name, None) for (name,) in names)
 
     def place(self, row: Row, *, leased: bool = False) -> None:
-        """Put an open job where it belongs now (see ``placement``). Its own wish is honoured first.
+        """Determine the state of an open job (see ``placement``). A cancel request is applied first.
 
         The caller has taken it out of ``ready``; ``leased``: its lease has just been taken away."""
         tx = self.tx
@@ -148,7 +147,7 @@ class Cascade:
         elif (bad := self._older_bad_child(row)) is not None:
             self.fail(row, _because_of_child(tx, bad), because="children", leased=leased)
         elif self.is_serial(row) and not self._first_in_line(row):
-            # Locks that it keeps over stages might be what the earlier one waits for; it takes them again.
+            # An earlier job may wait for locks that it keeps over stages; it takes them again.
             self.free_locks(row.id, None)
             placement.set_aside(
                 tx,
@@ -160,13 +159,13 @@ class Cascade:
                 leased=leased,
             )
         else:
-            # A held job keeps its place in a serial line: an order that a hold could turn round would be none.
-            # Those behind it say that they wait for it, and it says which hold keeps it.
+            # A held job keeps its place in the serial order, which a hold must not change. Those behind it wait for it,
+            # and its message names the hold.
             placement.to_ready(tx, self.registry, row, now_us=self.now_us, leased=leased)
 
     def older_children_open(self, row: Row) -> bool:
-        """Whether children that earlier stages bore are open (those of the stage to be run are no reason
-        to wait: an attempt of it bore them by key and did not pass)."""
+        """Return whether children of earlier stages are open (children of the next stage are no reason to wait: an
+        attempt of it spawned them by key and did not pass)."""
         return (
             placement.open_children(self.tx, row.id)
             and self.tx.value(
@@ -178,18 +177,18 @@ class Cascade:
         )
 
     def _older_bad_child(self, row: Row) -> int | None:
-        """A child of an earlier stage past which a strict job must not go, opened again or not."""
+        """Return a failed child of an earlier stage, which keeps a strict job from continuing; None: there is none."""
         spec = self.registry.types.get(row.type)
         if (spec is not None and spec.children != "completed") or placement.bad_child(
             self.tx, row.id
         ) is None:
             return None
-        found: int | None = self.tx.value(
+        child_id: int | None = self.tx.value(
             "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
             "and bad = 1 and jobs.spawn_stage is distinct from ? limit 1",
             (row.id, row.stage),
         )
-        return found
+        return child_id
 
     def fail(
         self,
@@ -200,34 +199,34 @@ class Cascade:
         mark: str | None = None,
         leased: bool = False,
     ) -> None:
-        """It cannot go on: ``because`` of others, or by a cause of its own (``mark``). The caller has taken it out of
-        ``ready``."""
+        """Fail a job that cannot continue: ``because`` of others, or by a cause of its own (``mark``). The caller has
+        removed it from ``ready``."""
         if row.state is not State.WAITING and not leased:
             row = rows.set_state(self.tx, row, State.WAITING)
         self.settle(row, State.FAILED, reason=reason, because=because, fingerprint=mark, leased=leased)
 
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
-        """Its stage has passed and bore children: it goes on when the last of them has settled."""
+        """Let the job wait for the children of its passed stage; it continues when the last of them has settled."""
         self._stand_aside(row, "children", "for its subjobs", leased)
         if self.tx.value("select 1 from locks where job_id = ? limit 1", (row.id,)) is not None:
             self.began_to_wait(row.id)
 
     def began_to_wait(self, job_id: int) -> None:
-        """The job waits for a lock, or keeps one while it waits for its subjobs: look whether that closes a ring."""
+        """Check for a deadlock, because the job waits for a lock, or keeps one while it waits for its subjobs."""
         self._waiters[job_id] = None
 
     def drain(self) -> None:
-        """Work off everything, until nothing moves any more."""
-        while self._parents or self._needers or self._locks or self._lines or self._waiters:
+        """Process all changes, until there are no more."""
+        while self._parents or self._dependants or self._locks or self._lines or self._waiters:
             while self._parents:
                 self._go_on(self._parents.popitem()[0])
-            while self._needers:
-                self._need_settled(self._needers.popitem()[0])
+            while self._dependants:
+                self._need_settled(self._dependants.popitem()[0])
             while self._locks:
                 self._lock_freed(self._locks.popitem()[0])
             while self._lines:
                 self._advance(self._lines.popitem()[0])
-            if self._waiters:  # when all others stand where they belong
+            if self._waiters:  # when all other jobs have their state
                 self._look_for_rings()
 
     def _look_for_rings(self) -> None:
@@ -240,7 +239,7 @@ class Cascade:
 
     def _go_on(self, parent_id: int) -> None:
         tx = self.tx
-        row = there(tx, parent_id)
+        row = existing_row(tx, parent_id)
         if row is None or row.state is not State.WAITING or placement.open_children(tx, parent_id):
             return
         waits = tx.value("select waits_for from inactive_jobs where job_id = ?", (parent_id,))
@@ -249,7 +248,7 @@ class Cascade:
         self.proceed(row)
 
     def proceed(self, row: Row, *, leased: bool = False) -> None:
-        """Its children have settled (or it has none): to its next stage, or to its end."""
+        """Move a job to its next stage, or settle it, after its children have settled."""
         tx = self.tx
         cancel_reason = placement.cancel_reason(tx, row)
         spec = self.registry.types.get(row.type)
@@ -276,13 +275,13 @@ class Cascade:
     # --- needs ----------------------------------------------------------------------------
 
     def need_settled(self, job_id: int) -> None:
-        """A job that this one needs has settled: look whether it may go on."""
-        self._needers[job_id] = None
+        """Check whether the job may continue, because one that it needs has settled."""
+        self._dependants[job_id] = None
 
     def _need_settled(self, job_id: int) -> None:
         if rows.hidden(self.tx, job_id):
             return
-        row = there(self.tx, job_id)
+        row = existing_row(self.tx, job_id)
         waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
         if row is not None and row.state is State.WAITING and waits == "needs":
             self.place(row)
@@ -290,20 +289,19 @@ class Cascade:
     # --- locks ----------------------------------------------------------------------------
 
     def lock_freed(self, name: str) -> None:
-        """A lock may have room: let whoever waits for it try."""
+        """Wake waiting jobs, because a lock may have room."""
         self._locks[name] = None
 
     def _lock_freed(self, name: str) -> None:
-        """Those that wait for it, as far as they have room, go back to where they can be claimed; the claim takes it.
+        """Make waiting jobs claimable, as far as the lock has room; the claim takes it.
 
-        One that has other reasons to stand aside by now (a hold among them) lets the next one go. Where that
-        are many, the rest is left to housekeeping, which looks for free locks that somebody waits for.
-        """
+        A job that has another reason to wait by now (such as a hold) lets the next one go. Where there are many, the
+        rest is left to housekeeping, which searches free locks with waiting jobs."""
         for _ in range(PASSED_BY_MOST):
-            found = locks.next_of(self.tx, self.registry, name)
-            if found is None:
+            candidate = locks.next_of(self.tx, self.registry, name)
+            if candidate is None:
                 return
-            waiter, room = found
+            waiter, room = candidate
             self.place(rows.find(self.tx, waiter.job_id))
             if rows.find(self.tx, waiter.job_id).state is State.PENDING:
                 amount = min(waiter.amount, room.capacity)
@@ -312,7 +310,7 @@ class Cascade:
                     return
         self.left_locks = True
 
-    # --- the serial line ------------------------------------------------------------------
+    # --- serial order ------------------------------------------------------------------
 
     def is_serial(self, row: Row) -> bool:
         if row.parent_id is None:
@@ -322,7 +320,7 @@ class Cascade:
         return spec is not None and spec.serial
 
     def _first_in_line(self, row: Row) -> bool:
-        """Enter the job into its tree's line; whether it may go now."""
+        """Add the job to its tree's serial order; return whether it may start now."""
         tx = self.tx
         tx.run(
             "insert into serial_order (root_id, lineage, job_id) values (?, ?, ?) on conflict do nothing",
@@ -340,17 +338,17 @@ class Cascade:
         return True
 
     def _somebody_runs(self, row: Row) -> bool:
-        """Whether a later one runs already (this one was opened again meanwhile): it is waited for."""
-        found = self.tx.value(
+        """Return whether a later job is running (this one was opened again meanwhile), for which it has to wait."""
+        running = self.tx.value(
             "select 1 from leases l where l.parent_id is not null and l.job_id <> ? "
             "and (select root_id from jobs where id = l.job_id) = ? limit 1",
             (row.id, row.root_id),
         )
-        return found is not None
+        return running is not None
 
     def _step_back(self, job_id: int) -> None:
-        """A later one that was put into ``ready`` before an earlier one came gives way to it."""
-        later = there(self.tx, job_id)
+        """Remove a later job from ``ready``, because an earlier one has come."""
+        later = existing_row(self.tx, job_id)
         if later is not None and later.state is State.PENDING:
             self.free_locks(job_id, locks.RESERVED)
             placement.leave_ready(self.tx, self.registry, later)
@@ -379,7 +377,7 @@ class Cascade:
         )
         if first is None or rows.hidden(self.tx, first):
             return
-        row = there(self.tx, first)
+        row = existing_row(self.tx, first)
         waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (first,))
         if row is not None and row.state is State.WAITING and waits == "serial":
             self.place(row)
@@ -398,9 +396,9 @@ def _because_of_child(tx: Tx, child_id: int) -> str:
     return f"its subjob {child_id} is {state}"
 
 
-def there(tx: Tx, job_id: int) -> Row | None:
-    """A job that another's row names. None where the database is damaged and it is not there: it is passed over,
-    for what others have done must be recorded all the same."""
+def existing_row(tx: Tx, job_id: int) -> Row | None:
+    """Return a job that another row names. None where it is missing in a damaged database: it is skipped, because the
+    changes of others must be recorded all the same."""
     try:
         return rows.find(tx, job_id)
     except NoSuchJob:
@@ -408,14 +406,14 @@ def there(tx: Tx, job_id: int) -> Row | None:
         return None
 
 
-def needers(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:
-    """Those that need it, by number, from ``first`` on."""
+def dependants(tx: Tx, need_id: int, first: int, limit: int) -> list[int]:
+    """Return the jobs that need it, by id, from ``first`` on."""
     sql = "select job_id from needs where need_id = ? and job_id >= ? order by job_id limit ?"
     return [job_id for (job_id,) in tx.all(sql, (need_id, first, limit))]
 
 
 def tell_later(tx: Tx, need_id: int, next_id: int) -> None:
-    """Those that need it, from this one on, hear in later steps how it stands (``regrowth.Regrowth.step``)."""
+    """Update the dependants from this one on in later steps (``regrowth.Regrowth.step``)."""
     tx.run(
         "insert into met_needs (need_id, next_id) values (?, ?) on conflict (need_id) do update "
         "set next_id = case when met_needs.next_id < excluded.next_id then met_needs.next_id else excluded.next_id end",

@@ -1,22 +1,21 @@
-"""Rings of jobs that wait for each other through locks which they keep until they settle.
+"""Deadlocks: cycles of jobs that wait for each other through locks that they keep until they settle.
 
-A job closes a ring when it begins to wait. So whoever parks a job that waits for a lock (a claim, the record of an
-attempt), or a job that begins to wait for its subjobs, says so to ``Cascade.began_to_wait``, and the same
-transaction looks for a ring and breaks it, once for all that began to wait in it. One statement tells the usual case
-apart: nobody who keeps the lock waits itself. Only beyond that the waits are followed, a statement a kind of wait for
-all jobs that are equally far away.
+A job closes a cycle when it begins to wait. So code that lets a job wait for a lock (a claim, the record of an attempt)
+or for its subjobs calls ``Cascade.began_to_wait``, and the same transaction searches a cycle and breaks it, once for
+all jobs that began to wait in it. One statement recognizes the usual case: no job that keeps the lock is waiting
+itself. Only otherwise the waits are followed, with one statement for each kind of wait and all jobs at the same
+distance.
 
-**Who is told.** The youngest (highest number) of those whose locks the others want, or where that one waits for
-subjobs, for jobs that it needs or for its turn in a serial tree: the job at which this path meets a lock. The older
-ones go on, so that every ring ends with progress.
+**Victim.** The youngest (highest id) of the jobs whose locks the others want, or where that one waits for subjobs, for
+jobs that it needs or for its turn in a serial tree: the job at which this path reaches a lock. The older ones continue,
+so that every broken cycle makes progress.
 
-**What becomes of it** is said by its type (``TypeSpec.on_deadlock``). It fails with the ring as its reason; or it lets
-go of all that it keeps and starts again with the stage that took the first of these locks. Starting again is of no
-use to a job that keeps nothing the others want, so that one fails in any case.
+**Its outcome** depends on its type (``TypeSpec.on_deadlock``). It fails with the cycle as its reason; or it releases
+all its locks and starts again with the stage that took the first of them. A restart is of no use for a job that keeps
+no lock that the others want, so that one fails in any case.
 
-A ring that closes without anybody beginning to wait (a capacity is lowered, a need is opened again) stands until
-somebody acts; ``explain`` names it.
-"""
+A cycle that closes without a job beginning to wait (a capacity is lowered, a need is opened again) remains until an
+operator acts; ``explain`` names it."""
 
 import logging
 import uuid
@@ -51,29 +50,29 @@ log = logging.getLogger(__name__)
 
 ACTOR = "spinney"
 VERB = "deadlock"
-"""Of the audit's entry."""
+"""The verb of the audit entry."""
 FOLLOWED = 1_000
-"""So many waiting jobs are followed; in a thicket beyond that no ring is looked for."""
+"""The most waiting jobs that are followed; beyond that no cycle is searched."""
 BROKEN_AT_ONCE = 200
-"""So many rings are broken in one transaction."""
+"""The most cycles that one transaction breaks."""
 NAMED = 20
-"""So many jobs of a ring are named in a sentence."""
+"""The most jobs of a cycle that a sentence names."""
 
 
 class Edge(StrEnum):
     """Why a job waits for another."""
 
     KEEPER = "keeper"
-    """That one keeps the lock."""
+    """The other job keeps the lock."""
     LINE = "line"
-    """That one comes before it in the line for the lock."""
+    """The other job comes before it in the queue for the lock."""
     CHILD = "child"
     NEED = "need"
     SERIAL = "serial"
 
 
 class Link(NamedTuple):
-    """One side of a ring."""
+    """One edge of a cycle."""
 
     job_id: int
     edge: Edge
@@ -95,7 +94,7 @@ Ring = Sequence[Link]
 
 
 def sentence(ring: Ring) -> str:
-    """The ring in words, from its lowest number on."""
+    """Return a sentence that describes the cycle, starting with its lowest id."""
     first = min(range(len(ring)), key=lambda i: ring[i].job_id)
     turned = [*ring[first:], *ring[:first]]
     more = [f"and {len(turned) - NAMED:,} more wait likewise"] if len(turned) > NAMED else []
@@ -106,40 +105,40 @@ def sentence(ring: Ring) -> str:
 
 
 def find(tx: Tx, registry: Registry, job_id: int) -> Ring | None:
-    """A ring that keeps this job from ever going on; None: it is in none, and behind none."""
+    """Return a cycle that keeps this job from ever continuing; None: there is none."""
     return next(_Search(tx, registry).rings([job_id]), None)
 
 
 class _Wait(NamedTuple):
-    """What a waiting job waits for: jobs that wait themselves. Whoever does not wait is no obstacle for ever."""
+    """The waiting jobs for which a job waits. Jobs that do not wait are no lasting obstacle."""
 
     job_id: int
     links: list[Link]
     amounts: dict[int, int]
-    """By keeper, how much of the lock it keeps."""
+    """By keeper, the amount of the lock that it keeps."""
     room: int
-    """How much of the lock may be kept by others for this job to get what it wants."""
+    """How much of the lock others may keep so that this job still gets its amount."""
     lock: str = ""
     behind: int = 0
-    """So many of the line for the lock come before it."""
+    """How many jobs come before it in the queue for the lock."""
 
 
 class _Search:
-    """The waits of one job, of those that it waits for, and so on."""
+    """The waits of some jobs, of the jobs that they wait for, and so on."""
 
     def __init__(self, tx: Tx, registry: Registry) -> None:
         self.tx, self.registry = tx, registry
         self.waits: dict[int, _Wait] = {}
         self.lines: dict[str, list[int]] = {}
-        """Of wide locks: who waits, the first first."""
+        """For locks with a larger capacity: the waiting jobs, in order."""
         self._places: dict[int, int] = {}
-        """In its line, of each job that waits for a wide lock: a job waits for one."""
+        """The index of each job in the queue of its lock; a job waits for one lock."""
         self._gone: dict[str, int] = {}
-        """So many at the beginning of each line can go on."""
+        """How many jobs at the beginning of each queue can continue."""
 
     def rings(self, job_ids: Sequence[int]) -> Iterator[Ring]:
-        """For each of these jobs that can never go on: the ring which keeps it."""
-        todo, met = set(job_ids), set(job_ids)
+        """Yield for each of these jobs that can never continue the cycle that keeps it."""
+        todo, seen = set(job_ids), set(job_ids)
         while todo:
             self._follow(todo)
             new = {
@@ -147,9 +146,9 @@ class _Search:
                 for job_id in todo & self.waits.keys()
                 for other_id in self._others(self.waits[job_id])
             }
-            todo = new - met
-            met |= new
-            if len(met) > FOLLOWED + len(job_ids):
+            todo = new - seen
+            seen |= new
+            if len(seen) > FOLLOWED + len(job_ids):
                 log.warning(
                     "job %d waits for more than %d jobs that wait; no ring was looked for",
                     job_ids[0],
@@ -167,9 +166,9 @@ class _Search:
             yield from self.lines[wait.lock][: wait.behind]
 
     def _stuck(self) -> set[int]:
-        """Those that cannot go on whatever the others do: what is left when all are gone that can, one by one."""
+        """Return the jobs that can never continue: the rest after all that can were removed, one by one."""
         stuck = set(self.waits)
-        in_order = sorted(self.waits.values(), key=attrgetter("behind"))  # so that a line takes one round
+        in_order = sorted(self.waits.values(), key=attrgetter("behind"))  # so that a queue takes one round
         moved = True
         while moved:
             before = len(stuck)
@@ -181,7 +180,7 @@ class _Search:
         return stuck
 
     def _kept_from(self, wait: _Wait, stuck: set[int]) -> list[Link]:
-        """The links by which those keep it waiting."""
+        """Return the links by which the stuck jobs keep it waiting."""
         links = [link for link in wait.links if link.other_id in stuck]
         if wait.amounts and sum(wait.amounts[link.other_id] for link in links) <= wait.room:
             links = []
@@ -190,7 +189,7 @@ class _Search:
         return links
 
     def _first(self, lock: str, stuck: set[int]) -> int:
-        """The place in the line of the first that is stuck; they only become fewer."""
+        """Return the index of the first stuck job in the queue; stuck jobs only become fewer."""
         line, at = self.lines[lock], self._gone.get(lock, 0)
         while at < len(line) and line[at] not in stuck:
             at += 1
@@ -198,7 +197,7 @@ class _Search:
         return at
 
     def _walk(self, job_id: int, stuck: set[int]) -> Ring:
-        """From stuck job to stuck job, until one comes again."""
+        """Follow stuck jobs until one comes again; return the cycle."""
         path: dict[int, Link] = {}
         while job_id not in path:
             path[job_id] = self._kept_from(self.waits[job_id], stuck)[0]
@@ -236,8 +235,8 @@ class _Search:
             keepers[name][job_id] = amount
         for waiter in waiters:
             if not keepers[waiter.lock]:
-                continue  # those that have it give it back, and the line moves on
-            # What the job has itself, and what an ancestor keeps for it, is no obstacle (``locks.look``).
+                continue  # its owners release it, and the queue advances
+            # The amounts of the job itself, and of its ancestors, are no obstacle (``locks.look``).
             own = {waiter.job_id, *ancestors(waiter.lineage)}
             amounts = {job_id: n for job_id, n in keepers[waiter.lock].items() if job_id not in own}
             capacity = self.registry.capacities.in_force(waiter.lock, waiter.capacity)
@@ -248,8 +247,8 @@ class _Search:
                 self.waits[waiter.job_id] = _Wait(waiter.job_id, links, amounts, room, waiter.lock, behind)
 
     def _behind(self, waiter: "_Waiter", own: set[int]) -> int:
-        """How many get a wide lock before it. A lock of 1 needs no such look: whoever is before it in the line waits
-        for the same job that it waits for."""
+        """Return how many jobs get a lock with a larger capacity before it. A lock of 1 needs no such check: jobs
+        before it in the queue wait for the same owner."""
         if self.tx.value(_SHARED, (waiter.lock, _listed(own), waiter.job_id)) is not None:
             return 0
         if waiter.lock not in self.lines:
@@ -278,7 +277,7 @@ def _listed(ids: Iterable[int]) -> str:
     return orjson.dumps(list(ids)).decode()
 
 
-# The list leads: SQLite joins a "cross join" in the order in which it is written.
+# The list comes first: SQLite joins a "cross join" in the order in which it is written.
 _WAITS = "p.job_id = {} and p.state = 'waiting'"
 _WAITERS = (
     "select p.job_id, p.waits_for, coalesce(p.wants_amount, 1), p.wants_capacity, p.priority, jobs.lineage "
@@ -317,43 +316,43 @@ _FIRST_IN_LINE = (
 
 
 def break_ring(cascade: "Cascade", job_ids: Sequence[int]) -> bool:
-    """Break a ring that these jobs have closed by beginning to wait; whether there was one, so that there may be more.
-    The caller drains."""
+    """Break a cycle that these jobs have closed by beginning to wait; return whether there was one, so that there may
+    be more. The caller drains."""
     return any(_break(cascade, ring) for ring in _Search(cascade.tx, cascade.registry).rings(job_ids))
 
 
 def _break(cascade: "Cascade", ring: Ring) -> bool:
-    """Whether it was a ring of locks, which can be broken."""
+    """Break the cycle if it has locks, else it cannot be broken; return whether it was."""
     keepers = {link.other_id for link in ring if link.edge is Edge.KEEPER}
     if not keepers:
         return False
     youngest = max(keepers)
     start = next(i for i, link in enumerate(ring) if link.job_id == youngest)
-    told = next(
+    victim = next(
         link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE)
     )
     tx, registry, now_us = cascade.tx, cascade.registry, cascade.now_us
-    row, why = rows.find(tx, told), f"a deadlock: {sentence(ring)}"
+    row, why = rows.find(tx, victim), f"a deadlock: {sentence(ring)}"
     spec = registry.types.get(row.type)
-    restarts = spec is not None and spec.on_deadlock == "restart" and told == youngest
+    restarts = spec is not None and spec.on_deadlock == "restart" and victim == youngest
     what = {
-        "job": told,
+        "job": victim,
         "ring": sorted(link.job_id for link in ring),
         "then": "restart" if restarts else "fail",
     }
     note(tx, now_us, Actor(by=ACTOR, call=uuid.uuid4().hex, reason=why), VERB, what, 1)
     if restarts and spec is not None:
-        log.warning("job %d lets go of its locks and starts again, because of %s", told, why)
+        log.warning("job %d lets go of its locks and starts again, because of %s", victim, why)
         _restart(cascade, row, spec)
     else:
-        log.warning("job %d fails because of %s", told, why)
+        log.warning("job %d fails because of %s", victim, why)
         mark = failures.of_engine(tx, row.type, row.stage, VERB, why, now_us)
         cascade.settle(row, State.FAILED, reason=why, fingerprint=mark)
     return True
 
 
 def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
-    """Let go of everything, and start again with the stage that took the first of it."""
+    """Release all locks, and start again with the stage that took the first of them."""
     tx, stages = cascade.tx, [stage.name for stage in spec.stages]
     now = stages.index(row.stage) if row.stage in stages else len(stages)
     supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
@@ -364,8 +363,8 @@ def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
 
 
 def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
-    """Where the first of the locks that it keeps was taken. One that no stage declares was asked for by any: by the
-    first, for all that is known."""
+    """Return the index of the stage that took the first of its locks. A lock that no stage declares may have been taken
+    by the first stage."""
     params = json_object(tx.value("select params from jobs where id = ?", (row.id,)), of_job(row.id))
     declared: dict[str, int] = {}
     for number, stage in enumerate(spec.stages):
@@ -373,6 +372,6 @@ def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
             try:
                 declared.setdefault(lock_names.render(lock.template, params), number)
             except BadParameters:
-                continue  # the claim of that stage says so
+                continue  # the claim of that stage reports it
     kept = tx.all("select name from locks where job_id = ? and fence is null", (row.id,))
     return min((declared.get(name, 0) for (name,) in kept), default=len(spec.stages))

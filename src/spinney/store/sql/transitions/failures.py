@@ -1,10 +1,9 @@
-"""Failures grouped by their cause: written when a job settles as failed by its own attempt, read for people.
+"""Failures grouped by their cause: written when a job fails by its own attempt, read for people.
 
-The fingerprint stands in ``inactive_jobs``, where the job stands aside because it failed: opening, deleting or
-cancelling the job takes it away with the row. ``failures`` says what a fingerprint means, and since when it has
-been seen; how many jobs have it is counted from the index. Jobs that failed because of their subjobs or of
-jobs they need bear none: they are consequences, and go on when their cause is mended.
-"""
+The fingerprint is in ``inactive_jobs``, in the row of the failed job: opening, deleting or cancelling the job removes
+it with the row. ``failures`` describes each fingerprint, and when it first occurred; the number of jobs is counted by
+the index. Jobs that failed because of their subjobs or of jobs that they need have none: they continue when the cause
+is fixed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,14 +20,14 @@ from spinney.store.sql.read import filter_queries
 from spinney.store.sql.session import Session
 
 KEPT_US = 30 * 86_400_000_000
-"""So long after it was last seen it is remembered since when there has been a cause, though no job stands failed
-with it: one that comes back after a retry is the old one."""
+"""How long a cause without failed jobs is remembered after it last occurred: one that comes back after a retry is the
+old one."""
 FORGET_STEP = 50
-"""Causes that one sweep looks at."""
+"""How many causes one sweep checks."""
 
 
 def remember(tx: Tx, causes: Iterable[Cause], now_us: int) -> None:
-    """Write down what these fingerprints mean, and that they have been seen now."""
+    """Store the descriptions of these fingerprints, and that they have occurred now."""
     tx.many(
         "insert into failures (fingerprint, type, stage, exception, message, first_us, last_us) "
         "values (?, ?, ?, ?, ?, ?, ?) on conflict (fingerprint) do update set last_us = excluded.last_us",
@@ -37,8 +36,7 @@ def remember(tx: Tx, causes: Iterable[Cause], now_us: int) -> None:
 
 
 def of_engine(tx: Tx, type_: str, stage: str | None, word: str, reason: str, now_us: int) -> str:
-    """The fingerprint of a failure that no attempt brought about but the engine, remembered. ``word``: in place of an
-    exception."""
+    """Store and return the fingerprint of a failure that the engine caused. ``word``: in place of an exception."""
     message = plain(reason)
     mark = fingerprint(type_, stage or "", word, message)
     cause = Cause(fingerprint=mark, type=type_, stage=stage or "", exception=word, message=message)
@@ -47,18 +45,18 @@ def of_engine(tx: Tx, type_: str, stage: str | None, word: str, reason: str, now
 
 
 def forget(tx: Tx, after: str, now_us: int) -> str:
-    """One bounded step of a walk over all causes, from behind ``after``: those go that were seen long ago
-    and with which no job stands failed. Returns where to go on; empty: from the beginning."""
-    found = tx.all(
+    """Do one bounded step of a scan of all causes, after ``after``: delete those that occurred long ago and have no
+    failed jobs. Return where to continue; empty: from the beginning."""
+    rows = tx.all(
         "select fingerprint, last_us, exists (select 1 from inactive_jobs p where p.fingerprint = "
         "failures.fingerprint) "
         "from failures where fingerprint > ? order by fingerprint limit ?",
         (after, FORGET_STEP),
     )
-    gone = [(mark,) for mark, last_us, alive in found if not alive and last_us < now_us - KEPT_US]
-    if gone:
-        tx.many("delete from failures where fingerprint = ?", gone)
-    return found[-1][0] if len(found) == FORGET_STEP else ""
+    forgotten = [(mark,) for mark, last_us, alive in rows if not alive and last_us < now_us - KEPT_US]
+    if forgotten:
+        tx.many("delete from failures where fingerprint = ?", forgotten)
+    return rows[-1][0] if len(rows) == FORGET_STEP else ""
 
 
 class SqlFailures:
@@ -78,30 +76,30 @@ class SqlFailures:
         if root_id is not None or (within is not None and not within.everywhere):
             return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
         with self._session.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 "select f.fingerprint, f.type, f.stage, f.exception, f.message, f.first_us, f.last_us, c.jobs from "
                 "(select p.fingerprint, count(*) as jobs from inactive_jobs p where p.fingerprint is not null "
                 "group by p.fingerprint) c join failures f on f.fingerprint = c.fingerprint "
                 "where (cast(?1 as text) is null or f.type = ?1) order by c.jobs desc, f.last_us desc, f.fingerprint",
                 (type_,),
             )
-            jobs = sum(row[-1] for row in found)
+            jobs = sum(row[-1] for row in rows)
             others = _standing(tx) - jobs if type_ is None else _consequences(tx, type_)
         return FailureGroups(
             jobs=jobs,
-            causes=len(found),
+            causes=len(rows),
             consequences=others,
-            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in found[:limit]],
+            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
         )
 
     def _groups_among(self, which: Filter, limit: int) -> FailureGroups:
         where, args = _within(which)
         with self._session.look() as tx:
             if which.root_id is not None:
-                # What lies below a job was made after it: jobs elsewhere need not be looked at.
+                # Jobs below a job were created after it: other jobs need not be read.
                 last = tx.value(_LAST_OF_TREE, (which.root_id,)) or which.root_id
                 where, args = f"{where} and p.job_id between ? and ?", [*args, which.root_id, last]
-            found = tx.all(
+            rows = tx.all(
                 "select f.fingerprint, f.type, f.stage, f.exception, f.message, c.first_us, c.last_us, c.jobs from "
                 "(select p.fingerprint, count(*) as jobs, min(jobs.settled_us) as first_us, "
                 "max(jobs.settled_us) as last_us from inactive_jobs p cross join jobs where p.fingerprint "
@@ -116,21 +114,21 @@ class SqlFailures:
                 args,
             )
         return FailureGroups(
-            jobs=sum(row[-1] for row in found),
-            causes=len(found),
+            jobs=sum(row[-1] for row in rows),
+            causes=len(rows),
             consequences=others,
-            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in found[:limit]],
+            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
         )
 
     def of(self, job_ids: Sequence[int]) -> Mapping[int, Cause]:
         with self._session.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 "select p.job_id, f.fingerprint, f.type, f.stage, f.exception, f.message from inactive_jobs p "
                 "join failures f on f.fingerprint = p.fingerprint "
                 "where p.job_id in (select j.value from json_each(?) j)",
                 (orjson.dumps(list(job_ids)).decode(),),
             )
-        return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in found}
+        return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in rows}
 
     def find(self, beginning: str, *, within: AccessScope | None = None) -> str:
         text = beginning.rstrip("…").lower()
@@ -146,43 +144,43 @@ class SqlFailures:
             else ("inactive_jobs p where p.fingerprint = failures.fingerprint")
         )
         with self._session.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 "select fingerprint from failures where fingerprint >= ? and fingerprint < ? and exists "
                 f"(select 1 from {jobs}) order by fingerprint limit 3",
                 (text, f"{text}g", *args),
             )
-        if not found:
+        if not rows:
             raise Refused(f"no failed job has the failure {text!r}; 'spinney failures' lists those there are")
-        if len(found) > 1:
-            named = ", ".join(mark for (mark,) in found[:2]) + (", …" if len(found) > 2 else "")
+        if len(rows) > 1:
+            named = ", ".join(mark for (mark,) in rows[:2]) + (", …" if len(rows) > 2 else "")
             raise Refused(f"more than one failure begins with {text!r}: {named}; give more of its digits")
-        mark: str = found[0][0]
+        mark: str = rows[0][0]
         return mark
 
 
-# By lineage, so that the index is looked through, not sorted.
+# By lineage, so that the index is scanned, not sorted.
 _LAST_OF_TREE = "select max(id + 0) from jobs where parent_id is not null and root_id = ?"
 
 
 def _within(which: Filter) -> tuple[str, list[Any]]:
-    """The conditions that also hold of a row of ``jobs`` beside that of ``inactive_jobs``."""
+    """Return the conditions on the row of ``jobs`` beside that of ``inactive_jobs``."""
     where, args = filter_queries.conditions(which)
-    return "".join(f" and {said}" for said in ["jobs.id = p.job_id", *where]) if where else "", args
+    return "".join(f" and {condition}" for condition in ["jobs.id = p.job_id", *where]) if where else "", args
 
 
 def _standing(tx: Tx) -> int:
-    """How many stand failed or orphaned: counted in an index, however many that are."""
-    found: int = tx.value("select count(*) from inactive_jobs where state in ('failed', 'orphaned')")
-    return found
+    """Return how many jobs are failed or orphaned, counted by an index."""
+    total: int = tx.value("select count(*) from inactive_jobs where state in ('failed', 'orphaned')")
+    return total
 
 
 def _consequences(tx: Tx, type_: str) -> int:
-    found: int = tx.value(
+    total: int = tx.value(
         "select count(*) from inactive_jobs p join jobs on jobs.id = p.job_id "
         "where p.state in ('failed', 'orphaned') and p.fingerprint is null and jobs.type = ?",
         (type_,),
     )
-    return found
+    return total
 
 
 _CAUSE = ("fingerprint", "type", "stage", "exception", "message")

@@ -1,9 +1,8 @@
-"""Many jobs at once between ``ready`` and ``held``, by set statements.
+"""Moves of many jobs between ``ready`` and ``held``, by set statements.
 
-A sweep of holds has to shift a hundred thousand jobs in seconds, so it cannot go by ``placement``, one job at
-a time. What is written is the same, row by row (``tests/contract/test_holds.py`` compares the two ways), and
-the table of transitions is asked here, too: once for all, for they all make the same step.
-"""
+A sweep of holds has to move a hundred thousand jobs in seconds, so it cannot use ``placement``, one job at a time. The
+written rows are the same (``tests/contract/test_holds.py`` compares the two ways), and the transition is checked here,
+too: once, because all jobs make the same one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,16 +20,16 @@ from spinney.store.sql.transitions import locks
 from spinney.store.sql.transitions.cascades import Cascade
 
 WOKEN_STEP = 50
-"""Locks that were kept for jobs of one step and are offered to others at once; the sweep finds the rest."""
+"""How many locks reserved for jobs of one step are offered to others at once; the sweep finds the rest."""
 
 Key = tuple[int, int, int, str]
-"""(lane, priority, share, position): where a job stands in ``ready``."""
+"""(lane, priority, share, position): the key of a job in ``ready``."""
 Place = tuple[str, str, str, int]
-"""(queue, type, stage, home): where it belongs."""
+"""(queue, type, stage, home) of its lane."""
 
 
 class PlacedJob(NamedTuple):
-    """What of a job's row says where it stands, or would."""
+    """The columns of a job's row that determine its key in ``ready``."""
 
     id: int
     queue: str
@@ -49,30 +48,30 @@ _COLUMNS = ", ".join(f"jobs.{column}" for column in PlacedJob._fields if column 
 
 
 def some(tx: Tx, registry: Registry, ids: Iterable[int]) -> list[PlacedJob]:
-    """These jobs."""
+    """Return these jobs."""
     sql = f"select {_COLUMNS}, {registry.homes.sql} from json_each(?) j join jobs on jobs.id = j.value"
     return [PlacedJob._make(row) for row in tx.all(sql, (orjson.dumps(list(ids)).decode(),))]
 
 
 def standing_in_ready(tx: Tx, registry: Registry, ids: Sequence[int]) -> list[tuple[int, int, int, str, int]]:
-    """Of these jobs those that stand where they belong in ``ready``: their keys, with the job last."""
-    found: list[tuple[int, int, int, str, int]] = []
+    """Return the keys of those of these jobs that are in ``ready``, with the job id last."""
+    rows: list[tuple[int, int, int, str, int]] = []
     for (queue_name, type_, stage, home), some_ids in _by_place(tx, registry, ids, "1 = 1", ()).items():
         lane, queue = registry.known_lane(queue_name, type_, stage, home), registry.queue(queue_name)
         if lane is not None:
-            found += tx.all(
+            rows += tx.all(
                 # Cross joins, so that it goes from the jobs to their rows: a lane may be long.
                 "select r.lane, r.priority, r.share, r.position, r.job_id from json_each(?) j cross join jobs "
                 "cross join ready r where jobs.id = j.value and r.lane = ? and r.priority = jobs.priority "
                 f"and r.share = {share_sql(queue)} and r.position = {POSITIONS[queue.order]} and r.job_id = jobs.id",
                 (orjson.dumps(some_ids).decode(), lane),
             )
-    return found
+    return rows
 
 
 def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[Place, list[int]]:
-    """Of these held jobs those that nothing but a hold can have kept, by where they belong: no wish, time,
-    need, child or serial line has a word in it, and the lane is there."""
+    """Return those of these held jobs that only a hold can have kept, by lane: they have no cancel request, time, need,
+    child or serial order, and their lane exists."""
     condition = (
         "jobs.state = 'held' and jobs.special is null and (jobs.at_us is null or jobs.at_us <= ?) "
         "and not exists (select 1 from cancel_requests w where w.job_id = jobs.id "
@@ -82,9 +81,9 @@ def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[P
         "and not exists (select 1 from staging s where s.parent_id = jobs.id)"
     )
     more = "jobs.queue_moved, jobs.queue_named, jobs.queue_parent"
-    found = _by_place(tx, registry, ids, condition, (now_us,), more)
+    by_place = _by_place(tx, registry, ids, condition, (now_us,), more)
     groups: dict[Place, list[int]] = {}
-    for (queue, type_, stage, home, *named), some_ids in found.items():
+    for (queue, type_, stage, home, *named), some_ids in by_place.items():
         spec = registry.types.get(type_)
         stays = spec is None or queue == effective_queue(spec, stage, *named)
         if stays and registry.known_lane(queue, type_, stage, home) is not None:
@@ -95,21 +94,21 @@ def plain(tx: Tx, registry: Registry, ids: Sequence[int], now_us: int) -> dict[P
 def _by_place(
     tx: Tx, registry: Registry, ids: Sequence[int], condition: str, args: Sequence[Any], more: str = ""
 ) -> dict[tuple[Any, ...], list[int]]:
-    """Those of these jobs that fit, by queue, type, stage, home and ``more`` columns."""
-    found = tx.all(
+    """Return those of these jobs that match, by queue, type, stage, home and ``more`` columns."""
+    rows = tx.all(
         f"select jobs.id, jobs.queue, jobs.type, jobs.stage, {registry.homes.sql}{', ' if more else ''}{more} "
         f"from json_each(?) j cross join jobs where jobs.id = j.value and jobs.stage is not null and {condition}",
         (orjson.dumps(ids).decode(), *args),
     )
     groups: dict[tuple[Any, ...], list[int]] = {}
-    for row in found:
+    for row in rows:
         groups.setdefault(row[1:], []).append(row[0])
     return groups
 
 
 def keys(registry: Registry, rows: Sequence[PlacedJob]) -> list[Key]:
-    """Where these jobs stand in ``ready``, if they do."""
-    found: list[Key] = []
+    """Return the keys that these jobs have in ``ready`` if they are there."""
+    ready_keys: list[Key] = []
     lanes = {
         (row.queue, row.type, row.stage, row.home): registry.known_lane(
             row.queue, row.type, row.stage or "", row.home
@@ -120,17 +119,17 @@ def keys(registry: Registry, rows: Sequence[PlacedJob]) -> list[Key]:
     for row in rows:
         lane, queue = lanes[row.queue, row.type, row.stage, row.home], queues[row.queue]
         if lane is not None:
-            found.append(
+            ready_keys.append(
                 (lane, row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
             )
-    return found
+    return ready_keys
 
 
-# --- there and back ---------------------------------------------------------------------------
+# --- moves ---------------------------------------------------------------------------
 
 
 def out_of_ready(tx: Tx, keys: Sequence[Key]) -> int:
-    """Take what stands there out of ``ready``; how many there were."""
+    """Delete these rows of ``ready``; return how many there were."""
     if not keys:
         return 0
     tx.many("delete from ready where lane = ? and priority = ? and share = ? and position = ?", keys)
@@ -138,8 +137,8 @@ def out_of_ready(tx: Tx, keys: Sequence[Key]) -> int:
 
 
 def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = False) -> None:
-    """Pending jobs become held, each by the hold named for it. The caller has taken them out of ``ready``;
-    ``leased``: their leases have just been taken away."""
+    """Make pending jobs held, each by the hold named for it. The caller has removed them from ``ready``; ``leased``:
+    their leases have just been taken away."""
     if not covered:
         return
     tx, now_us = cascade.tx, cascade.now_us
@@ -162,8 +161,8 @@ def to_held(cascade: Cascade, covered: Mapping[int, Hold], *, leased: bool = Fal
 
 
 def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) -> int:
-    """Held jobs, which nothing else keeps (``plain``), become claimable, if all of them stand there still; how
-    many did. When that is not all, the caller has to take it back."""
+    """Make held jobs claimable that nothing else keeps (``plain``); return how many still were held. When that is not
+    all, the caller has to roll back."""
     ids = [job_id for group in groups.values() for job_id in group]
     if not ids:
         return 0
@@ -196,7 +195,7 @@ def to_ready(tx: Tx, registry: Registry, groups: Mapping[Place, Sequence[int]]) 
 
 
 def _free_reserved(cascade: Cascade, ids: Sequence[int]) -> None:
-    """A lock that was kept for one of them until it is claimed is not kept for as long as a hold may last."""
+    """Release locks that were reserved for these jobs, because a hold may last long."""
     freed = cascade.tx.all(
         "delete from locks where fence = ? and job_id in (select j.value from json_each(?) j) returning name",
         (locks.RESERVED, orjson.dumps(ids).decode()),

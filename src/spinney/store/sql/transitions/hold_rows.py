@@ -1,5 +1,5 @@
-"""The rows of ``holds``, written in the transaction of whoever lays, ends or moves them: an operator's command, a
-circuit breaker, the clock, a verb on the job that a hold lies on."""
+"""The rows of ``holds``, written in the caller's transaction: of an operator's command, a circuit breaker, the clock,
+or a verb on a held job."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +21,9 @@ from spinney.store.sql.transitions import locks, placement
 from spinney.store.sql.transitions.cascades import Cascade
 
 ENDED_STEP = 100
-"""Holds whose time is over that end in one transaction."""
+"""How many expired holds end in one transaction."""
 CLOCKWORK = "spinney"
-"""In whose name holds end whose time is over."""
+"""The name in which expired holds end."""
 
 
 def lay(
@@ -37,8 +37,8 @@ def lay(
     automatic: bool,
     now_us: int,
 ) -> Hold:
-    """Lay a hold on more than one job, and note it in the audit. The same person's same hold, asked for again
-    (a command that was cut off and repeated), is no second one; only its end moves."""
+    """Create a hold on more than one job, with an audit entry. The same hold by the same person (a repeated command) is
+    not created again; only its end changes."""
     hold = _put(tx, registry, scope, name, reason, actor, until_us, automatic, now_us)
     note(tx, now_us, actor, "hold", audit_entry(hold), 1)
     stamp_sweep(tx, now_us)
@@ -49,8 +49,8 @@ def lay(
 def hold_one(
     tx: Tx, registry: Registry, row: Row, reason: str, actor: Actor, until_us: int | None, now_us: int
 ) -> Hold:
-    """Lay a hold on a single open job; the caller notes it. What is pending becomes held at once, what runs
-    after its stage. Raises Refused when the job has settled."""
+    """Create a hold on a single open job; the caller writes the audit entry. A pending job becomes held at once, a
+    running one after its stage. Raises Refused when the job has settled."""
     if row.state in SETTLED:
         raise Refused(f"job {row.id} is {row.state}; only an open job can be held")
     hold = _put(tx, registry, Scope.JOB, str(row.id), reason, actor, until_us, False, now_us)
@@ -65,23 +65,23 @@ def hold_one(
 
 
 def hold_new(tx: Tx, registry: Registry, job_ids: Sequence[int], actor: Actor, now_us: int) -> None:
-    """Hold jobs in the transaction that makes them."""
+    """Hold jobs in the transaction that creates them."""
     for job_id in job_ids:
         row = rows.find(tx, job_id)
-        if row.state not in SETTLED:  # one that needs what has failed is born so
+        if row.state not in SETTLED:  # a job that needs a failed one has failed already
             hold = hold_one(tx, registry, row, actor.reason or "", actor, None, now_us)
             note(tx, now_us, actor, "hold", audit_entry(hold), 1)
 
 
 def end_what_is_over(tx: Tx, registry: Registry, now_us: int) -> bool:
-    """End holds whose time has come, a bounded number; whether there were any."""
+    """End a bounded number of expired holds; return whether there were any."""
     if registry.holds.ends_us is None or registry.holds.ends_us > now_us:
         return False
-    found = tx.all(
+    rows_ = tx.all(
         f"select {COLUMNS} from holds where until_us is not null and until_us <= ? order by until_us limit ?",
         (now_us, ENDED_STEP),
     )
-    over = [hold_coverage.hold(row) for row in found]
+    over = [hold_coverage.hold(row) for row in rows_]
     end(tx, registry, over, now_us)
     for hold in over:
         actor = Actor(by=CLOCKWORK, call=f"hold {hold.id}", reason="its time is over")
@@ -90,7 +90,7 @@ def end_what_is_over(tx: Tx, registry: Registry, now_us: int) -> bool:
 
 
 def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
-    """These holds are no more; the caller notes it. A single job goes on at once, others by the sweep."""
+    """Delete these holds; the caller writes the audit entry. A single job continues at once, others by the sweep."""
     if not holds:
         return
     tx.run(
@@ -112,25 +112,25 @@ def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
 
 
 def end_those_on(tx: Tx, registry: Registry, job_id: int, now_us: int, *scopes: Scope) -> int:
-    """End the holds that lie on this very job (or its tree); how many there were."""
-    found = [
+    """End the holds on this very job (or its tree); return how many there were."""
+    holds = [
         hold_coverage.hold(row)
         for scope in scopes
         for row in tx.all(f"select {COLUMNS} from holds where scope = ? and name = ?", (scope, str(job_id)))
     ]
-    end(tx, registry, found, now_us)
-    return len(found)
+    end(tx, registry, holds, now_us)
+    return len(holds)
 
 
 def _tell(tx: Tx, registry: Registry) -> None:
-    """Holds on single jobs have changed. Others need to know no more than whether there are any, and when the
-    first of all ends; so thousands of them are not told of each."""
+    """Update other caches after holds on single jobs have changed, only if it matters to them: whether there are any,
+    and when the first hold ends."""
     if hold_coverage.known_of_single_ones(tx) != (registry.holds.jobs, registry.holds.ends_us):
         registry.touch(tx)
 
 
 def stamp_sweep(tx: Tx, now_us: int) -> None:
-    """Somebody is at it: who laid or lifted a hold is the first to sweep."""
+    """Note that a sweep is in progress: the process that creates or releases a hold sweeps first."""
     tx.run("update counters set value = ? where name = 'hold_sweep'", (now_us,))
 
 
@@ -152,12 +152,12 @@ def _put(
     if same is not None:
         tx.run("update holds set until_us = ? where id = ?", (until_us, same[0]))
         return hold_coverage.hold((*same[:6], until_us, same[7]))
-    made = (tx.take("hold"), scope, name, reason, actor.by, now_us, until_us, automatic)
-    tx.run(f"insert into holds ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)", made)
-    return hold_coverage.hold(made)
+    values = (tx.take("hold"), scope, name, reason, actor.by, now_us, until_us, automatic)
+    tx.run(f"insert into holds ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)", values)
+    return hold_coverage.hold(values)
 
 
 def audit_entry(hold: Hold) -> dict[str, Any]:
-    """How the audit names it."""
-    told = {"hold": hold.id, "scope": str(hold.scope), "name": hold.name, "reason": hold.reason}
-    return told | ({"until_us": hold.until_us} if hold.until_us is not None else {})
+    """Return the hold's fields for an audit entry."""
+    entry = {"hold": hold.id, "scope": str(hold.scope), "name": hold.name, "reason": hold.reason}
+    return entry | ({"until_us": hold.until_us} if hold.until_us is not None else {})

@@ -1,8 +1,7 @@
-"""What people do to jobs: cancel, retry, rerun, move, release, delete.
+"""Operators' verbs on single jobs: cancel, retry, rerun, move, release, delete.
 
-Each verb changes what stands still and leaves a wish for what runs. Opening a settled job again
-regrows what stands above it and what needed it (see ``regrowth``).
-"""
+Each verb changes jobs that are not running, and leaves a cancel request for those that are. Opening a settled job again
+regrows its ancestors and its dependants (see ``regrowth``)."""
 
 import orjson
 
@@ -27,14 +26,14 @@ REOPENABLE = frozenset({State.FAILED, State.ORPHANED, State.CANCELLED})
 
 
 class Operation:
-    """One verb in one transaction. ``ids`` and ``reopened`` say what it touched."""
+    """One verb in one transaction. ``ids`` and ``reopened`` have the jobs that it changed."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int, by: str) -> None:
         self.tx, self.registry, self.now_us, self.by = tx, registry, now_us, by
         self.cascade = Cascade(tx, registry, now_us)
         self.regrowth = Regrowth(tx, registry, self.cascade, now_us)
         self.left_open = False
-        """A pass over a tree that is to be cancelled has met a job that is open still."""
+        """Whether a pass over a tree with a cancel request has found an open job."""
         self.ids: list[int] = []
 
     @property
@@ -42,7 +41,7 @@ class Operation:
         return self.regrowth.reopened
 
     def find(self, job_id: int) -> Row:
-        """The job, as one that people can see. Raises NoSuchJob."""
+        """Return the job if it is published. Raises NoSuchJob."""
         if rows.hidden(self.tx, job_id):
             raise NoSuchJob(job_id)
         return rows.find(self.tx, job_id)
@@ -50,7 +49,8 @@ class Operation:
     # --- cancel ---------------------------------------------------------------------------
 
     def cancel(self, job_id: int, *, tree: bool, reason: str | None, patient: bool = False) -> Row:
-        """The wish, and the job itself when it stands still. A tree's rest is ``cancel_below``.
+        """Write the cancel request, and cancel the job itself when it does not run. ``cancel_below`` cancels the rest
+        of a tree.
 
         ``patient``: a job with open subjobs is not refused; it is cancelled when they have settled.
         """
@@ -76,24 +76,25 @@ class Operation:
         return row
 
     def cancel_below(self, top: Row, after: str, limit: int) -> str | None:
-        """One step of sweeping a tree that is to be cancelled; returns where to go on, None at its end."""
+        """Do one step of cancelling a tree; return where to continue, None at its end."""
         start, until = subtree(top.lineage)
-        found = rows.below(self.tx, top.root_id, max(after, start), until, limit)
-        standing = [r.id for r in found if r.state not in SETTLED and not rows.hidden(self.tx, r.id)]
+        below = rows.below(self.tx, top.root_id, max(after, start), until, limit)
+        standing = [r.id for r in below if r.state not in SETTLED and not rows.hidden(self.tx, r.id)]
         for job_id in standing:
-            # Looked at again: consequences of one before it may have settled this one.
+            # Read again: the cancellation of an earlier one may have settled this one.
             self._cancel_one(rows.find(self.tx, job_id))
         self.cascade.drain()
         self.left_open = self.left_open or any(rows.find(self.tx, j).state not in SETTLED for j in standing)
-        return found[-1].lineage if len(found) == limit else None
+        return below[-1].lineage if len(below) == limit else None
 
     def cancel_top(self, job_id: int) -> None:
-        """Last of its tree; the wish goes when nothing below it is open any more."""
+        """Cancel the top of a tree, last; the cancel request is deleted when no job below is open any more."""
         self._cancel_one(rows.find(self.tx, job_id))
         self.cascade.drain()
 
     def forget_cancel_request(self, job_id: int) -> None:
-        """A whole pass over its tree has found nothing open: it may be opened again from now on."""
+        """Delete the cancel request after a whole pass has found no open job: the tree may be opened again from now
+        on."""
         if rows.find(self.tx, job_id).state in SETTLED:
             self.tx.run("delete from cancel_requests where job_id = ?", (job_id,))
 
@@ -111,8 +112,8 @@ class Operation:
     # --- retry, rerun ---------------------------------------------------------------------
 
     def children_to_retry(self, job_id: int) -> list[int]:
-        """When the job failed because of its children: those that are to be retried in its place. One that waits
-        again, because some of them were retried already, has the rest retried."""
+        """Return the children to retry instead, when the job failed because of them. For a job that waits again,
+        because some of them were retried already, it is the rest."""
         row = self.find(job_id)
         if row.state is State.WAITING and (bad := self._bad_children(row)):
             return bad
@@ -120,7 +121,7 @@ class Operation:
         return self._bad_children(row) if regrowth.failed_because(self.tx, row.id) == "children" else []
 
     def retry_each(self, job_ids: list[int]) -> None:
-        """Retry some children; one that has been opened meanwhile is left alone."""
+        """Retry some children; one that has been opened meanwhile is skipped."""
         for job_id in job_ids:
             if rows.find(self.tx, job_id).state in REOPENABLE:
                 below = self.children_to_retry(job_id)
@@ -175,8 +176,8 @@ class Operation:
         return stage
 
     def failed_children(self, job_id: int, *, after: int = 0, limit: int) -> list[int]:
-        """Of a job that failed because of its children, or waits for some of them: those that are to be retried
-        in its place, from behind ``after``. Nothing for any other job."""
+        """Return the children to retry instead of a job that failed because of them, or waits for some of them, after
+        the id ``after``. Empty for any other job."""
         row = self.find(job_id)
         if row.state is not State.WAITING and not (
             row.state in REOPENABLE and regrowth.failed_because(self.tx, row.id) == "children"
@@ -185,17 +186,17 @@ class Operation:
         return self._bad_children(row, after=after, limit=limit)
 
     def _bad_children(self, row: Row, *, after: int = 0, limit: int = JOB_ID_MAX) -> list[int]:
-        """Those that keep it failed; what somebody cancelled in a batch stays cancelled."""
+        """Return the children that keep it failed; cancelled children of a batch stay cancelled."""
         cancelled_too = self._spec(row).children == "completed"
-        found = self.tx.all(
+        rows_ = self.tx.all(
             "select child_id from children_left join jobs on jobs.id = child_id where children_left.parent_id = ? "
             f"and bad = 1 and child_id > ? {'' if cancelled_too else 'and jobs.state <> ?'} order by child_id limit ?",
             (row.id, after, *([] if cancelled_too else [State.CANCELLED]), limit),
         )
-        return [c for (c,) in found]
+        return [c for (c,) in rows_]
 
     def _open(self, row: Row) -> None:
-        """Settled to open: the job, what is above it, what needed it."""
+        """Open a settled job again, with its ancestors and its dependants."""
         spec = self._spec(row)
         passed = rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
         stage = next_stage(spec, passed)
@@ -220,24 +221,25 @@ class Operation:
             self.cascade.proceed(rows.set_state(self.tx, row, State.WAITING))
         else:
             self.cascade.place(row)
-        self.regrowth.needers(row.id)
+        self.regrowth.dependants(row.id)
 
     # --- move, priority -------------------------------------------------------------------
 
     def into(self, job_id: int, queue: str) -> None:
-        """What a settled job runs when it is opened again goes into this queue, and what that bears, too."""
+        """Move a settled job into a queue for when it is opened again, and its future children, too."""
         self.tx.run("update jobs set queue_moved = ?1, queue = ?1 where id = ?2", (queue, job_id))
 
     def move(self, job_id: int, queue: str) -> None:
-        """Into another queue, for this stage and all later ones. What runs goes there with its next attempt."""
+        """Move a job into another queue, for this stage and all later ones. A running job moves with its next
+        attempt."""
         row = self._standing(job_id, "moved")
         if row.queue_moved == queue:
             return
         leased = rows.leased_fence(self.tx, row.id) is not None
         stood = self._taken_out(row, leased)
         if leased:
-            # Its lease is of the old queue, and what is handed back unrun goes straight to where it stood,
-            # unless the lease says that there is more to it.
+            # Its lease is of the old queue, and a returned job would go straight back to its old place, unless the
+            # lease is not plain.
             self.tx.run("update jobs set queue_moved = ? where id = ?", (queue, row.id))
             self.tx.run("update leases set plain = ? where job_id = ?", (False, row.id))
         else:
@@ -245,11 +247,11 @@ class Operation:
         if stood:
             placement.to_ready(self.tx, self.registry, rows.find(self.tx, row.id), now_us=self.now_us)
         elif hold_coverage.stands_held(self.tx, row.id):
-            self.cascade.place(rows.find(self.tx, row.id))  # no hold may lie on where it stands now
+            self.cascade.place(rows.find(self.tx, row.id))  # perhaps no hold covers its new queue
         self.ids.append(row.id)
 
     def prioritize(self, job_id: int, priority: int) -> None:
-        """Another priority, wherever it stands. What runs keeps its slot."""
+        """Set another priority, in any open state. A running job keeps its slot."""
         row = self._standing(job_id, "given a priority")
         if row.priority == priority:
             return
@@ -269,7 +271,7 @@ class Operation:
         return row
 
     def _taken_out(self, row: Row, leased: bool) -> bool:
-        """Take it out of ``ready``; whether it stood there (a long submission may not have put it there yet)."""
+        """Remove it from ``ready``; return whether it was there (a job of a long submission may not be placed yet)."""
         if leased or row.state is not State.PENDING:
             return False
         placement.leave_ready(self.tx, self.registry, row)
@@ -278,8 +280,8 @@ class Operation:
     # --- release --------------------------------------------------------------------------
 
     def release(self, job_id: int) -> None:
-        """End what holds this very job: its own stage's hold, and those that lie on it alone. A wider hold that
-        covers it keeps it held; where there is nothing else to end, it is named in the refusal."""
+        """End the holds on this very job: of its own stage, and those on it alone. A wider hold that covers it keeps it
+        held; where there is no other, the refusal names it."""
         row = self.find(job_id)
         ended = hold_rows.end_those_on(self.tx, self.registry, row.id, self.now_us, Scope.JOB)
         if not ended:
@@ -306,7 +308,7 @@ class Operation:
     # --- delete ---------------------------------------------------------------------------
 
     def require_deletable(self, job_id: int) -> Row:
-        """The top of what goes. Raises Refused while something below is open."""
+        """Return the top of a tree to delete. Raises Refused while a job below is open."""
         row = self.find(job_id)
         if row.state not in SETTLED and row.state is not State.HELD:
             state = State.RUNNING if rows.leased_fence(self.tx, row.id) is not None else row.state
@@ -329,9 +331,9 @@ class Operation:
         return row
 
     def delete_step(self, top: Row, limit: int) -> bool:
-        """Delete the last ``limit`` of what lies below, and when that was all, the top; whether it is gone.
+        """Delete the last ``limit`` jobs below, and when those were all, the top; return whether it is deleted.
 
-        Those that need one of these hear how it ended before it goes; where they are many, that is a step by itself.
+        Dependants are updated before a job is deleted; where they are many, that is a step by itself.
         """
         below = self.left_below(top, limit)
         last = len(below) < limit
@@ -347,19 +349,20 @@ class Operation:
         return last
 
     def left_below(self, top: Row, limit: int = JOB_ID_MAX) -> list[int]:
-        """The last jobs below it that are not deleted yet."""
+        """Return the last jobs below it that are not deleted yet."""
         start, until = subtree(top.lineage)
-        found = self.tx.all(
+        rows_ = self.tx.all(
             "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
             f"and state <> 'deleted' and {rows.VISIBLE} order by lineage desc limit ?",
             (top.root_id, start, until, limit),
         )
-        return [job_id for (job_id,) in found]
+        return [job_id for (job_id,) in rows_]
 
     def _needed_no_more(self, job_ids: list[int]) -> bool:
-        """Whether nobody's needs name one of these that completed: it counts as met. False: there are more.
+        """Delete needs of completed ones of these jobs, which count as met; return False when there are more.
 
-        Who still has to hear that it completed hears it first, for nobody can find him when his need is gone."""
+        Dependants that are not updated yet are updated first, because they cannot be found after their need is
+        deleted."""
         untold = (
             "select m.need_id from json_each(?) j cross join met_needs m cross join jobs "
             "where m.need_id = j.value and jobs.id = m.need_id and jobs.state = 'completed'"
@@ -382,7 +385,7 @@ class Operation:
         if self.registry.holds.any:
             hold_rows.end_those_on(tx, self.registry, row.id, self.now_us, Scope.JOB, Scope.TREE)
         if held:
-            # It was open: whoever waits for it must not wait for ever.
+            # It was open: its dependants must not wait for ever.
             c.settled(row, State.DELETED)
         home = self.registry.homes.of(tx, row.node_id)
         tx.run(

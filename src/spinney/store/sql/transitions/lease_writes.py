@@ -1,9 +1,8 @@
-"""Writing leases: the right to run what a claim has chosen. One statement a lane, however many slots are given of it.
+"""Writing the leases of a claim, with one statement for each lane, for any number of slots.
 
-Each job travels as one number, ``job * places + place``. A place is a slot and a turn, ``slot * turns + turn``: what a
-slot runs of one lane has one turn, and what it then runs of another the next. Fences grow from turn to turn, since by
-them it is told what a slot runs first. (A job's number has 40 bits, which leaves 23 for places.)
-"""
+Each job is passed as one number, ``job * places + place``. A place is a slot and a turn, ``slot * turns + turn``: the
+jobs of one lane in a slot have one turn, those of its next lane the next. Fences grow from turn to turn, because they
+determine the order within a slot. (A job's id has 40 bits, which leaves 23 for places.)"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,25 +20,25 @@ def grant(
     tx: Tx,
     registry: Registry,
     claim_request: ClaimRequest,
-    given: Mapping[tuple[int, int], Sequence[int]],
+    assigned: Mapping[tuple[int, int], Sequence[int]],
     now_us: int,
 ) -> list[Lease]:
-    """Write the leases of what was given, (slot, lane) to job ids; in the order in which each slot shall
-    run them."""
-    if not given:
+    """Write the leases of ``assigned``, (slot, lane) to job ids; return them in the order in which each slot is to run
+    them."""
+    if not assigned:
         return []
-    total = sum(map(len, given.values()))
+    total = sum(map(len, assigned.values()))
     tx.passed_on(total)
     registry.watermarks.granted(total)
-    turns = max(Counter(slot for slot, _ in given).values())
-    places = (max(slot for slot, _ in given) + 1) * turns
+    turns = max(Counter(slot for slot, _ in assigned).values())
+    places = (max(slot for slot, _ in assigned) + 1) * turns
     by_lane: dict[int, list[int]] = {}
     begun: Counter[int] = Counter()
-    for (slot, lane_id), ids in given.items():
+    for (slot, lane_id), ids in assigned.items():
         place = slot * turns + begun[slot]
         begun[slot] += 1
         by_lane.setdefault(lane_id, []).extend([job_id * places + place for job_id in ids])
-    # On a server the numbers come with the leases where one statement writes all of these.
+    # On a server one statement may both number and write the leases.
     fence = None if tx.postgresql and len(by_lane) == 1 else tx.take("fence", total * turns)
     leases: list[Lease] = []
     for lane_id, packed in by_lane.items():
@@ -49,29 +48,29 @@ def grant(
         listed = (places, turns, total, orjson.dumps(packed).decode())
         values = (claim_request.node_id, lane_id, shared, not needs_locks, now_us)
         if fence is None:
-            found = tx.all(_NUMBER_AND_GRANT, (total, total, *listed, *values, lane.type, lane.stage))
+            lease_rows = tx.all(_NUMBER_AND_GRANT, (total, total, *listed, *values, lane.type, lane.stage))
         elif tx.postgresql:
-            found = tx.all(_GRANT, (fence, *listed, *values, lane.type, lane.stage))
+            lease_rows = tx.all(_GRANT, (fence, *listed, *values, lane.type, lane.stage))
         else:
             tx.run(_INSERT_LEASES, (fence, *listed, *values))
             rows = tx.all_at_once(*_LEASED, listed)
-            found = [
+            lease_rows = [
                 (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id)
                 for job_id, at, slot, attempt, params, parent_id, root_id in rows
             ]
-        granted = list(named(Lease, found))
+        granted = list(named(Lease, lease_rows))
         if needs_locks:
             for lease in granted:
                 locks.fence_claimed(tx, lease.job_id, lease.fence)
         leases += granted
         fence = None if fence is None else fence + len(packed)
-    return leases if len(by_lane) == 1 else _in_order(leases, given)
+    return leases if len(by_lane) == 1 else _in_order(leases, assigned)
 
 
-def _in_order(leases: Iterable[Lease], given: Mapping[tuple[int, int], Sequence[int]]) -> list[Lease]:
-    """As they were given, where the statements had them lane by lane."""
+def _in_order(leases: Iterable[Lease], assigned: Mapping[tuple[int, int], Sequence[int]]) -> list[Lease]:
+    """Return the leases in the order of their assignment; the statements returned them lane by lane."""
     by_job = {lease.job_id: lease for lease in leases}
-    return [by_job[job_id] for ids in given.values() for job_id in ids if job_id in by_job]
+    return [by_job[job_id] for ids in assigned.values() for job_id in ids if job_id in by_job]
 
 
 _INSERT_LEASES = (
@@ -85,7 +84,7 @@ _LEASED = (
     "jobs.root_id",
     "from json_each(?4) j cross join jobs where jobs.id = j.value / ?1",
 )
-"""What a Lease says of its job, in the order of the list."""
+"""The columns of a Lease, in the order of the list."""
 
 # Both in one, so that each job's row is looked up once.
 _GRANTING = (

@@ -1,8 +1,7 @@
-"""Where an open job belongs now: one rule for new, returned, woken, released and reopened jobs.
+"""The state of an open job: one rule for new, returned, woken, released and reopened jobs.
 
-Looked at afresh each time, in this order: a cancel request, a time still to come, needs, open children of
-earlier stages, the serial line, a hold; when none of them keeps it, it stands in ``ready``.
-"""
+It is determined anew each time, in this order: a cancel request, a future time, needs, open children of earlier stages,
+the serial order, a hold; when none of them applies, it is in ``ready``."""
 
 from spinney.model.errors import SpinneyError
 from spinney.model.lineage import ancestors
@@ -16,20 +15,20 @@ from spinney.store.sql.registry.registry import Registry, effective_queue
 
 
 def cancel_reason(tx: Tx, row: Row, *, above_only: bool = False) -> str | None:
-    """The reason of a cancel request on the job or (for its tree) on an ancestor; None: nobody wants it."""
+    """Return the reason of a cancel request on the job or (for its tree) on an ancestor; None: there is none."""
     if tx.value("select 1 from cancel_requests limit 1") is None:
         return None
     for job_id in [*ancestors(row.lineage), *([] if above_only else [row.id])]:
-        found = tx.one("select by, reason, tree from cancel_requests where job_id = ?", (job_id,))
-        if found is not None and (job_id == row.id or found[2]):
-            return f"cancelled by {found[0]}" + (f": {found[1]}" if found[1] else "")
+        request = tx.one("select by, reason, tree from cancel_requests where job_id = ?", (job_id,))
+        if request is not None and (job_id == row.id or request[2]):
+            return f"cancelled by {request[0]}" + (f": {request[1]}" if request[1] else "")
     return None
 
 
 def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool = False) -> None:
     """Make the job claimable for its stage; one that a hold covers is held instead.
 
-    Last of all reasons to stand aside, so that ``held`` means: nothing but the hold keeps it.
+    The hold is checked last, so that ``held`` means that only the hold keeps the job.
     """
     if row.stage is None:
         raise SpinneyError(f"job {row.id} has no stage left to run; 'spinney doctor' explains")
@@ -65,7 +64,7 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool 
 
 
 def leave_ready(tx: Tx, registry: Registry, row: Row) -> None:
-    """Take a pending job out of ``ready``."""
+    """Remove a pending job from ``ready``."""
     queue = registry.queue(row.queue)
     assert row.stage is not None
     tx.run(
@@ -92,8 +91,8 @@ def set_aside(
     wanted: tuple[int, int | None] | None = None,
     leased: bool = False,
 ) -> None:
-    """Set the job aside in this state. The caller has taken it out of ``ready`` or its lease away. ``wanted``: how
-    much of the lock that it waits for, and of what capacity, unless that is 1 of the one in force."""
+    """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
+    ``wanted``: amount and named capacity of the lock that it waits for, unless they are 1 and none."""
     if row.state is not state or leased:
         rows.set_state(tx, row, state, leased=leased)
     tx.run(
@@ -123,7 +122,7 @@ def _leave_aside(tx: Tx, row: Row) -> None:
 
 
 def open_children(tx: Tx, job_id: int) -> bool:
-    """Whether a child is still open (also: accepted, but not all of them in place yet)."""
+    """Return whether a child is still open (also when not all accepted children are placed yet)."""
     return (
         tx.value(
             "select 1 where exists (select 1 from children_left where parent_id = ? and bad = 0) "
@@ -135,23 +134,23 @@ def open_children(tx: Tx, job_id: int) -> bool:
 
 
 def bad_child(tx: Tx, job_id: int, *, cancelled_too: bool = True) -> int | None:
-    """A child that settled otherwise than completed, if there is one. A batch that takes whatever became
-    of its children (``cancelled_too=False``) is not failed by those that somebody cancelled."""
+    """Return a child that has settled without completing, if there is one. A batch that accepts any outcome of its
+    children (``cancelled_too=False``) does not fail because of cancelled ones."""
     sql = "select child_id from children_left where parent_id = ? and bad = 1 limit 1"
     if not cancelled_too:
         sql = (
             "select child_id from children_left join jobs on jobs.id = child_id "
             "where children_left.parent_id = ? and bad = 1 and jobs.state <> 'cancelled' limit 1"
         )
-    found: int | None = tx.value(sql, (job_id,))
-    return found
+    child_id: int | None = tx.value(sql, (job_id,))
+    return child_id
 
 
 def needs_left(tx: Tx, job_id: int) -> tuple[bool, tuple[int, str] | None]:
-    """(is a need still open, a need that did not complete and its state)."""
+    """Return (whether a need is still open, a need that did not complete and its state)."""
     still_open = False
     for need_id, state in tx.all(
-        # One that retention has removed before it completed counts as deleted.
+        # A need that retention has removed before it completed counts as deleted.
         "select n.need_id, coalesce(j.state, 'deleted') from needs n left join jobs j on j.id = n.need_id "
         "where n.job_id = ?",
         (job_id,),

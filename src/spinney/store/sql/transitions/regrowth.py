@@ -1,16 +1,15 @@
-"""Who goes on with a job that is opened again: what is above it, and what failed because it needs it.
+"""Regrowth: ancestors and failed dependants of a job that is opened again continue with it.
 
-Ancestors wait again in the same transaction. Those that need it may be very many, and each may have trees above it
-and others behind it, so a transaction looks at ``cascades.NEEDERS_STEP`` of them; the rest is left in ``met_needs``,
-as the needers of a job that settled are, and anybody goes on with it (``Regrowth.step``).
+Ancestors wait again in the same transaction. Dependants may be very many, and each may have trees above it and other
+dependants, so a transaction updates ``cascades.DEPENDANTS_STEP`` of them; the rest is left in ``met_needs``, like the
+dependants of a settled job, and any process continues (``Regrowth.step``).
 
-Between two steps the job may have settled again. Therefore a step asks how it stands now: those that need an open
-job wait for it; of those that need a settled one who waits is placed afresh, and who failed because of needs of
-which none is bad any more goes on. So it comes to the same as if all had been done at once.
+Between two steps the job may have settled again. Therefore a step reads its current state: dependants of an open job
+wait for it; of the dependants of a settled job, waiting ones are placed anew, and those that failed because of needs
+continue when none of them is bad any more. So the result is the same as if all had been updated at once.
 
-A needer that cannot be opened (something above it is cancelled, another has its key by now) stays as it is: it is
-no reason to refuse the job that was asked for, and must not stop a step.
-"""
+A dependant that cannot be opened (an ancestor is cancelled, another job has its key by now) stays as it is: it is no
+reason to refuse the operation, and must not stop a step."""
 
 from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.errors import DuplicateKey, Refused
@@ -25,25 +24,25 @@ from spinney.store.sql.transitions.cascades import Cascade
 
 
 class Regrowth:
-    """One per transaction. ``reopened`` says who waits again."""
+    """The regrowth of one transaction. ``reopened`` has the jobs that wait again."""
 
     def __init__(self, tx: Tx, registry: Registry, cascade: Cascade, now_us: int) -> None:
         self.tx, self.registry, self.cascade, self.now_us = tx, registry, cascade, now_us
         self.reopened: list[int] = []
         self._todo: list[tuple[int, int, bool]] = []
-        """Jobs whose needers are to be looked at, from which on, and whether it was opened just now."""
-        self._room = cascades.NEEDERS_STEP
+        """Jobs whose dependants are to be updated: the id, the first dependant, and whether the job was just opened."""
+        self._room = cascades.DEPENDANTS_STEP
 
-    # --- what callers say -----------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------
 
     def above(self, row: Row) -> None:
-        """Settled ancestors go back to waiting for this child; the walk ends at one that is open or
-        that failed by a stage of its own. Raises Refused for a cancelled one."""
+        """Let settled ancestors wait for this child again, up to one that is open or failed by a stage of its own.
+        Raises Refused for a cancelled one."""
         child = row
         while child.parent_id is not None:
             if self.tx.value("select superseded from jobs where id = ?", (child.id,)):
                 return
-            parent = cascades.there(self.tx, child.parent_id)
+            parent = cascades.existing_row(self.tx, child.parent_id)
             if parent is None:
                 return
             self.tx.run(
@@ -67,13 +66,14 @@ class Regrowth:
             self._todo.append((parent.id, 0, True))
             child = parent
 
-    def needers(self, job_id: int) -> None:
-        """Those that failed because of it wait for it again, and so on; as many as there is room for."""
+    def dependants(self, job_id: int) -> None:
+        """Let dependants that failed because of it wait for it again, and their dependants, as many as one step
+        allows."""
         self._todo.append((job_id, 0, True))
         self._work_off()
 
     def tell(self, need_ids: list[int]) -> None:
-        """Go on with those that need these and have not heard yet how they stand."""
+        """Update the dependants of these jobs that are not updated yet."""
         for need_id in need_ids:
             next_id = self.tx.value("delete from met_needs where need_id = ? returning next_id", (need_id,))
             if next_id is not None:
@@ -81,36 +81,37 @@ class Regrowth:
         self._work_off()
 
     def step(self) -> bool:
-        """Go on with whatever earlier transactions left, as far as one goes; False: they left nothing."""
-        found = False
+        """Continue with the dependants that earlier transactions left, up to one step; return False when there are
+        none."""
+        worked = False
         while self._room > 0:
             due = self.tx.value("select need_id from met_needs order by need_id limit 1")
             if due is None:
                 break
-            found = True
+            worked = True
             self.tell([due])
         self.cascade.drain()
-        return found
+        return worked
 
-    # --- needers --------------------------------------------------------------------------
+    # --- dependants --------------------------------------------------------------------------
 
     def _work_off(self) -> None:
         while self._todo:
             need_id, first, opened = self._todo.pop()
-            found = cascades.needers(self.tx, need_id, first, max(0, self._room) + 1)
-            now, later = found[: max(0, self._room)], found[max(0, self._room) :]
+            dependant_ids = cascades.dependants(self.tx, need_id, first, max(0, self._room) + 1)
+            now, later = dependant_ids[: max(0, self._room)], dependant_ids[max(0, self._room) :]
             self._room -= max(1, len(now))
             if later:
                 cascades.tell_later(self.tx, need_id, later[0])
             opened = opened or self.tx.value("select state from jobs where id = ?", (need_id,)) not in SETTLED
-            for needer_id in now:
+            for dependant_id in now:
                 if not opened:
-                    self.cascade.need_settled(needer_id)
-                self._regrow(needer_id, opened)
+                    self.cascade.need_settled(dependant_id)
+                self._regrow(dependant_id, opened)
 
-    def _regrow(self, needer_id: int, opened: bool) -> None:
+    def _regrow(self, dependant_id: int, opened: bool) -> None:
         tx = self.tx
-        row = cascades.there(tx, needer_id)
+        row = cascades.existing_row(tx, dependant_id)
         if row is None or row.state is not State.FAILED or failed_because(tx, row.id) != "needs":
             return
         if not opened and placement.needs_left(tx, row.id)[1] is not None:
@@ -123,7 +124,7 @@ class Regrowth:
                 self._wait_again(row, "needs", "for jobs that it needs, of which some run again")
                 self.above(row)
         except Refused:
-            # What a savepoint takes back must not be believed any more.
+            # Caches must not keep what the savepoint has rolled back.
             self.registry.refresh(tx)
             del self.reopened[reopened:], self._todo[todo:]
             return
@@ -148,13 +149,13 @@ class Regrowth:
 
 
 def failed_because(tx: Tx, job_id: int) -> str | None:
-    """'children' or 'needs', when it did not fail by a stage of its own."""
-    found: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
-    return found
+    """Return 'children' or 'needs', when it did not fail by a stage of its own."""
+    cause: str | None = tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
+    return cause
 
 
 def retake_key(tx: Tx, row: Row) -> None:
-    """An open job has its key. Raises DuplicateKey when another took it meanwhile."""
+    """Take the key of a job that is opened again. Raises DuplicateKey when another job has it."""
     if row.key is None:
         return
     if tx.value("select 1 from keys where job_id = ?", (row.id,)) is not None:
@@ -166,7 +167,8 @@ def retake_key(tx: Tx, row: Row) -> None:
 
 
 def supersede_again(tx: Tx, row: Row, spec: TypeSpec) -> None:
-    """Its stages marked ``again`` run once more, unless one of its stages said that no more are needed."""
+    """Supersede its stages marked ``again``, so that they run once more, unless one of its stages has ended with
+    ``finish``."""
     for stage in again_stages(spec):
         tx.run(
             "update attempts set superseded = 1 where job_id = ?1 and stage = ?2 and not exists "

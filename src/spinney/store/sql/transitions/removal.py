@@ -1,4 +1,4 @@
-"""Trees whose time is over: marked, found at rest, then removed from the leaves up.
+"""Removal of trees whose retention time is over: they are marked, checked, then removed from the leaves up.
 
 **What goes.** All rows of the tree's jobs for good, unlike an operator's ``delete``, which leaves a tombstone.
 Their folders follow: ``deleted_folders`` tells them until they are gone. What others know of a removed job: a need
@@ -29,20 +29,20 @@ from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows
 
 STEP = 200
-"""Jobs that one transaction removes."""
+"""How many jobs one transaction removes."""
 LOOKED_AT = 4_000
-"""Jobs that one transaction looks at, whether they are settled."""
+"""How many jobs one transaction checks whether they are settled."""
 HANGING_ROWS = 2_000
-"""Attempts and needs of jobs that one transaction removes; where there are more, the jobs stay until the next."""
+"""How many attempts and needs one transaction removes; where there are more, the jobs stay until the next."""
 HANGING_DATA = 100
-"""Entries of data, which may be 64 kB each."""
+"""How many entries of data one transaction removes; they may have 64 kB each."""
 
 
 # --- for operators' verbs ---------------------------------------------------------------------
 
 
 def spare(tx: Tx, row: Row) -> bool:
-    """Somebody wants something of this tree, so it is not removed now. False: it is being removed already."""
+    """Remove the mark of a tree that an operator uses; return False when it is being removed already."""
     going = tx.value("select going from removals where root_id = ?", (row.root_id,))
     if going:
         return False
@@ -52,7 +52,7 @@ def spare(tx: Tx, row: Row) -> bool:
 
 
 def require_kept(tx: Tx, row: Row) -> None:
-    """The same; raises Refused when it is too late."""
+    """Remove the mark of a tree; raise Refused when it is being removed already."""
     if not spare(tx, row):
         raise Refused(
             f"job {row.id} is being removed, because its time is over ('spinney keep' shows the rules); "
@@ -64,7 +64,7 @@ def require_kept(tx: Tx, row: Row) -> None:
 
 
 def mark(tx: Tx, root_ids: Sequence[int]) -> None:
-    """The time of these seems to be over; whether it is, and all below is at rest, is looked at later."""
+    """Mark roots whose time seems to be over; that, and whether all jobs below are settled, is checked later."""
     sql = "insert into removals (root_id, looked, going) values (?, '', ?) on conflict do nothing"
     tx.many(sql, [(root_id, False) for root_id in root_ids])
 
@@ -74,7 +74,7 @@ def any_marked(tx: Tx) -> bool:
 
 
 class Removal:
-    """One step with the trees that are marked: made for a transaction, run once."""
+    """One step of the removal of marked trees, for one transaction."""
 
     def __init__(self, tx: Tx, registry: Registry, rules: RetentionRules, now_us: int) -> None:
         self.tx, self.registry, self.rules, self.now_us = tx, registry, rules, now_us
@@ -85,7 +85,7 @@ class Removal:
         self._met_needs = tx.value("select 1 from met_needs limit 1") is not None
 
     def run(self) -> None:
-        """Look and remove, as far as one transaction goes; ``removed`` says what is gone."""
+        """Check and remove, as much as one transaction allows; ``removed`` has the removed jobs."""
         marked = self.tx.all("select root_id, looked, going from removals order by root_id limit ?", (STEP,))
         for root_id, looked, going in marked:
             if len(self._batch) >= STEP or self._sight <= 0:
@@ -98,7 +98,7 @@ class Removal:
     # --- looking --------------------------------------------------------------------------
 
     def _look(self, root_id: int, looked: str) -> bool:
-        """Whether all of the tree is at rest, and was looked at. One that is not loses its mark."""
+        """Return whether all jobs of the tree were checked and are settled. Otherwise an open tree loses its mark."""
         tx = self.tx
         self._sight -= 1
         if not self._due(root_id) or self._wanted(root_id):
@@ -106,35 +106,35 @@ class Removal:
             return False
         room = max(1, self._sight)
         # Also what is hidden still: children that were not born stand open, until a sweep has dropped them.
-        found = tx.all(
+        rows = tx.all(
             "select lineage, state from jobs where parent_id is not null and root_id = ? and lineage > ? "
             "order by lineage limit ?",
             (root_id, looked, room),
         )
-        self._sight -= len(found)
-        if any(state not in SETTLED for _, state in found):
+        self._sight -= len(rows)
+        if any(state not in SETTLED for _, state in rows):
             tx.run("delete from removals where root_id = ?", (root_id,))
             return False
-        if len(found) == room:
-            tx.run("update removals set looked = ? where root_id = ?", (found[-1][0], root_id))
+        if len(rows) == room:
+            tx.run("update removals set looked = ? where root_id = ?", (rows[-1][0], root_id))
             return False
         tx.run("update removals set going = ? where root_id = ?", (True, root_id))
         return True
 
     def _due(self, root_id: int) -> bool:
-        """Whether the time of the job at the top is over: it may have been opened since it was marked."""
-        found = self.tx.one(
+        """Return whether the root's time is over; it may have been opened since it was marked."""
+        row = self.tx.one(
             "select j.type, j.state, case when j.state = 'deleted' then p.since_us else j.settled_us end "
             "from jobs j left join inactive_jobs p on p.job_id = j.id where j.id = ? and j.parent_id is null",
             (root_id,),
         )
-        if found is None:
+        if row is None:
             return False
-        type_, state, settled_us = found
+        type_, state, settled_us = row
         return due(self.rules, type_, state, settled_us, self.now_us)
 
     def _wanted(self, root_id: int) -> bool:
-        """Whether somebody is still at it: a cancel that has not come to its end, a hold, jobs that need it."""
+        """Return whether the tree is in use: by an unfinished cancel, a hold, or dependants that are not updated."""
         tx = self.tx
         if self._wishes:
             top = tx.value("select lineage from jobs where id = ?", (root_id,))
@@ -157,14 +157,14 @@ class Removal:
     # --- removing -------------------------------------------------------------------------
 
     def _collect(self, root_id: int) -> None:
-        """The last of the tree, as many as there is room for."""
+        """Add the last jobs of the tree to the batch, up to its size."""
         room = STEP - len(self._batch)
-        found = self.tx.all(
+        rows = self.tx.all(
             "select id from jobs where parent_id is not null and root_id = ? order by lineage desc limit ?",
             (root_id, room),
         )
-        self._batch += [job_id for (job_id,) in found]
-        if len(found) < room:
+        self._batch += [job_id for (job_id,) in rows]
+        if len(rows) < room:
             self._batch.append(root_id)
 
     def _remove(self) -> None:
@@ -208,7 +208,7 @@ class Removal:
 
 
 def due(rules: RetentionRules, type_: str, state: str, settled_us: int | None, now_us: int) -> bool:
-    """Whether the time of a job that settled then, or was deleted then, is over."""
+    """Return whether the retention time of a job that settled or was deleted at ``settled_us`` is over."""
     if state not in SETTLED or settled_us is None:
         return False
     keep_s = rules.keep_s(type_, state)
@@ -216,13 +216,13 @@ def due(rules: RetentionRules, type_: str, state: str, settled_us: int | None, n
 
 
 def clear(tx: Tx, job_ids: Sequence[int]) -> bool:
-    """Remove what hangs on these jobs and may be much: attempts, data, needs. False: there is more of it."""
+    """Delete attempts, data and needs of these jobs; return False when there are more."""
     listed = _listed(job_ids)
     return all(_cleared(tx, listed, *statement) for statement in _HANGING)
 
 
 def clear_met(tx: Tx, job_ids: Sequence[int]) -> bool:
-    """Remove the needs that those of these jobs have met which completed. False: there are more of them."""
+    """Delete the needs that the completed ones of these jobs have met; return False when there are more."""
     return _cleared(tx, _listed(job_ids), *_MET)
 
 
@@ -254,7 +254,7 @@ _HANGING = (
     ),
     _MET,
 )
-"""Statements that take jobs and how many rows they may remove."""
+"""Statements with the number of rows that they may delete."""
 
 
 def _listed(ids: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Stages that count as not passed any more, because they are to run again."""
+"""Superseded stages, which count as not passed any more, because they are to run again."""
 
 from collections.abc import Iterable
 
@@ -6,8 +6,8 @@ from spinney.store.sql.connection.database import Tx
 
 
 def supersede(tx: Tx, job_id: int, stages: Iterable[str]) -> None:
-    """Make these stages count as not passed. The children that they spawned count no longer, unless they are spawned
-    again by their key."""
+    """Supersede these stages. The children that they spawned do not count any more, unless they are spawned again by
+    their key."""
     for stage in stages:
         tx.run("update attempts set superseded = 1 where job_id = ? and stage = ?", (job_id, stage))
         tx.run(
