@@ -17,6 +17,7 @@ from spinney.features.accounts.commands import ShowUser
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.jobs.commands import ListAttempts, ListJobs, RetryJob, ShowJob
+from spinney.features.types.commands import ShowType
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
@@ -135,7 +136,7 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
     [
         (("do", ShowJob(job=99_999)), NoSuchJob),
         (("do", ShowUser(name="nobody")), NoSuch),
-        (("type", "dobule"), NoSuch),
+        (("do", ShowType(name="dobule")), NoSuch),
         (("submit", "dobule", {}), UnknownType),
         (("submit", "double", {}), BadParameters),
     ],

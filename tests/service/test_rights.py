@@ -65,6 +65,7 @@ from spinney.features.schedules.commands import (
     ShowSchedule,
 )
 from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
+from spinney.features.types.commands import ListTypes, ShowType
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.homes import Home
@@ -382,6 +383,8 @@ CASES: dict[str, Case] = {
             ListCapacities(),
             ListBatches(),
             ListFailures(),
+            ListTypes(),
+            ShowType(name="one"),
         )
     },
     **{

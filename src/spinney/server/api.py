@@ -24,6 +24,7 @@ from spinney.features.retention import commands as retention
 from spinney.features.schedules import commands as schedules
 from spinney.features.submission import api as submissions
 from spinney.features.submission import commands as batches
+from spinney.features.types import commands as types
 from spinney.features.webhooks import commands as webhooks
 from spinney.server import openapi, store_info
 from spinney.web.api.command_routes import command_routes
@@ -43,6 +44,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "webhooks": webhooks.COMMANDS,
     "accounts": accounts.COMMANDS,
     "audit": audit.COMMANDS,
+    "types": types.COMMANDS,
 }
 """The commands by their group in the OpenAPI document."""
 
@@ -51,7 +53,6 @@ PARTS = (
     files.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     store_info.stats,
-    store_info.types,
     external.router,
     store_info.me,
 )

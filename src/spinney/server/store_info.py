@@ -1,25 +1,18 @@
-"""Routes for figures, job types, and the caller."""
+"""Routes for figures, and the caller."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Query
 
-from spinney.control import Control
 from spinney.define.params.duration_field import DurationField
 from spinney.model.access import Rights
-from spinney.model.errors import NoSuch, UnknownType
 from spinney.model.rights.operators import Stats
-from spinney.model.types import TypeSpec
-from spinney.model.values.lists import All
 from spinney.web.api.json_routes import routes
-from spinney.web.api.request_types import NamePath
-from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, AuthMethod
 from spinney.web.stats_cache import WINDOW_S
 
 stats = routes("stats")
-types = routes("types")
 me = routes("accounts")
 
 
@@ -46,27 +39,6 @@ async def show_stats(
     if window_s != WINDOW_S:
         return await context.run(lambda control: control.queries.stats(window_s))
     return await context.run(context.stores.stats_cache.stats)
-
-
-@types.get("/types", summary="List job types")
-async def list_types(context: Authenticated) -> All[TypeSpec]:
-    """The job types that nodes have registered, by name, with their stages and the schemas of their parameters."""
-    return await context.run(
-        lambda control: All(items=[t for _, t in sorted(control.queries.types().items())])
-    )
-
-
-@types.get("/types/{name}", summary="Show a job type", responses=documented(404))
-async def show_type(name: NamePath, context: Authenticated) -> TypeSpec:
-    """The job type's stages, its policy, and the JSON schema of its parameters."""
-
-    def call(control: Control) -> TypeSpec:
-        try:
-            return control.queries.type(name)
-        except UnknownType as error:  # which is a wrong value elsewhere, and here a wrong address
-            raise NoSuch(str(error)) from None
-
-    return await context.run(call)
 
 
 @me.get("/me", summary="Show who asks")

@@ -8,6 +8,7 @@ from spinney.commands.job_filter import filter_fields
 from spinney.features.jobs.commands import CountJobs, ShowJob
 from spinney.features.nodes.commands import ListNodes
 from spinney.features.queues.commands import ListQueues, ShowQueue
+from spinney.features.types.commands import ListTypes
 from spinney.model.access import Role
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.fleet import NodeStatus
@@ -35,7 +36,7 @@ class RemoteStore:
 
     @cached_property
     def _types(self) -> Mapping[str, TypeSpec]:
-        return {spec.name: spec for spec in self._client.types().items}
+        return {spec.name: spec for spec in self._client.do(ListTypes()).items}
 
     def types(self) -> Mapping[str, TypeSpec]:
         return self._types

@@ -5,7 +5,6 @@ from typing import IO
 
 from spinney.client.calls import Call, decode_json, get, path, verb
 from spinney.model.rights.operators import Stats
-from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.lists import Page
@@ -48,16 +47,6 @@ class JobVerbs:
     def stats(self: None, *, window_s: Duration = 60.0) -> Call[Stats]:
         """Depths, rates, times and slots."""
         return get("/stats", Stats, window_s=durations.seconds(window_s, "window_s"))
-
-    @verb
-    def types(self: None) -> Call[Page[TypeSpec]]:
-        """Job types, by name."""
-        return get("/types", Page[TypeSpec])
-
-    @verb
-    def type(self: None, name: str) -> Call[TypeSpec]:
-        """A job type: its stages, its policy, the schema of its parameters."""
-        return get(path("/types/{}", name), TypeSpec)
 
 
 def file_path(text: str) -> str:

@@ -8,14 +8,10 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict
 
-from spinney.commands.fields import PRINTABLE
 from spinney.model.jobs import JOB_ID_MAX
 
 JobId = Annotated[int, Path(alias="job", ge=1, le=JOB_ID_MAX, description="The job's number.", examples=[17])]
 Fence = Annotated[int, Path(ge=1, le=2**62, description="The attempt's number, as the history tells it.")]
-NamePath = Annotated[
-    str, Path(alias="name", min_length=1, max_length=200, pattern=PRINTABLE, description="Its name.")
-]
 
 
 class RequestModel(BaseModel):
