@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from spinney import Backoff, Defer, Spinney
 from spinney.client import Client
 from spinney.client.verbs.external import ExternalVerbs
-from spinney.client.verbs.jobs import JobVerbs
 from spinney.features.bulk.commands import CanaryFields
 from spinney.features.external.api import JoinRequest, SettleRequest
 from spinney.features.retention.commands import SetRetention
@@ -74,7 +73,6 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
     "retention": lambda length: SetRetention(type="t", state="failed", keep_s=length).keep_s,
     "client: lease": lambda length: sent(ExternalVerbs.join, "ear", [], lease_s=length)["lease_s"],
     "client: delay": lambda length: sent(ExternalVerbs.settle, "p", 1, 1, "defer", delay_s=length)["delay_s"],
-    "client: figures": lambda length: sent(JobVerbs.stats, window_s=length)["window_s"],
     "client: patience": lambda length: Client("http://localhost", timeout_s=length)._http.timeout.read,
 }
 BY_TEXT: dict[str, Callable[[Any], Any]] = {

@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from spinney.commands.job_queries import ShowJob
 from spinney.features.submission import wait_cli as wait
 from spinney.model.states import State
-from spinney.terminal.connection import open_local_store
+from spinney.terminal.connection import open_commands
 
 from .shell import Shell
 
@@ -25,8 +26,10 @@ def test_a_summary_counts_what_has_ended_and_what_is_open() -> None:
 
 def test_the_live_picture_has_a_bar_the_counts_and_what_runs(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
-    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
-        job = replace(store.job(1), state=State.RUNNING, progress=0.5, progress_message="half\x1b[2J")
+    with open_commands(f"sqlite:///{shell.folder}/spinney.db") as performer:
+        job = replace(
+            performer.do(ShowJob(job=1)), state=State.RUNNING, progress=0.5, progress_message="half\x1b[2J"
+        )
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, legacy_windows=False)
 
@@ -67,8 +70,8 @@ def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:
     lines = "".join(f'{{"n": {n}}}\n' for n in range(wait.COUNTED_TREES + 1))
     shell.submit_lines(lines, "double")
     shell.ok("cancel", "1", "2")
-    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
-        line = wait._Line(store, range(1, wait.COUNTED_TREES + 2))
+    with open_commands(f"sqlite:///{shell.folder}/spinney.db") as performer:
+        line = wait._Line(performer, range(1, wait.COUNTED_TREES + 2))
 
         assert not line.look()
         assert line.counts() == {"cancelled": 2, "open": wait.COUNTED_TREES - 1}

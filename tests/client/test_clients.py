@@ -13,10 +13,11 @@ from cli.shell import furnish
 from spinney.client import AsyncClient, Client
 from spinney.client.errors import ServerUnavailable, UnexpectedResponse, error_from_response
 from spinney.commands.job_filter import JobFilterBody
+from spinney.commands.job_queries import ListAttempts, ListJobs, ShowJob
 from spinney.features.accounts.commands import ShowUser
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.holds.commands import LayHold, LiftHold
-from spinney.features.jobs.commands import ListAttempts, ListJobs, RetryJob, ShowJob
+from spinney.features.jobs.commands import RetryJob
 from spinney.features.types.commands import ShowType
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.rights.operators import Verb

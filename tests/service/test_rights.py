@@ -16,10 +16,21 @@ from contract.words import LOCKED, ONE, PARENT, THREE, Clock, Site
 from new_store import new_store
 from spinney.commands import Command
 from spinney.commands.job_filter import JobFilterBody
+from spinney.commands.job_queries import (
+    CountJobs,
+    ListAttempts,
+    ListChildren,
+    ListJobs,
+    ShowData,
+    ShowJob,
+    ShowResults,
+    ShowTree,
+)
 from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
 from spinney.features.bulk.commands import PlanBulk, RunBulk
+from spinney.features.explain.commands import ExplainJob, ListObstacles
 from spinney.features.failures.commands import ListFailures, ShowFailure
 from spinney.features.holds.commands import (
     CountHeld,
@@ -33,22 +44,13 @@ from spinney.features.holds.commands import (
 )
 from spinney.features.jobs.commands import (
     CancelJob,
-    CountJobs,
     DeleteJob,
-    ExplainJob,
     HoldJob,
-    ListAttempts,
-    ListChildren,
-    ListJobs,
     MoveJob,
     PrioritiseJob,
     ReleaseJob,
     RerunJob,
     RetryJob,
-    ShowData,
-    ShowJob,
-    ShowResults,
-    ShowTree,
 )
 from spinney.features.locks.commands import FreeLock, ListCapacities, ListLocks, SetCapacity, ShowLock
 from spinney.features.nodes.commands import DrainNode, ListNodes, ResumeNode, SetSlots
@@ -64,6 +66,7 @@ from spinney.features.schedules.commands import (
     RunSchedule,
     ShowSchedule,
 )
+from spinney.features.stats.commands import ShowStats
 from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
 from spinney.features.types.commands import ListTypes, ShowType
 from spinney.model.access import AccessScope, Rights, Role
@@ -165,7 +168,7 @@ def doing(command: Command) -> Call:
     return lambda control, there: control.do(command)
 
 
-def on_job(command: type[ShowBatch | ListObjects], whose: str) -> Call:
+def on_job(command: type[Command], whose: str) -> Call:
     return lambda control, there: control.do(command(job=there.jobs[whose]))
 
 
@@ -385,6 +388,8 @@ CASES: dict[str, Case] = {
             ListFailures(),
             ListTypes(),
             ShowType(name="one"),
+            ShowStats(),
+            ListObstacles(jobs=[1]),
         )
     },
     **{

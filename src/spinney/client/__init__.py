@@ -1,14 +1,14 @@
 """A typed client of the API: the same verbs, waited for or awaited.
 
     from spinney.client import AsyncClient, Client
-    from spinney.features.jobs.commands import ExplainJob
+    from spinney.features.explain.commands import ExplainJob
 
     with Client("https://spinney.example.org", token="spn_…") as spinney:
         job = spinney.submit("compress", {"file": "/data/a.csv", "into": "/data"})
         print(spinney.do(ExplainJob(job=job.id)).sentence)
 
     async with AsyncClient("unix:/srv/spinney/spinney.db.run/server.sock") as spinney:
-        async for event in spinney.watch(f"job:{job}"):
+        async for event in spinney.watch(f"job:{job.id}"):
             ...
 
 A verb is written down once (``verbs``), as the request that it makes and what its answer means (``calls``); a client

@@ -15,7 +15,7 @@ from spinney.client.command_lines import CommandLines
 from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
 from spinney.client.streaming import Event, EventParser
 from spinney.client.verbs import Verbs
-from spinney.client.verbs.jobs import file_path
+from spinney.client.verbs.files import file_path
 from spinney.commands.command import Returns, each
 from spinney.model.errors import UsageError
 from spinney.model.values import durations

@@ -24,6 +24,11 @@ def job_details(service: Service, jobs: Sequence[Job]) -> list[JobDetails]:
     return [_details(queries, job, causes.get(job.id)) for job in jobs]
 
 
+def plain_job(details: JobDetails) -> Job:
+    """Return the job without what an answer adds to it."""
+    return Job(**{name: getattr(details, name) for name in _OF_JOB})
+
+
 def _details(queries: Queries, job: Job, cause: Cause | None) -> JobDetails:
     return JobDetails(
         **{name: getattr(job, name) for name in _OF_JOB},

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from fastapi import FastAPI
 
-from spinney.commands import Command
+from spinney.commands import Command, job_queries
 from spinney.features.accounts import commands as accounts
 from spinney.features.audit import commands as audit
 from spinney.features.bulk import commands as bulk
+from spinney.features.explain import commands as explain
 from spinney.features.external import api as external
 from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
@@ -22,6 +23,7 @@ from spinney.features.nodes import commands as nodes
 from spinney.features.queues import commands as queues
 from spinney.features.retention import commands as retention
 from spinney.features.schedules import commands as schedules
+from spinney.features.stats import commands as stats
 from spinney.features.submission import api as submissions
 from spinney.features.submission import commands as batches
 from spinney.features.types import commands as types
@@ -31,8 +33,8 @@ from spinney.web.api.command_routes import command_routes
 from spinney.web.files import spool
 
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
+    "jobs": (*explain.COMMANDS, *job_queries.COMMANDS),
     "batches": batches.COMMANDS,
-    "jobs": jobs.READING,
     "failures": failures.COMMANDS,
     "verbs": (*bulk.COMMANDS, *jobs.COMMANDS),
     "queues": queues.COMMANDS,
@@ -45,6 +47,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "accounts": accounts.COMMANDS,
     "audit": audit.COMMANDS,
     "types": types.COMMANDS,
+    "stats": stats.COMMANDS,
 }
 """The commands by their group in the OpenAPI document."""
 
@@ -52,7 +55,6 @@ PARTS = (
     submissions.router,
     files.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
-    store_info.stats,
     external.router,
     store_info.me,
 )

@@ -38,6 +38,9 @@ from spinney.service.service import Service
 from spinney.service.submission_lines import known_type
 from spinney.service.visibility import Visibility
 
+STATS_WINDOW_S = 60.0
+"""Rates are those of so long."""
+
 
 class Queries(Service):
     """Every answer is as of one snapshot, unless it says otherwise; nothing is changed."""
@@ -126,7 +129,7 @@ class Queries(Service):
 
     # --- figures --------------------------------------------------------------------------
 
-    def stats(self, window_s: Duration = 60.0) -> Stats:
+    def stats(self, window_s: Duration = STATS_WINDOW_S) -> Stats:
         """Return depths, rates (over the last ``window_s`` seconds), times and slots of visible jobs."""
         window_s = durations.seconds(window_s, "the window")
         return self.store.statistics.stats(window_s=window_s, now_us=self.clock(), within=self._within)

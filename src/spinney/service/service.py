@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from spinney.model.access import ALL_RIGHTS, Rights, Role
 from spinney.model.errors import Forbidden, NoSuchJob
 from spinney.model.jobs import Job
-from spinney.model.rights.operators import Actor
+from spinney.model.rights.operators import Actor, Stats
 from spinney.store.contract import Store
 
 PartT = TypeVar("PartT", bound="Service")
@@ -47,6 +47,9 @@ class Service:
     """Enters into the audit what was refused to the caller. Whoever has the store itself is refused nothing."""
     remove_folder: Callable[[int], None] | None = None
     """Removes the folder of a deleted job. None: nodes do."""
+    recent_stats: "Callable[[Service], Stats] | None" = None
+    """Returns what this caller may see of the figures of the last minute, which may be some seconds old: a server looks
+    them up for all callers at once. None: they are looked up."""
 
     @property
     def is_local(self) -> bool:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from spinney.cli.remote import RemoteControl, RetryingClient
     from spinney.commands import Performs
     from spinney.control import Control
-    from spinney.service.queries import Queries
     from spinney.service.service import Service
     from spinney.store.contract import Store
 
@@ -57,19 +56,6 @@ def open_local_store(store: str | None) -> Iterator["Store"]:
 def _say_wait(sentence: str) -> None:
     sys.stderr.write(f"spinney: {sentence}\n")
     sys.stderr.flush()
-
-
-@contextmanager
-def open_queries(store: str | None) -> Iterator["Queries"]:
-    """What is read of that store, with secrets masked; through a server see ``spinney.cli.remote``."""
-    if (server := endpoint.server(store)) is not None:
-        with _connected(server) as client:
-            yield cast("Queries", _remote_control(client).queries)
-        return
-    from spinney.service.queries import Queries
-
-    with open_local_store(store) as found:
-        yield Queries(store=found, clock=now_us, wake_nodes=lambda: None, by="")
 
 
 @contextmanager

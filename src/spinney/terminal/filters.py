@@ -1,23 +1,18 @@
 """Which jobs: the options of ``list`` and of every verb that takes many jobs, declared once."""
 
-import re
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from spinney.model.errors import UsageError
-from spinney.model.jobs import JOB_ID_MAX, Filter
+from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.states import State
 from spinney.model.values import durations
 from spinney.terminal import completion
 from spinney.terminal.connection import now_us
 
-if TYPE_CHECKING:
-    from spinney.store.contract import Store
-
-_FINGERPRINT = re.compile(r"[0-9a-fA-F]{1,16}")
 MESSAGE_MAX = 2_000
 """No message is longer."""
 
@@ -152,29 +147,29 @@ class FilterOptions:
         """Whether anything was asked for."""
         return any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions))
 
-    def filter(self, store: "Store | None") -> Filter:
-        """What was asked for, as the store understands it. Raises UsageError for what it cannot mean, and
-        Refused when no failure begins so."""
+    def filter_fields(self) -> dict[str, Any]:
+        """Return what was asked for as fields of a ``JobFilter``. Raises UsageError for what it cannot mean."""
         now = now_us()
-        return Filter(
-            states=_states(self.state),
-            type=self.type_,
-            queue=self.queue,
-            stage=self.stage,
-            collection=self.collection,
-            submitter=self.submitter,
-            node=self.node,
-            root_id=self.root,
-            parent_id=self.parent,
-            roots_only=self.roots,
-            created_before_us=_ago("--older-than", self.older_than, now),
-            created_after_us=_ago("--newer-than", self.newer_than, now),
-            message=_text(self.message),
-            fingerprint=_fingerprint(self.failure, store),
-        )
+        values = {
+            "state": _states(self.state),
+            "type": self.type_,
+            "queue": self.queue,
+            "stage": self.stage,
+            "collection": self.collection,
+            "submitter": self.submitter,
+            "node": self.node,
+            "root": self.root,
+            "parent": self.parent,
+            "roots": self.roots or None,
+            "created_before": _ago("--older-than", self.older_than, now),
+            "created_after": _ago("--newer-than", self.newer_than, now),
+            "message": _text(self.message),
+            "failure": self.failure,
+        }
+        return {name: value for name, value in values.items() if value is not None}
 
 
-def _states(names: list[str] | None) -> tuple[State, ...] | None:
+def _states(names: list[str] | None) -> list[State] | None:
     if not names:
         return None
     from spinney.model.values.hints import did_you_mean
@@ -185,7 +180,7 @@ def _states(names: list[str] | None) -> tuple[State, ...] | None:
             raise UsageError(
                 f"there is no state {name!r}{did_you_mean(name, known)}; use one of: {', '.join(known)}"
             )
-    return tuple(State(n) for n in names)
+    return list(dict.fromkeys(map(State, names)))
 
 
 def _ago(option: str, text: str | None, now: int) -> int | None:
@@ -207,20 +202,4 @@ def _ago(option: str, text: str | None, now: int) -> int | None:
 def _text(text: str | None) -> str | None:
     if text is not None and not 0 < len(text) <= MESSAGE_MAX:
         raise UsageError(f"--message needs a text of 1 to {MESSAGE_MAX:,} characters that the message holds")
-    return text
-
-
-def _fingerprint(beginning: str | None, store: "Store | None") -> str | None:
-    if beginning is None or store is None:
-        return None if beginning is None else fingerprint_beginning(beginning)
-    return store.failures.find(beginning)
-
-
-def fingerprint_beginning(text: str) -> str:
-    """Return it. Raises UsageError for what can be no beginning of a fingerprint."""
-    if not _FINGERPRINT.fullmatch(text):
-        raise UsageError(
-            f"{text!r:.80} is no failure's fingerprint; it has up to 16 hexadecimal digits, and 'spinney failures' "
-            "lists those there are"
-        )
     return text

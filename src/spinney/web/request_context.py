@@ -154,6 +154,7 @@ class RequestContext:
             ends_us=self.principal.ends_us,
             by_configuration=self.principal.by_configuration,
             log_refusal=lambda why: self.refused(store, why),
+            recent_stats=self.stores.stats_cache.stats,
             remove_folder=None if self.folders is None else partial(folders.remove, self.folders),
         )
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from spinney.control import Control
 from spinney.model.rights.operators import Stats
+from spinney.service.queries import Queries
+from spinney.service.service import Service
 from spinney.store.contract import Store
 
 T = TypeVar("T")
 
-WINDOW_S = 60.0
 DEAR_S = 0.06
 """A look that took so much of a processor is kept."""
 SHARE = 20
@@ -54,13 +54,13 @@ class StatsCache:
         self._changes = 0
         self._lock = threading.Lock()
 
-    def stats(self, control: Control, *, anew: bool = False) -> Stats:
-        """What ``control.queries.stats()`` answers, or answered a moment ago. ``anew``: now."""
-        return self.get(OVERVIEW, control.rights.within, lambda: control.queries.stats(WINDOW_S), anew=anew)
+    def stats(self, service: Service, *, anew: bool = False) -> Stats:
+        """Return what ``Queries.stats`` answers, or answered a moment ago. ``anew``: now."""
+        return self.get(OVERVIEW, service.rights.within, service.part(Queries).stats, anew=anew)
 
     def of_all(self, store: Store) -> Stats:
         """The same for who sees everything."""
-        return self.stats(Control(store=store, clock=_now_us, wake_nodes=lambda: None, by=""))
+        return self.stats(Service(store=store, clock=_now_us, wake_nodes=lambda: None, by=""))
 
     def get(self, topic: str, what: Hashable, look: Callable[[], T], *, anew: bool = False) -> T:
         """What ``look`` answers, or answered a moment ago. ``what``: has to say who may see it, too."""

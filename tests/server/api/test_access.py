@@ -229,6 +229,7 @@ ROWS = (
     Row(method="POST", path="/jobs/verbs", least="submitter", make=sends(json=VERB)),
     Row(method="GET", path="/jobs", least="viewer"),
     Row(method="GET", path="/jobs/count", least="viewer"),
+    Row(method="GET", path="/jobs/obstacles", least="viewer", make=nothing(query={"jobs": 1})),
     *(
         Row(method="GET", path=f"/jobs/{{job}}{what}", least="viewer", make=job)
         for what in (

@@ -55,6 +55,24 @@ def test_an_unknown_filter_is_refused_by_name(world: World) -> None:
     assert "state" in answer.json()["detail"]
 
 
+def test_a_name_that_does_not_exist_is_refused_where_that_is_asked_for(world: World) -> None:
+    viewer = world.client("viewer")
+    mistyped = {"type": "dubble"}
+
+    assert viewer.get("/api/v1/jobs", params=mistyped).json()["items"] == []
+    for path in ("/api/v1/jobs", "/api/v1/jobs/count"):
+        answer = viewer.get(path, params={**mistyped, "existing": True})
+        assert (answer.status_code, "double" in answer.json()["detail"]) == (422, True)
+
+
+def test_pending_jobs_that_nobody_can_run_are_listed_with_the_cause(world: World) -> None:
+    job = world.submit("one")
+
+    found = world.client("viewer").get("/api/v1/jobs/obstacles", params={"jobs": [job, job + 1]}).json()
+
+    assert [(each["job_id"], each["cause"]) for each in found["items"]] == [(job, "no_node")]
+
+
 def test_secrets_are_masked(world: World) -> None:
     job = world.submit("double", {"n": 1, "pin": "open sesame"})
 

@@ -10,9 +10,11 @@ from typing import TypeVar
 
 import typer
 
+from spinney.cli.remote.files import RemoteFiles
 from spinney.client import Client
 from spinney.client.calls import Call
 from spinney.client.errors import ServerUnavailable
+from spinney.commands.job_queries import ShowJob
 from spinney.model.errors import StoreUnavailable, UsageError
 from spinney.terminal import display
 from spinney.terminal.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
@@ -22,6 +24,8 @@ T = TypeVar("T")
 PATIENCE_S = 60.0
 """So long a server that has answered before may be away: it is started anew, or its store is."""
 AGAIN_S = 0.5
+LOOK_S = 0.5
+"""Between two looks of a command that waits."""
 _TOKEN_MAX = 10_000
 
 
@@ -36,10 +40,17 @@ class RetryingClient(Client):
     """Repeats what may be repeated while a server that has answered before does not; the first question fails at
     once."""
 
+    look_s = LOOK_S
+
     def __init__(self, url: str, *, token: str | None, outage_limit_s: float) -> None:
         super().__init__(url, token=token)
         self._outage_limit_s = outage_limit_s
         self._answered = False
+
+    def job_files(self, job_id: int) -> RemoteFiles:
+        """The files of a job, and what it wrote. Raises NoSuchJob."""
+        self.do(ShowJob(job=job_id))
+        return RemoteFiles(self, job_id)
 
     def send(self, call: Call[T]) -> T:
         give_up: float | None = None

@@ -7,8 +7,7 @@ from uuid import uuid4
 import orjson
 
 from spinney.cli.remote.client import RetryingClient
-from spinney.cli.remote.queries import RemoteQueries
-from spinney.cli.remote.store_reads import RemoteStore
+from spinney.cli.remote.files import RemoteFiles
 from spinney.client.verbs.submissions import lines_call
 from spinney.commands.command import Returns
 from spinney.define.job.options import Options
@@ -26,16 +25,15 @@ class RemoteControl:
 
     def __init__(self, client: RetryingClient) -> None:
         self.client = client
-        self.queries = RemoteQueries(client)
+        self.look_s = client.look_s
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """The same command, done by the server."""
         return self.client.do(command, tell=tell)
 
-    @property
-    def store(self) -> RemoteStore:
-        """What commands read of the store itself."""
-        return self.queries.store
+    def job_files(self, job_id: int) -> RemoteFiles:
+        """The files of a job, and what it wrote. Raises NoSuchJob."""
+        return self.client.job_files(job_id)
 
     def clock(self) -> int:
         """Microseconds since 1970 UTC, by the clock here."""

@@ -4,13 +4,13 @@ A name that Python has for itself bears an underscore behind it (``type_``); fil
 """
 
 from spinney.client.verbs.external import ExternalVerbs
-from spinney.client.verbs.jobs import JobVerbs
+from spinney.client.verbs.files import FileVerbs
 from spinney.client.verbs.submissions import SubmissionVerbs
 
 
 class Verbs(
     SubmissionVerbs,
-    JobVerbs,
+    FileVerbs,
     ExternalVerbs,
 ):
     """What a client can ask. Raises what ``spinney.control`` raises for the same, and ServerUnavailable."""

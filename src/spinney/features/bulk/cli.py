@@ -152,13 +152,13 @@ def run_verb(
                 else ""
             )
         )
-    from spinney.commands.job_filter import JobFilterBody, filter_fields
+    from spinney.commands.job_filter import JobFilterBody
     from spinney.features.bulk.commands import RunBulk
 
     with open_commands(options.store, options.by) as performer:
         values = {name: value for name, value in particulars.items() if value is not None}
         if which.given:
-            values["filter"] = JobFilterBody(**filter_fields(which.filter(None)))
+            values["filter"] = JobFilterBody(**which.filter_fields())
         if jobs:
             values["ids"] = list(dict.fromkeys(jobs))
         one_by_one = not which.given and len(values["ids"]) <= NAMED and not options.json

@@ -6,7 +6,7 @@ import typer
 
 from spinney.terminal import display
 from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 from spinney.terminal.for_each import for_each
 
 if TYPE_CHECKING:
@@ -19,10 +19,12 @@ def add_to(app: typer.Typer) -> None:
 
 def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Explain in one sentence why jobs are not running now, and what would change it."""
-    with open_queries(store) as look:
+    from spinney.features.explain.commands import ExplainJob
+
+    with open_commands(store) as performer:
 
         def one(job: int) -> None:
-            found = look.explain(job)
+            found = performer.do(ExplainJob(job=job))
             if json:
                 display.print_json_lines([found])
             else:

@@ -1,65 +1,53 @@
 """Why a pending job does not start, when no node is there that could run it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from spinney.model.jobs import Job, NodeInfo
-from spinney.model.queue_selection import may_serve
+from spinney.model.jobs import Job
 from spinney.model.states import State
-from spinney.model.types import Isolation
 from spinney.terminal import display
 
 if TYPE_CHECKING:
-    from spinney.store.contract import Store
+    from spinney.commands import Performs
+    from spinney.features.explain.commands import Obstacle
+
+LANES_MAX = 1_000
+"""Of jobs in more queues and stages than this, nothing is said of the others."""
 
 
-def pending_reasons(store: "Store", jobs: Collection[Job]) -> Callable[[Job], str]:
-    """What tells of each of these jobs what there is to say, with what the nodes can run in view."""
-    there = [node for node in store.nodes() if node.state == "active"]
-    active = [node for node in there if not node.is_external_worker]
-    claimed = _external(store, there)
-    served = {name for node in active for name in node.types}
-    queues = {
-        name: store.queue_admin.in_force(name) for name in {j.queue for j in jobs if j.state is State.PENDING}
-    }
+def pending_reasons(performer: "Performs", jobs: Collection[Job]) -> Callable[[Job], str]:
+    """Return what says of each of these jobs why it stands as it does, with what the nodes can run in view."""
+    lanes: dict[object, int] = {}
+    for job in jobs:
+        if job.state is State.PENDING and not display.state_message(job):
+            lanes.setdefault(_lane(job), job.id)
+    obstacles: dict[int, Obstacle] = {}
+    if lanes:
+        from spinney.features.explain.commands import ListObstacles
 
-    def tell(job: Job) -> str:
-        said = display.state_message(job)
-        if said or job.state is not State.PENDING:
-            return said
-        lane = f"{job.type}/{job.stage}"
-        if lane in claimed:
-            return (
-                said
-                if claimed[lane]
-                else f"no external worker is there that claims external stage {job.stage!r}"
-            )
-        if not served:
+        named = list(lanes.values())[:LANES_MAX]
+        obstacles = {each.job_id: each for each in performer.do(ListObstacles(jobs=named)).items}
+
+    def reason(job: Job) -> str:
+        obstacle = obstacles.get(lanes.get(_lane(job), 0)) if job.state is State.PENDING else None
+        return display.state_message(job) or ("" if obstacle is None else _sentence(obstacle, job))
+
+    return reason
+
+
+def _lane(job: Job) -> object:
+    return job.queue, job.type, job.stage
+
+
+def _sentence(obstacle: "Obstacle", job: Job) -> str:
+    match obstacle.cause:
+        case "no_external_worker":
+            return f"no external worker is there that claims external stage {job.stage!r}"
+        case "no_node":
             return "no node is running; start one with 'spinney node'"
-        if job.type not in served:
+        case "unknown_type":
             return f"no running node knows the type {job.type!r}; start one whose application has it"
-        knowing = [node for node in active if job.type in node.types]
-        able = [node for node in knowing if may_serve(queues[job.queue], node.name, node.serves)]
-        if not able:
+        case "queue_not_served":
             return f"no running node may serve queue {job.queue}; 'spinney explain {job.id}' says why"
-        if not any(node.claims for node in able):
-            return f"node {able[0].name} is drained; 'spinney resume {able[0].name}' lets it go on"
-        return said
-
-    return tell
-
-
-def _external(store: "Store", there: Iterable[NodeInfo]) -> Mapping[str, bool]:
-    """Of each external stage (as external workers name it) whether an external worker is there that claims it."""
-    claimed = {
-        lane
-        for external_worker in there
-        if external_worker.is_external_worker and external_worker.claims
-        for lane in external_worker.types
-    }
-    return {
-        lane: lane in claimed
-        for spec in store.types().values()
-        for stage in spec.stages
-        if stage.isolation is Isolation.EXTERNAL and (lane := f"{spec.name}/{stage.name}")
-    }
+        case "drained":
+            return f"node {obstacle.node} is drained; 'spinney resume {obstacle.node}' lets it go on"

@@ -9,7 +9,7 @@ from spinney.features.files.job_files import files_of
 from spinney.model.homes import DirectoryEntry
 from spinney.terminal import display
 from spinney.terminal.arguments import JobArgument, JsonOption, RawOption, StoreOption
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,8 +27,8 @@ def files(
     store: StoreOption = None,
 ) -> None:
     """List the files in a job's folder, or print one of them; where folders are local, from whichever host has it."""
-    with open_queries(store) as look:
-        folder = files_of(look, job, store)
+    with open_commands(store) as performer:
+        folder = files_of(performer, job, store)
         if path is not None:
             content = display.Content(raw=raw)
             for piece in folder.content(path):

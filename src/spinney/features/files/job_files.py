@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol, cast
 from spinney.terminal.connection import now_us, resolve_settings
 
 if TYPE_CHECKING:
+    from spinney.commands import LocalPerformer, Performs
     from spinney.features.files.job_folder import JobFiles
     from spinney.model.homes import DirectoryEntry
     from spinney.model.jobs import Attempt
-    from spinney.service.queries import Queries
     from spinney.store.contract import Store
 
 
@@ -41,10 +41,12 @@ class Files(Protocol):
         """All below the folder, folders aside, by path."""
 
 
-def files_of(look: "Queries", job_id: int, url: str | None) -> Files:
+def files_of(performer: "Performs", job_id: int, url: str | None) -> Files:
     """The files of a job, through a server or not. Raises NoSuchJob."""
-    afar = getattr(look, "job_files", None)
-    return cast(Files, afar(job_id)) if afar is not None else _LocalFiles(job_files(look.store, job_id, url))
+    remote = getattr(performer, "job_files", None)
+    if remote is not None:
+        return cast(Files, remote(job_id))
+    return _LocalFiles(job_files(cast("LocalPerformer", performer).store, job_id, url))
 
 
 class _LocalFiles:

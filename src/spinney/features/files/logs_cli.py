@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,11 +13,11 @@ from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt
 from spinney.model.states import SETTLED
 from spinney.terminal.arguments import JobArgument, RawOption, StoreOption
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 from spinney.terminal.display import Content, safe
 
 if TYPE_CHECKING:
-    from spinney.service.queries import Queries
+    from spinney.commands import Performs
 
 LOOK_S = 0.2
 
@@ -40,15 +40,17 @@ def logs(
 ) -> None:
     """Print what a job's attempts wrote, oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
-    with open_queries(store) as look:
-        reader = _Reader(files_of(look, job, store), names, titles=attempt is None, raw=raw)
+    from spinney.commands.job_queries import ShowJob
+
+    with open_commands(store) as performer:
+        reader = _Reader(files_of(performer, job, store), names, titles=attempt is None, raw=raw)
         while True:
-            settled = look.job(job).state in SETTLED
-            found = _attempts(look, job, attempt)
+            settled = performer.do(ShowJob(job=job)).state in SETTLED
+            found = _attempts(performer, job, attempt)
             reader.print_new(found)
             if settled or not follow:
                 break
-            time.sleep(getattr(look, "look_s", LOOK_S))
+            time.sleep(getattr(performer, "look_s", LOOK_S))
     missing = [(a, remark) for a in found if (remark := remarks.of(a.message))]
     for a, remark in missing:
         typer.echo(f"spinney: {a.stage}, attempt {a.fence}: {safe(remark)}", err=True)
@@ -56,8 +58,10 @@ def logs(
         typer.echo(f"spinney: job {job} has written nothing{'' if settled else ' yet'}", err=True)
 
 
-def _attempts(look: "Queries", job: int, wanted: int | None) -> list[Attempt]:
-    found = look.attempts(job)
+def _attempts(performer: "Performs", job: int, wanted: int | None) -> Sequence[Attempt]:
+    from spinney.commands.job_queries import ListAttempts
+
+    found = performer.do(ListAttempts(job=job)).items
     if wanted is None:
         return found
     chosen = [a for a in found if a.fence == wanted]
@@ -79,7 +83,7 @@ class _Reader:
         self._title = ""
         self.printed = False
 
-    def print_new(self, attempts: list[Attempt]) -> None:
+    def print_new(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
             for stream in self._streams:
                 name = f"{attempt.stage}.{attempt.fence}.{stream}"

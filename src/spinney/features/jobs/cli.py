@@ -1,20 +1,22 @@
 """What people look at: ``list``, ``show``, ``tree``, ``wait``."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any
 
 import typer
 
 from spinney.features.explain.pending_reasons import pending_reasons
-from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
+from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
 from spinney.model.states import SETTLED
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JobArgument, JsonOption, StoreOption
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 from spinney.terminal.filters import FilterOptions
 from spinney.terminal.option_groups import with_option_groups
 
-if TYPE_CHECKING:
-    from spinney.store.contract import Store
+_PAGE = 1_000
+"""So many jobs are asked for at once."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,16 +44,18 @@ def list_jobs(
     store: StoreOption = None,
 ) -> None:
     """List jobs, the newest first."""
-    with open_queries(store) as look:
-        fits = which.filter(look.store)
+    from spinney.commands import each
+    from spinney.commands.job_details import plain_job
+    from spinney.commands.job_queries import CountJobs, ListJobs
+
+    fields = which.filter_fields()
+    with open_commands(store) as performer:
         if count:
-            counts = dict(look.counts(fits))
-            _require_known(look.store, fits, sum(counts.values()))
-            _print_counts(counts, json)
+            _print_counts(performer.do(CountJobs(existing=True, **fields)), json)
             return
-        found = look.jobs(fits, after=after or 0, limit=limit, newest=not oldest)
-        _require_known(look.store, fits, len(found))
-        tell = pending_reasons(look.store, found)
+        page = ListJobs(existing=True, newest=not oldest, after=after or 0, limit=min(limit, _PAGE), **fields)
+        found = [plain_job(job) for job in islice(each(performer, page), limit)]
+        tell = pending_reasons(performer, found)
     if json:
         display.print_json_lines(found)
         return
@@ -74,13 +78,17 @@ def list_jobs(
 
 def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show one job: where it stands and why, its data, its history."""
-    with open_queries(store) as look:
-        found, history = look.job(job), look.attempts(job)
-        data, results = dict(look.data(job)), dict(look.results(job))
-        children = dict(look.counts(Filter(parent_id=job)))
-        note = pending_reasons(look.store, [found])(found)
-        holds = [] if found.state in SETTLED else look.holds_on(job)
-        allowed = look.allowed(found)
+    from spinney.commands.job_details import plain_job
+    from spinney.commands.job_queries import CountJobs, ListAttempts, ShowData, ShowJob, ShowResults
+    from spinney.features.holds.commands import ListHoldsOn
+
+    with open_commands(store) as performer:
+        details, history = performer.do(ShowJob(job=job)), performer.do(ListAttempts(job=job)).items
+        data, results = performer.do(ShowData(job=job)), performer.do(ShowResults(job=job))
+        children = performer.do(CountJobs(parent=job))
+        found, allowed = plain_job(details), details.allowed
+        note = pending_reasons(performer, [found])(found)
+        holds = [] if found.state in SETTLED else performer.do(ListHoldsOn(job=job)).items
     if json:
         display.print_json(
             {
@@ -116,9 +124,12 @@ def tree(
     store: StoreOption = None,
 ) -> None:
     """Show a job and all below it."""
-    with open_queries(store) as look:
-        found = look.tree(job, limit=limit + 1)
-        tell = pending_reasons(look.store, found)
+    from spinney.commands.job_details import plain_job
+    from spinney.commands.job_queries import ShowTree
+
+    with open_commands(store) as performer:
+        found = [plain_job(each) for each in performer.do(ShowTree(job=job, limit=limit + 1)).items]
+        tell = pending_reasons(performer, found)
     shown = found[:limit]
     if json:
         display.print_json_lines(shown)
@@ -135,22 +146,14 @@ def tree(
         display.console().print(f"… and more; --limit {limit * 10} shows them")
 
 
-def _require_known(store: "Store", which: Filter, found: int) -> None:
-    """Where nothing was found, a name may be mistyped."""
-    if not found:
-        from spinney.service.filter_checks import require_known
-
-        require_known(store, which, labels=False)
-
-
-def _print_counts(counts: dict[str, int], json: bool) -> None:
+def _print_counts(counts: Mapping[str, int], json: bool) -> None:
     if json:
         display.print_json(counts)
     else:
         display.print_table(("STATE", "JOBS"), sorted((str(state), n) for state, n in counts.items() if n))
 
 
-def _facts(job: Job, note: str, children: dict[str, int], allowed: list[str]) -> list[tuple[str, str]]:
+def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[str]) -> list[tuple[str, str]]:
     places = (
         ("queue", job.queue),
         ("priority", job.priority),
@@ -179,7 +182,7 @@ def _facts(job: Job, note: str, children: dict[str, int], allowed: list[str]) ->
     return [(name, display.cell(value)) for name, value in told if value not in (None, "")]
 
 
-def _print_history(history: list[Attempt]) -> None:
+def _print_history(history: Sequence[Attempt]) -> None:
     display.print_table(
         ("ATTEMPT", "STAGE", "OUTCOME", "STARTED", "TOOK", "NODE", "MESSAGE"),
         (
@@ -197,7 +200,7 @@ def _print_history(history: list[Attempt]) -> None:
     )
 
 
-def _print_last_error(history: list[Attempt]) -> None:
+def _print_last_error(history: Sequence[Attempt]) -> None:
     error = next((a.error for a in reversed(history) if a.error), None)
     if error and error.get("traceback"):
         display.console().print("\n" + display.safe_lines(str(error["traceback"]).rstrip()))

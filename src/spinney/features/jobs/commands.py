@@ -1,136 +1,22 @@
-"""What people ask of jobs, and do to single ones; to many at once see ``spinney.features.bulk.commands``."""
+"""What people do to single jobs; to many at once see ``spinney.features.bulk.commands``. What they ask about
+jobs is in ``spinney.commands.job_queries``."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from spinney.commands import Command
-from spinney.commands.fields import PAGE, PAGE_MAX, After, JobNumber, Limit, Moment, Priority, Reason, Word
-from spinney.commands.job_details import job_details
-from spinney.commands.job_filter import JobFilter
+from spinney.commands.fields import JobNumber, Moment, Priority, Reason, Word
 from spinney.features.bulk.commands import bulk_order
 from spinney.features.bulk.service import Bulk, require_order
 from spinney.model.access import Role
 from spinney.model.bulk_runs import Plan
 from spinney.model.errors import Refused
-from spinney.model.jobs import Attempt
-from spinney.model.rights.operators import BulkStep, Explanation, Verb
-from spinney.model.values.lists import All, Page
-from spinney.schemas import JobDetails, VerbResult
+from spinney.model.rights.operators import BulkStep, Verb
+from spinney.schemas import VerbResult
 from spinney.service.order_scope import OrderScope
 from spinney.service.queries import Queries
 from spinney.service.service import Service
-
-TREE_MAX = 10_000
-
-
-class ListJobs(Command, JobFilter, route="GET /jobs"):
-    """List jobs.
-
-    Jobs that fit all of the filters, the newest first. An unknown filter is refused, so that a typing error lists
-    nothing rather than everything."""
-
-    newest: bool = Field(default=True, description="The newest first; false: the oldest.")
-    after: After = 0
-    limit: Limit = PAGE
-
-    def run(self, service: Service) -> Page[JobDetails]:
-        jobs = service.part(Queries).jobs(
-            self.filter(service), after=self.after, limit=self.limit, newest=self.newest
-        )
-        return Page(items=job_details(service, jobs), next=jobs[-1].id if len(jobs) >= self.limit else None)
-
-
-class CountJobs(Command, JobFilter, route="GET /jobs/count"):
-    """Count jobs by state.
-
-    How many jobs that fit stand in each state, exactly."""
-
-    def run(self, service: Service) -> Mapping[str, int]:
-        return service.part(Queries).counts(self.filter(service))
-
-
-class ShowJob(Command, route="GET /jobs/{job}"):
-    """Show a job.
-
-    Where it stands, and which verbs are allowed now. Parameters that the type declares secret are masked."""
-
-    job: JobNumber
-
-    def run(self, service: Service) -> JobDetails:
-        return job_details(service, [service.part(Queries).job(self.job)])[0]
-
-
-class ShowTree(Command, route="GET /jobs/{job}/tree"):
-    """Show a job and all below it.
-
-    In depth-first order, the job itself first. Of larger trees: `/jobs?root=` in pages."""
-
-    job: JobNumber
-    limit: Annotated[int, Field(ge=1, le=TREE_MAX, description="How many at most.")] = PAGE_MAX
-
-    def run(self, service: Service) -> All[JobDetails]:
-        return All(items=job_details(service, service.part(Queries).tree(self.job, limit=self.limit)))
-
-
-class ListChildren(Command, route="GET /jobs/{job}/children"):
-    """List the direct subjobs of a job.
-
-    Those that count: not what a stage bore that ran again since."""
-
-    job: JobNumber
-    after: After = 0
-    limit: Limit = PAGE
-
-    def run(self, service: Service) -> Page[JobDetails]:
-        jobs = service.part(Queries).children(self.job, after=self.after, limit=self.limit)
-        # Those out of sight are left out, so that a page may be short though others follow.
-        return Page(items=job_details(service, jobs), next=jobs[-1].id if jobs else None)
-
-
-class ListAttempts(Command, route="GET /jobs/{job}/attempts"):
-    """Show the history of a job's stages.
-
-    Every attempt of every stage, oldest first; one that runs is last, without an outcome."""
-
-    job: JobNumber
-
-    def run(self, service: Service) -> All[Attempt]:
-        return All(items=service.part(Queries).attempts(self.job))
-
-
-class ShowData(Command, route="GET /jobs/{job}/data"):
-    """Show what a job keeps.
-
-    `job.data`: what its stages and those of its subjobs have kept in it, by name."""
-
-    job: JobNumber
-
-    def run(self, service: Service) -> Mapping[str, Any]:
-        return service.part(Queries).data(self.job)
-
-
-class ShowResults(Command, route="GET /jobs/{job}/results"):
-    """Show the results of a job's stages.
-
-    The values of the stages that have passed, by stage."""
-
-    job: JobNumber
-
-    def run(self, service: Service) -> Mapping[str, Any]:
-        return service.part(Queries).results(self.job)
-
-
-class ExplainJob(Command, route="GET /jobs/{job}/explain"):
-    """Say why a job is not running.
-
-    One exact sentence, a word for programs (`cause`), and when the job is expected to start if that can be known."""
-
-    job: JobNumber
-
-    def run(self, service: Service) -> Explanation:
-        return service.part(Queries).explain(self.job)
 
 
 class _JobCommand(Command, route=""):
@@ -242,15 +128,4 @@ class DeleteJob(_JobCommand, route="DELETE /jobs/{job}", role=Role.OPERATOR, to=
     verb = Verb.DELETE
 
 
-READING = (
-    ListJobs,
-    CountJobs,
-    ShowJob,
-    ShowTree,
-    ListChildren,
-    ListAttempts,
-    ShowData,
-    ShowResults,
-    ExplainJob,
-)
 COMMANDS = (RetryJob, RerunJob, CancelJob, HoldJob, ReleaseJob, MoveJob, PrioritiseJob, DeleteJob)

@@ -19,7 +19,6 @@ from spinney.terminal.connection import open_commands, open_control
 if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.model.rights.operators import CapacityInfo, LockInfo
-    from spinney.service.queries import Queries
 
 _PAGE = 1_000
 _NAMED = 5
@@ -152,7 +151,7 @@ def unlock(
         infos = control.do(ShowLock(name=name)).items
         losers = [i.owner_id for i in infos if i.owner_id is not None and job in (None, i.owner_id)]
         if losers:  # else it is refused, and nobody need be asked
-            require_yes(_question(control.queries, name, losers, infos[0].waiting), yes=yes)
+            require_yes(_question(control, name, losers, infos[0].waiting), yes=yes)
         control.do(FreeLock(name=name, reason=reason, job=job))
         left = control.do(ShowLock(name=name)).items
     if json:
@@ -254,9 +253,11 @@ def _owner(info: "LockInfo") -> str:
     return f"{info.owner_id}{kept.get(info.until, '')}"
 
 
-def _question(look: "Queries", name: str, owners: Sequence[int], waiting: int) -> str:
+def _question(performer: "Performs", name: str, owners: Sequence[int], waiting: int) -> str:
+    from spinney.commands.job_queries import ShowJob
+
     told = []
-    for job in map(look.job, owners[:_NAMED]):
+    for job in (performer.do(ShowJob(job=owner)) for owner in owners[:_NAMED]):
         where = f" on {job.node}" if job.state == "running" and job.node else ""
         told.append(f"job {job.id} ({job.type}, stage {job.stage}, {job.state}{where})")
     who = " and ".join(told) + (f" and {len(owners) - _NAMED} more" if len(owners) > _NAMED else "")

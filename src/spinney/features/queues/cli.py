@@ -12,7 +12,7 @@ from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-from spinney.terminal.connection import open_commands, open_queries
+from spinney.terminal.connection import open_commands, open_local_store
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
@@ -251,8 +251,8 @@ def _warn(store: str | None, nodes: Sequence[str]) -> None:
     have ever joined."""
     if not nodes or endpoint.server(store):
         return
-    with open_queries(store) as look:
-        known = look.names("node")
+    with open_local_store(store) as there:
+        known = there.bulk.names("node")
     for node in (node for node in nodes if node not in known):
         typer.echo(
             f"spinney: no node {node!r} has ever joined this store{did_you_mean(node, known)}", err=True

@@ -1,21 +1,21 @@
 """``stats``: how much stands where, how fast it goes, who has the slots."""
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Stats
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import JsonOption, StoreOption, length
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from spinney.service.queries import Queries
+    from spinney.commands import Performs
 
 WINDOW_S, WINDOW_MAX_S = 60, 840
 EVERY_S = 2.0
@@ -52,9 +52,15 @@ def stats(
     store: StoreOption = None,
 ) -> None:
     """Show queue depths, rates, times and slots in use."""
-    with open_queries(store) as look:
-        _require_known(look, queue, type_)
-        found = _looks(look, window, Filter(queue=queue, type=type_), again=watch)
+    from spinney.commands.job_queries import ListJobs
+
+    narrowed: dict[str, Any] = {
+        name: value for name, value in (("queue", queue), ("type", type_)) if value is not None
+    }
+    with open_commands(store) as performer:
+        if narrowed:
+            performer.do(ListJobs(existing=True, limit=1, **narrowed))
+        found = _looks(performer, window, narrowed, again=watch)
         if json and watch:
             display.print_json_lines(found)
         elif json:
@@ -67,38 +73,33 @@ def stats(
                     break
 
 
-def _require_known(look: "Queries", queue: str | None, type_: str | None) -> None:
-    from spinney.service.filter_checks import require_queue
+def _looks(
+    performer: "Performs", window_s: float, narrowed: Mapping[str, Any], *, again: bool
+) -> Iterator[Stats]:
+    from spinney.commands.job_queries import CountJobs
+    from spinney.features.stats.commands import ShowStats
 
-    if type_ is not None:
-        look.type(type_)
-    if queue is not None:
-        require_queue(look.store, queue)
-
-
-def _looks(look: "Queries", window_s: float, which: Filter, *, again: bool) -> Iterator[Stats]:
     while True:
         begun = time.monotonic()
-        found = look.stats(window_s)
-        yield found if which == Filter() else _narrowed(found, look, which)
+        found = performer.do(ShowStats(window_s=window_s))
+        if narrowed:
+            found = replace(_narrowed(found, **narrowed), states=performer.do(CountJobs(**narrowed)))
+        yield found
         if not again:
             return
         time.sleep(max(EVERY_S, REST * (time.monotonic() - begun)))
 
 
-def _narrowed(stats: Stats, look: "Queries", which: Filter) -> Stats:
+def _narrowed(stats: Stats, queue: str | None = None, type: str | None = None) -> Stats:  # noqa: A002 - as in filters
     """What concerns this queue, or this type. A queue's stages and a type's queues are those of all."""
-    from dataclasses import replace
-
-    stats = replace(stats, states=look.counts(which))
-    if which.queue is not None:
+    if queue is not None:
         stats = replace(
             stats,
-            queues=[q for q in stats.queues if q.queue == which.queue],
-            shares=[s for s in stats.shares if s.queue == which.queue],
+            queues=[q for q in stats.queues if q.queue == queue],
+            shares=[s for s in stats.shares if s.queue == queue],
         )
-    if which.type is not None:
-        stats = replace(stats, stages=[s for s in stats.stages if s.type == which.type])
+    if type is not None:
+        stats = replace(stats, stages=[s for s in stats.stages if s.type == type])
     return stats
 
 

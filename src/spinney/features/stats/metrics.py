@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from spinney.model.errors import Forbidden
 from spinney.model.rights.operators import Stats
+from spinney.service.queries import STATS_WINDOW_S
 from spinney.web.instrumentation import Requests
 from spinney.web.problems import Unidentified
 from spinney.web.request_context import MaybeAuthenticated
-from spinney.web.stats_cache import WINDOW_S
 from spinney.web.store_pool import StorePool
 
 router = APIRouter(tags=["metrics"])
@@ -72,7 +72,7 @@ class _Once(CollectorRegistry):
         yield _family("queue_limit", "Slots that the queue may occupy.", ["queue"], limits)
         yield _family(
             "queue_attempts_per_second",
-            f"Attempts that ended, over {WINDOW_S:.0f} s.",
+            f"Attempts that ended, over {STATS_WINDOW_S:.0f} s.",
             ["queue"],
             {(q.queue,): q.rate for q in stats.queues},
         )

@@ -14,16 +14,16 @@ import typer
 from spinney.features.stats.top_board import Action, Board, KeyCommand, Kind, Snapshot
 from spinney.features.stats.top_view import picture
 from spinney.model.errors import SpinneyError, StoreUnusable
-from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import LEASED, State
 from spinney.terminal.arguments import ByOption, StoreOption, length
-from spinney.terminal.connection import open_control
+from spinney.terminal.connection import now_us, open_control
 
 if TYPE_CHECKING:
     from spinney.control import Control
     from spinney.schemas import BulkProgress, BulkResult
+    from spinney.store.contract import Store
     from spinney.terminal.screen import Screen
 
 EVERY_S = 1.0
@@ -68,6 +68,8 @@ class _Session:
 
     def __init__(self, control: "Control", screen: "Screen", every_s: float) -> None:
         self._control, self._screen, self._every_s = control, screen, every_s
+        self._store: Store | None = getattr(control, "store", None)
+        """None: through a server, which lets held jobs go on by itself."""
         self._board = Board()
         self._due = 0.0
         self._sweeping = False
@@ -146,29 +148,32 @@ class _Session:
             found, reason = lying_on(control, Scope.QUEUE, name), action.reason or None
             lifted = [control.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
             told = f"released: {'; '.join(map(str, lifted))}"
-        self._sweeping = True
+        self._sweeping = self._store is not None
         return told
 
     def _sweep(self) -> float:
         """One step of what follows a hold or its end; how long to rest after it. Nodes do the same."""
         begun = time.monotonic()
-        self._sweeping = self._control.store.holds.sweep(now_us=self._control.clock())
+        self._sweeping = self._store is not None and self._store.holds.sweep(now_us=now_us())
         return REST * (time.monotonic() - begun)
 
     def _explained(self, job_id: int) -> str:
-        found = self._control.queries.explain(job_id)
+        from spinney.features.explain.commands import ExplainJob
+
+        found = self._control.do(ExplainJob(job=job_id))
         return f"{found.sentence}{f'; {found.command}' if found.command else ''}"
 
 
 def _look(control: "Control", board: Board) -> Snapshot:
+    from spinney.commands.job_queries import ListJobs
     from spinney.features.failures.commands import ListFailures
+    from spinney.features.stats.commands import ShowStats
 
-    look = control.queries
-    states = tuple(sorted(LEASED)) if board.listed is State.RUNNING else (board.listed,)
+    states: list[State] = sorted(LEASED) if board.listed is State.RUNNING else [board.listed]
     newest = board.listed in (State.HELD, State.FAILED)
     return Snapshot(
-        stats=look.stats(WINDOW_S),
-        jobs=look.jobs(Filter(states=states), limit=LISTED_MAX, newest=newest),
+        stats=control.do(ShowStats()),
+        jobs=control.do(ListJobs(state=states, limit=LISTED_MAX, newest=newest)).items,
         failures=control.do(ListFailures(limit=LISTED_MAX)).groups,
     )
 

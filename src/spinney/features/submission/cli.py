@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spinney.model.errors import UsageError
+from spinney.model.errors import NoSuch, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.terminal import completion, endpoint
 from spinney.terminal.arguments import InternalOption, StoreOption
@@ -100,7 +100,7 @@ def submit(
         if wait and done.ids:
             from spinney.features.submission.wait_cli import wait_for
 
-            raise typer.Exit(0 if wait_for(control.queries, done.ids) else 1)
+            raise typer.Exit(0 if wait_for(control, done.ids) else 1)
 
 
 def _submit(
@@ -119,7 +119,7 @@ def _submit(
         with _read(jobs) as lines:
             return control.submit_lines(lines, type_=type_, options=options, internal=internal)
     if type_ is None and options.queue is not None:
-        type_ = control.queries.queue(options.queue).in_force.default_type()
+        type_ = _default_type(control, options.queue)
     if type_ is None:
         raise UsageError(
             "name a job type, as in 'spinney submit TYPE', or a queue that has a default type, as in 'spinney submit "
@@ -135,10 +135,24 @@ def params_from_options(
 ) -> dict[str, Any]:
     """Parameters as ``--json FILE`` and ``--param NAME=VALUE`` give them; words win."""
     from spinney.define.params.schema import from_words
+    from spinney.features.types.commands import ShowType
 
     whole = {} if json is None else _object(json)
-    spec = control.store.types().get(type_)
-    return whole | from_words(spec.schema if spec else {}, _pairs(words))
+    try:
+        schema = control.do(ShowType(name=type_)).schema
+    except NoSuch:  # which is refused when the job is submitted
+        schema = {}
+    return whole | from_words(schema, _pairs(words))
+
+
+def _default_type(control: "Control", queue: str) -> str | None:
+    """Raises UsageError for a queue that is not there."""
+    from spinney.features.queues.commands import ShowQueue
+
+    try:
+        return control.do(ShowQueue(name=queue)).in_force.default_type()
+    except NoSuch as error:
+        raise UsageError(str(error)) from None
 
 
 def _pairs(words: Sequence[str]) -> Mapping[str, str]:

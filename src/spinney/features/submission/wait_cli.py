@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from spinney.features.explain.pending_reasons import pending_reasons
-from spinney.model.jobs import Filter, Job
+from spinney.model.jobs import Job
 from spinney.model.states import SETTLED, State
 from spinney.terminal import display
 from spinney.terminal.arguments import JobsArgument, JsonOption, StoreOption
-from spinney.terminal.connection import open_queries
+from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from spinney.service.queries import Queries
+    from spinney.commands import Performs
 
 LOOK_S = 0.1
 REST = 4
@@ -47,33 +47,32 @@ def add_to(app: typer.Typer) -> None:
 
 def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Wait until jobs have settled; exit code 1 unless all completed."""
-    with open_queries(store) as look:
-        completed = wait_for(look, list(dict.fromkeys(jobs)), json=json)
+    with open_commands(store) as performer:
+        completed = wait_for(performer, list(dict.fromkeys(jobs)), json=json)
     raise typer.Exit(0 if completed else 1)
 
 
-def wait_for(look: "Queries", jobs: Sequence[int], *, json: bool = False) -> bool:
+def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) -> bool:
     """Wait until all have settled; tells how they ended, and returns whether all completed.
 
     ``json``: the jobs as lines of JSON, and what people see of the waiting on stderr.
     """
     out = display.console(stderr=json)
-    line, stuck = _Line(look, jobs), _Stuck(look)
+    line, stuck = _Line(performer, jobs), _Stuck(performer)
     with _picture(out) as picture:
         while True:
             begun = time.monotonic()
             # Looked at first: what is counted after it is at least as new.
             settled = line.look()
-            counts, running = _below(look, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
+            counts, running = (
+                _below(performer, line.last) if len(jobs) <= COUNTED_TREES else (line.counts(), [])
+            )
             picture.update(counts, running, stuck.among(line.last), last=settled)
             if settled:
                 break
-            time.sleep(max(getattr(look, "look_s", LOOK_S), REST * (time.monotonic() - begun)))
+            time.sleep(max(getattr(performer, "look_s", LOOK_S), REST * (time.monotonic() - begun)))
     if json:
-        pages = (jobs[start : start + LOOKED_AT] for start in range(0, len(jobs), LOOKED_AT))
-        display.print_json_lines(
-            job for page in pages for job in look.jobs(Filter(ids=tuple(page)), limit=len(page))
-        )
+        display.print_json_lines(_job(performer, job) for job in sorted(jobs))
         return line.all_completed
     for job in line.last[:SHOWN_ENDS]:
         said = f": {display.safe(display.state_message(job))}" if display.state_message(job) else ""
@@ -84,8 +83,8 @@ def wait_for(look: "Queries", jobs: Sequence[int], *, json: bool = False) -> boo
 class _Line:
     """The jobs waited for, looked at in their order, so that a long list costs little."""
 
-    def __init__(self, look: "Queries", jobs: Sequence[int]) -> None:
-        self._look, self._jobs, self._at = look, jobs, 0
+    def __init__(self, performer: "Performs", jobs: Sequence[int]) -> None:
+        self._performer, self._jobs, self._at = performer, jobs, 0
         self._ended: Counter[str] = Counter()
         self.last: list[Job] = []
         """As last seen; of a long list only what did not complete."""
@@ -93,11 +92,11 @@ class _Line:
     def look(self) -> bool:
         """Whether all have settled."""
         if len(self._jobs) <= COUNTED_TREES:
-            self.last = [self._look.job(j) for j in self._jobs]
+            self.last = [_job(self._performer, j) for j in self._jobs]
             self._ended = Counter(j.state for j in self.last if j.state in SETTLED)
             return sum(self._ended.values()) == len(self._jobs)
         for number in self._jobs[self._at : self._at + LOOKED_AT]:
-            job = self._look.job(number)
+            job = _job(self._performer, number)
             if job.state not in SETTLED:
                 return False
             self._at += 1
@@ -118,8 +117,8 @@ class _Stuck:
     """Who waits sees nothing happen: which of the jobs wait for people, for a node that knows their type or for a
     release, and what they say."""
 
-    def __init__(self, look: "Queries") -> None:
-        self._look, self._said, self._at = look, list[str](), float("-inf")
+    def __init__(self, performer: "Performs") -> None:
+        self._performer, self._said, self._at = performer, list[str](), float("-inf")
 
     def among(self, jobs: Sequence[Job]) -> Sequence[str]:
         """Looked up every other second: it takes several questions."""
@@ -128,21 +127,31 @@ class _Stuck:
         if not aside:
             return ()
         if now - self._at >= LINE_EVERY_S:
-            tell = pending_reasons(self._look.store, aside)
+            tell = pending_reasons(self._performer, aside)
             self._said = [display.safe(f"  {j.id} {j.type} {j.state}: {tell(j)}") for j in aside if tell(j)]
             self._at = now
         return self._said
 
 
-def _below(look: "Queries", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
+def _job(performer: "Performs", job_id: int) -> Job:
+    from spinney.commands.job_details import plain_job
+    from spinney.commands.job_queries import ShowJob
+
+    return plain_job(performer.do(ShowJob(job=job_id)))
+
+
+def _below(performer: "Performs", jobs: Sequence[Job]) -> tuple[dict[str, int], list[Job]]:
     """How many of the jobs and of those below them stand in each state, and some that run."""
+    from spinney.commands.job_queries import CountJobs, ListJobs
+
     counts: Counter[str] = Counter(j.state for j in jobs)
     running = [j for j in jobs if j.state is State.RUNNING]
     for job in jobs:
-        counts.update(look.counts(Filter(below=job.lineage)))
+        counts.update(performer.do(CountJobs(below=job.id)))
         if job.state not in SETTLED and len(running) < SHOWN_RUNNING:
-            which = Filter(below=job.lineage, states=(State.RUNNING, State.CLAIMED))
-            running += look.jobs(which, limit=SHOWN_RUNNING - len(running))
+            rest = SHOWN_RUNNING - len(running)
+            at_work = [State.RUNNING, State.CLAIMED]
+            running += performer.do(ListJobs(below=job.id, state=at_work, newest=False, limit=rest)).items
     return dict(counts), running
 
 

@@ -40,7 +40,7 @@ def of_word(word: str | float, where: str = "") -> float:
     """
     try:
         return seconds(float(word), where)
-    except ValueError:
+    except (TypeError, ValueError):
         return seconds(word, where)
 
 

@@ -66,6 +66,7 @@ BODIES: Mapping[str, Any] = {
 """What is sent, by the name of its shape."""
 PARAMETERS: Mapping[str, Any] = {
     "Idempotency-Key": "2026-11-21/7",
+    "below": 17,
     "by": "alice",
     "collection": "birds",
     "created_after": "2030-01-31T08:00:00Z",
@@ -76,6 +77,7 @@ PARAMETERS: Mapping[str, Any] = {
     "head": _HEAD,
     "hold": 4,
     "job": 17,
+    "jobs": [17],
     "last-event-id": "5f0c2a9be1d7.7",
     "message": "no space",
     "name": "nightly",

@@ -72,7 +72,7 @@ def fetch(
     with serving(store, None if endpoint.server(store) else submitter) as service:
         ticket = service.do(Fetch(ark=ark, version=version, format=format_, submitter=submitter))
         if wait and not json:
-            wait_for(service.control.queries, [ticket["job"]])
+            wait_for(service.control, [ticket["job"]])
             ticket = service.do(Token(token=ticket["token"]))
         while wait and ticket["status"] in _OPEN:
             time.sleep(LOOK_S)

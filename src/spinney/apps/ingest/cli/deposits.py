@@ -128,7 +128,7 @@ def submit_payload(
             accepted = service.submit(source, submission, key)
         _print_accepted(accepted, json=json)
         if wait:
-            wait_for(service.control.queries, [accepted["job"]], json=json)
+            wait_for(service.control, [accepted["job"]], json=json)
             completed = service.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
             raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
 

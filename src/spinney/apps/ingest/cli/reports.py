@@ -39,7 +39,7 @@ def report(
         answer = service.do(Report(batch=which, number=number, now=now, form=form))
         if not now:
             with display.closed_pipe_ends_output():
-                for piece in files_of(service.control.queries, answer["job"], store).content(answer["path"]):
+                for piece in files_of(service.control, answer["job"], store).content(answer["path"]):
                     sys.stdout.buffer.write(piece)
             return
     if json:

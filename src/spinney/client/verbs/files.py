@@ -1,22 +1,14 @@
-"""Files of jobs, figures, and who asks."""
+"""Files of jobs, and who asks."""
 
 from collections.abc import Iterable
 from typing import IO
 
 from spinney.client.calls import Call, decode_json, get, path, verb
-from spinney.model.rights.operators import Stats
-from spinney.model.values import durations
-from spinney.model.values.durations import Duration
-from spinney.model.values.lists import Page
-from spinney.schemas import (
-    Files,
-    Me,
-    UploadedFile,
-)
+from spinney.schemas import Files, Me, UploadedFile
 
 
-class JobVerbs:
-    """What is read that no command reads."""
+class FileVerbs:
+    """What is in the folder of a job. What else is asked about jobs are commands."""
 
     @verb
     def files(self: None, job: int) -> Call[Files]:
@@ -36,17 +28,10 @@ class JobVerbs:
             headers={"Content-Type": "application/octet-stream"},
         )
 
-    # --- figures -----------------------------------------------------------
-
     @verb
     def me(self: None) -> Call[Me]:
         """Who asks, and what that one may."""
         return get("/me", Me)
-
-    @verb
-    def stats(self: None, *, window_s: Duration = 60.0) -> Call[Stats]:
-        """Depths, rates, times and slots."""
-        return get("/stats", Stats, window_s=durations.seconds(window_s, "window_s"))
 
 
 def file_path(text: str) -> str:

@@ -1,0 +1,150 @@
+"""What people ask about jobs. Commands of many features ask it, too, so it stands below them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from spinney.commands.command import Command
+from spinney.commands.fields import PAGE, PAGE_MAX, After, JobNumber, Limit
+from spinney.commands.job_details import job_details
+from spinney.commands.job_filter import JobFilter
+from spinney.model.errors import UsageError
+from spinney.model.jobs import Attempt, Filter
+from spinney.model.values.lists import All, Page
+from spinney.schemas import JobDetails
+from spinney.service.filter_checks import require_known
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+
+TREE_MAX = 10_000
+"""A server shows no more jobs of a tree."""
+
+
+class _JobFilterCommand(JobFilter, Command, route="GET /jobs"):
+    existing: bool = Field(
+        default=False,
+        description="Refuse a type, stage, queue, node or tree that does not exist, where no job fits.",
+    )
+
+    def _require_existing(self, service: Service, which: Filter, jobs: int) -> None:
+        if self.existing and not jobs:
+            require_known(service.store, which, labels=False, within=service.rights.within)
+
+
+class ListJobs(_JobFilterCommand, route="GET /jobs"):
+    """List jobs.
+
+    Jobs that fit all of the filters, the newest first. An unknown filter is refused, so that a typing error lists
+    nothing rather than everything."""
+
+    newest: bool = Field(default=True, description="The newest first; false: the oldest.")
+    after: After = 0
+    limit: Limit = PAGE
+
+    def run(self, service: Service) -> Page[JobDetails]:
+        which = self.filter(service)
+        jobs = service.part(Queries).jobs(which, after=self.after, limit=self.limit, newest=self.newest)
+        self._require_existing(service, which, len(jobs))
+        return Page(items=job_details(service, jobs), next=jobs[-1].id if len(jobs) == self.limit else None)
+
+
+class CountJobs(_JobFilterCommand, route="GET /jobs/count"):
+    """Count jobs by state.
+
+    How many jobs that fit stand in each state, exactly."""
+
+    def run(self, service: Service) -> Mapping[str, int]:
+        which = self.filter(service)
+        counts = service.part(Queries).counts(which)
+        self._require_existing(service, which, sum(counts.values()))
+        return counts
+
+
+class ShowJob(Command, route="GET /jobs/{job}"):
+    """Show a job.
+
+    Where it stands, and which verbs are allowed now. Parameters that the type declares secret are masked."""
+
+    job: JobNumber
+
+    def run(self, service: Service) -> JobDetails:
+        return job_details(service, [service.part(Queries).job(self.job)])[0]
+
+
+class ShowTree(Command, route="GET /jobs/{job}/tree"):
+    """Show a job and all below it.
+
+    In depth-first order, the job itself first. Of larger trees: `/jobs?root=` in pages."""
+
+    job: JobNumber
+    limit: Annotated[
+        int,
+        WithJsonSchema({"type": "integer", "minimum": 1, "maximum": TREE_MAX}),
+        Field(ge=1, description="How many at most."),
+    ] = PAGE_MAX
+
+    def run(self, service: Service) -> All[JobDetails]:
+        if self.limit > TREE_MAX and not service.is_local:
+            raise UsageError(f"limit: a server shows {TREE_MAX:,} jobs of a tree at most, not {self.limit:,}")
+        return All(items=job_details(service, service.part(Queries).tree(self.job, limit=self.limit)))
+
+
+class ListChildren(Command, route="GET /jobs/{job}/children"):
+    """List the direct subjobs of a job.
+
+    Those that count: not what a stage bore that ran again since."""
+
+    job: JobNumber
+    after: After = 0
+    limit: Limit = PAGE
+
+    def run(self, service: Service) -> Page[JobDetails]:
+        jobs = service.part(Queries).children(self.job, after=self.after, limit=self.limit)
+        # Those out of sight are left out, so that a page may be short though others follow.
+        return Page(items=job_details(service, jobs), next=jobs[-1].id if jobs else None)
+
+
+class ListAttempts(Command, route="GET /jobs/{job}/attempts"):
+    """Show the history of a job's stages.
+
+    Every attempt of every stage, oldest first; one that runs is last, without an outcome."""
+
+    job: JobNumber
+
+    def run(self, service: Service) -> All[Attempt]:
+        return All(items=service.part(Queries).attempts(self.job))
+
+
+class ShowData(Command, route="GET /jobs/{job}/data"):
+    """Show what a job keeps.
+
+    `job.data`: what its stages and those of its subjobs have kept in it, by name."""
+
+    job: JobNumber
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        return service.part(Queries).data(self.job)
+
+
+class ShowResults(Command, route="GET /jobs/{job}/results"):
+    """Show the results of a job's stages.
+
+    The values of the stages that have passed, by stage."""
+
+    job: JobNumber
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        return service.part(Queries).results(self.job)
+
+
+COMMANDS = (
+    ListJobs,
+    CountJobs,
+    ShowJob,
+    ShowTree,
+    ListChildren,
+    ListAttempts,
+    ShowData,
+    ShowResults,
+)

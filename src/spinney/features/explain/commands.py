@@ -1,0 +1,97 @@
+"""What people ask of jobs that do not run: why, and whether anybody is there who could run them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from spinney.commands import Command
+from spinney.commands.fields import PAGE_MAX, BoundedNumber, JobNumber
+from spinney.model.jobs import Filter, Job
+from spinney.model.queue_selection import may_serve
+from spinney.model.rights.operators import Explanation
+from spinney.model.states import State
+from spinney.model.types import Isolation
+from spinney.model.values.lists import All
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+from spinney.store.contract import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a pending job starts nowhere."""
+
+    job_id: int
+    cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "no_external_worker"]
+    node: str | None = None
+    """``drained``: a node that could run it."""
+
+
+class ExplainJob(Command, route="GET /jobs/{job}/explain"):
+    """Say why a job is not running.
+
+    One exact sentence, a word for programs (`cause`), and when the job is expected to start if that can be known."""
+
+    job: JobNumber
+
+    def run(self, service: Service) -> Explanation:
+        return service.part(Queries).explain(self.job)
+
+
+class ListObstacles(Command, route="GET /jobs/obstacles"):
+    """List pending jobs that nobody can run.
+
+    Of those that are named, the pending jobs for which no node or external worker is there that could start them,
+    and why. Jobs with the same queue, type and stage have the same obstacle."""
+
+    jobs: Annotated[
+        list[BoundedNumber], Field(min_length=1, max_length=PAGE_MAX, description="A job; may be repeated.")
+    ]
+
+    def run(self, service: Service) -> All[Obstacle]:
+        which = Filter(ids=tuple(self.jobs), states=(State.PENDING,))
+        jobs = service.part(Queries).jobs(which, limit=PAGE_MAX)
+        obstacle = _obstacles(service.store)
+        return All(items=[found for job in jobs if (found := obstacle(job)) is not None])
+
+
+COMMANDS = (ListObstacles, ExplainJob)
+
+
+def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
+    """Return what finds the obstacle of a pending job, as nodes and external workers are now."""
+    active = [node for node in store.nodes() if node.state == "active"]
+    nodes = [node for node in active if not node.is_external_worker]
+    claimed = {lane for node in active if node.is_external_worker and node.claims for lane in node.types}
+    external = _external_lanes(store, claimed)
+
+    def obstacle(job: Job) -> Obstacle | None:
+        lane = f"{job.type}/{job.stage}"
+        if lane in external:
+            return None if external[lane] else Obstacle(job_id=job.id, cause="no_external_worker")
+        if not any(node.types for node in nodes):
+            return Obstacle(job_id=job.id, cause="no_node")
+        knowing = [node for node in nodes if job.type in node.types]
+        if not knowing:
+            return Obstacle(job_id=job.id, cause="unknown_type")
+        queue = store.queue_admin.in_force(job.queue)
+        able = [node for node in knowing if may_serve(queue, node.name, node.serves)]
+        if not able:
+            return Obstacle(job_id=job.id, cause="queue_not_served")
+        if not any(node.claims for node in able):
+            return Obstacle(job_id=job.id, cause="drained", node=able[0].name)
+        return None
+
+    return obstacle
+
+
+def _external_lanes(store: Store, claimed: set[str]) -> Mapping[str, bool]:
+    """Return of each external stage, as external workers name it, whether one is there that claims it."""
+    return {
+        lane: lane in claimed
+        for spec in store.types().values()
+        for stage in spec.stages
+        if stage.isolation is Isolation.EXTERNAL and (lane := f"{spec.name}/{stage.name}")
+    }

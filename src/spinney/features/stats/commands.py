@@ -1,0 +1,38 @@
+"""What people ask of figures."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from spinney.commands import Command
+from spinney.define.params.duration_field import DurationField
+from spinney.model.rights.operators import Stats
+from spinney.service.queries import STATS_WINDOW_S, Queries
+from spinney.service.service import Service
+
+WINDOW_MAX_S = 840
+
+
+class ShowStats(Command, route="GET /stats"):
+    """Show depths, rates, times and slots.
+
+    One snapshot of the jobs that you may see. Counts are exact; times are of a sample. Where many jobs are inactive
+    and a snapshot is expensive, it may be some seconds old: `at_us` is its time."""
+
+    window_s: Annotated[
+        float,
+        Field(
+            ge=1,
+            le=WINDOW_MAX_S,
+            description="Rates are over the last so many seconds, or a text such as `5m`.",
+        ),
+        DurationField(word=True),
+    ] = STATS_WINDOW_S
+
+    def run(self, service: Service) -> Stats:
+        if self.window_s == STATS_WINDOW_S and service.recent_stats is not None:
+            return service.recent_stats(service)
+        return service.part(Queries).stats(self.window_s)
+
+
+COMMANDS = (ShowStats,)
