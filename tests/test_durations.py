@@ -124,7 +124,7 @@ def test_an_option_of_the_command_line_takes_a_bare_number_of_seconds_as_well() 
     assert [parse("300"), parse("5m"), parse(300.0)] == [300] * 3
     with pytest.raises(UsageError, match="--window: 'soon' is no length"):
         parse("soon")
-    with pytest.raises(UsageError, match=r"--window must lie between 10 and 840 seconds, not at '1h'"):
+    with pytest.raises(UsageError, match=r"--window must be between 10 and 840 seconds, not '1h'"):
         parse("1h")
 
 

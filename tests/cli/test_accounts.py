@@ -111,7 +111,7 @@ def test_a_user_is_made_listed_changed_and_deleted(shell: Shell) -> None:
     assert said == "user ann: viewer\n"
     assert shell.listed("user", "list")[0]["rights"] == rights()
     assert shell.refused(2, "user", "set", "ann", "--role", "viewer").startswith(
-        "spinney: nothing would change"
+        "spinney: the command names no change"
     )
 
     assert shell.ok("user", "disable", "ann", "--reason", "left") == "user ann is disabled\n"
@@ -142,13 +142,13 @@ def test_a_limit_that_is_not_named_stays(shell: Shell) -> None:
     [
         (["add", "ann", "--no-password"], "a role is viewer, submitter, operator, admin: say which"),
         (["add", "ann", "--no-password", "--role", "king"], "'king' is none"),
-        (["add", "ann", "--role", "viewer"], "there is nobody to ask for a password here"),
-        (["add", "ann", "--role", "viewer", "--no-password", "--password-stdin"], "cannot both be meant"),
+        (["add", "ann", "--role", "viewer"], "there is no terminal to ask for a password"),
+        (["add", "ann", "--role", "viewer", "--no-password", "--password-stdin"], "exclude each other"),
         (["add", "a b", "--role", "viewer", "--no-password"], "cannot name a user"),
         (["add", "ann", "--role", "viewer", "--no-password", "--priority", "60..40"], "the lower first"),
         (
             ["add", "ann", "--role", "viewer", "--no-password", "--priority", "some"],
-            "is no range of priorities",
+            "is not a range of priorities",
         ),
         (["add", "ann", "--role", "viewer", "--no-password", "--queue", "a b"], "cannot name a queue"),
     ],

@@ -100,7 +100,7 @@ def test_its_errors_are_told_like_spinneys_own(
     monkeypatch.setattr("tempfile.tempdir", str(host.folder))
 
     assert "nowhere is no place; name one" in shell.refused(1, "sea", "depth", "nowhere")
-    assert "sea depth --help' shows how it is written" in shell.refused(2, "sea", "depth")
+    assert "sea depth --help' shows the usage" in shell.refused(2, "sea", "depth")
     assert "ZeroDivisionError: so deep" in shell.refused(1, "sea", "depth", "nothing")
 
 
@@ -157,7 +157,7 @@ def test_without_packages_there_is_no_such_heading(shell: Shell, monkeypatch: py
         ("ocean:app", "import nothing_of_the_kind", "No module named 'nothing_of_the_kind'"),
         ("ocean:app", "def app(:", "SyntaxError"),
         ("ocean:app", "raise SystemExit(0)", "(SystemExit: 0)"),
-        ("ocean:app", "app = [1]", "ocean:app is no typer.Typer, but a list"),
+        ("ocean:app", "app = [1]", "ocean:app is not a typer.Typer but a list"),
         ("ocean:gone", OCEAN, "has no attribute 'gone'"),
         ("ocean.app:", OCEAN, "cannot be loaded"),
         (
@@ -195,10 +195,10 @@ def test_names_that_are_taken_or_none_are_ignored_with_a_warning(host: Host, she
     done = shell.call("sea", "depth", "here")
 
     assert done.stdout == "here: deep\n"
-    assert [line.partition(" is ignored, for it ")[2] for line in done.stderr.splitlines()] == [
-        "is written with other than small letters, digits and single dashes",
-        "is one of Spinney's own",
-        "is one of ocean 1.0 already",
+    assert [line.partition(" is ignored: its name ")[2] for line in done.stderr.splitlines()] == [
+        "may have only small letters, digits and single dashes",
+        "is the name of one of Spinney's own commands",
+        "is already that of a command of ocean 1.0",
     ]
     assert "\x1b" not in done.stderr
     own = shell.call("list", "--help")
@@ -213,7 +213,9 @@ def test_a_package_that_is_damaged_breaks_nothing(host: Host, shell: Shell) -> N
     shell.ok("list")
     done = shell.call("--help")
     assert (done.returncode, done.stdout.count("\n") > 40) == (0, True)
-    assert done.stderr.startswith("spinney: what installed packages bring cannot be read (TypeError: ")
+    assert done.stderr.startswith(
+        "spinney: the entry points of installed packages cannot be read (TypeError: "
+    )
     assert "No such command 'sea'" in shell.call("sea").stderr
 
 

@@ -89,7 +89,7 @@ def test_a_repair_is_asked_for_done_and_audited(shell: Shell) -> None:
     orphan = folders.make(shell.folder / "spinney.folders", 77)
 
     refusal = shell.refused(2, "doctor", "--repair")
-    assert "Repair 3 violations? There is nobody to ask here: add --yes to say so" in refusal
+    assert "Repair 3 violations? There is no terminal to confirm this at; add --yes to confirm it" in refusal
     assert shell.call("doctor").returncode == 1
 
     said = shell.ok("doctor", "--repair", "--yes", "--by", "ann")
@@ -219,7 +219,9 @@ def test_a_node_is_declared_dead_only_with_a_word_of_consent(shell: Shell) -> No
     assert "spinney doctor --repair --dead oak" in shell.call("doctor").stdout
 
     assert "--dead goes with --repair" in shell.refused(2, "doctor", "--dead", "oak")
-    assert "nobody to ask here: add --yes" in shell.refused(2, "doctor", "--repair", "--dead", "oak")
+    assert "no terminal to confirm this at; add --yes" in shell.refused(
+        2, "doctor", "--repair", "--dead", "oak"
+    )
     assert "did you mean 'oak'" in shell.refused(1, "doctor", "--repair", "--dead", "oakk", "--yes")
 
     said = shell.ok("doctor", "--repair", "--dead", "oak", "--yes")

@@ -109,9 +109,9 @@ def test_an_option_counts_before_a_variable(shell: Shell, answering: Answering) 
     told = shell.refused(2, "--server", answering.url, "nodes", "--store", "sqlite:///spinney.db")
 
     # then
-    assert here == there == "no node is there; start one with 'spinney node'\n"
+    assert here == there == "no node is running; start one with 'spinney node'\n"
     assert answering.tokens == [None]
-    assert "two places" in told
+    assert "exclude each other" in told
 
 
 @pytest.mark.parametrize("url", ["spinney.example.org", "ftp://spinney.example.org", "sqlite:///spinney.db"])

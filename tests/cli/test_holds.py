@@ -143,7 +143,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     [
         (["hold", "--reason", "x"], "exactly one of"),
         (["hold", "--all", "--queue", "q", "--reason", "x"], "exactly one of"),
-        (["hold", "--all"], "say why with --reason"),
+        (["hold", "--all"], "a hold needs a reason"),
         (["hold", "--all", "--reason", "two\nlines"], "cannot be a reason"),
         (["hold", "--all", "--reason", "x", "--until", "soon"], "write how long"),
         (["hold", "--all", "--reason", "x", "--until", "1999-01-01"], "before it begins"),
@@ -258,7 +258,7 @@ def test_no_reason_or_name_moves_the_cursor_of_a_terminal(shell: Shell) -> None:
 
 
 def test_none_in_force_is_said(shell: Shell) -> None:
-    assert "nothing is held by a hold" in shell.ok("holds")
+    assert "there are no holds" in shell.ok("holds")
     assert shell.ok("holds", "--json") == ""
 
 

@@ -149,7 +149,7 @@ def test_a_node_that_left_keeps_its_orders(staffed: Shell) -> None:
         (["drain", "elmm"], 1, "did you mean 'elm'"),
         (["resume", "elm"], 1, "node elm is not drained"),
         (["slots", "elm", "0"], 2, "spinney drain elm"),
-        (["slots", "elm", "many"], 2, "is no number of slots"),
+        (["slots", "elm", "many"], 2, "is not a number of slots"),
         (["drain", "../etc"], 2, "cannot name a node"),
         (["drain", "elm", "--reason", "a\nb"], 2, "cannot be a reason"),
     ],

@@ -26,7 +26,7 @@ class Running:
         self.process = process
         self.told: list[str] = []
         assert process.stdout is not None
-        while not (self.told and self.told[-1].startswith(("make the first admin", "ready"))):
+        while not (self.told and self.told[-1].startswith(("create the first admin", "ready"))):
             line = process.stdout.readline()
             assert line, (self.told, process.communicate()[1])
             self.told.append(line.strip())
@@ -120,7 +120,7 @@ def test_given_an_expired_link_and_a_node_that_cannot_run_when_up_then_no_link_i
 
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "the node has ended" in err
+    assert "the node ended" in err
     assert "Traceback" not in err
     assert "/welcome" not in out + err
     assert "spinney user add NAME --role admin" in err

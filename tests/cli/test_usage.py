@@ -211,9 +211,7 @@ def test_a_current_folder_that_was_removed_is_named(bare: Shell) -> None:
     )
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        "spinney: the current folder is not there any more; change to one that is (cd)"
-    )
+    assert done.stderr.startswith("spinney: the current folder was removed; change to an existing one (cd)")
 
 
 def test_what_the_encoding_of_the_output_lacks_is_escaped(shell: Shell) -> None:

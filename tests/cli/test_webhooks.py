@@ -115,7 +115,7 @@ def test_paused_it_is_sent_nothing(shell: Shell, hook: Receiver) -> None:
 
 def test_removed_it_is_gone(shell: Shell) -> None:
     shell.ok("webhook", "add", "archive", URL)
-    assert shell.call("webhook", "remove", "archive").returncode == 2, "there is nobody to ask"
+    assert shell.call("webhook", "remove", "archive").returncode == 2, "there is no terminal to confirm it"
     shell.ok("webhook", "remove", "archive", "--yes")
     assert listed(shell, "list") == []
 

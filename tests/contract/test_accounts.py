@@ -447,7 +447,7 @@ def test_the_first_admins_link_ends_an_hour_after_the_first_however_many_are_mad
     clock.forward(1)
     store.sweep(now_us=clock.now_us)
     with pytest.raises(
-        Refused, match=r"has expired; make the first admin .*'spinney user add NAME --role admin'"
+        Refused, match=r"has expired; create the first admin .*'spinney user add NAME --role admin'"
     ):
         sign_in.invite(None, digest("third"), ROOT, lasts_us=HOUR_US, now_us=clock.now_us)
 

@@ -1,7 +1,7 @@
 """The command line: one module a group of commands.
 
-``main`` binds them and turns every error into one sentence and an exit code: 2 for what cannot be
-meant (usage), 1 for what the state of things does not allow, 130 for Ctrl-C. Modules import what a
+``main`` binds them and turns every error into one sentence and an exit code: 2 for invalid usage, 1 for what the
+current state does not allow, 130 for Ctrl-C. Modules import what a
 command needs inside the command, so that ``spinney list`` does not pay for what ``spinney node``
 needs.
 

@@ -1,4 +1,4 @@
-"""The commands bound together, and how ``spinney --help`` shows them."""
+"""The program ``spinney`` with all its commands, and how ``spinney --help`` lists them."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -62,7 +62,7 @@ def build_app(modules: Iterable[str]) -> typer.Typer:
     made = typer.Typer(
         cls=GroupedCommands,
         name="spinney",
-        help="Durable batch processing for long pipelines on machines of your own.",
+        help="Durable batch processing for long pipelines on your own machines.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -82,8 +82,8 @@ def root_options(
             "--server",
             metavar="URL",
             show_default=False,
-            help="Work through this server: https://spinney.example.org, or unix:/path/server.sock; else "
-            f"{endpoint.URL_VARIABLE}; else directly on the store.",
+            help="Use this server, https://spinney.example.org or unix:/path/server.sock (default: "
+            f"{endpoint.URL_VARIABLE}, then the store directly).",
         ),
     ] = None,
     token_file: Annotated[
@@ -92,13 +92,13 @@ def root_options(
             "--token-file",
             metavar="FILE",
             show_default=False,
-            help=f"Where the token for the server is; else {endpoint.FILE_VARIABLE}, or the token in "
-            f"{endpoint.TOKEN_VARIABLE}.",
+            help=f"The file with the token for the server (default: {endpoint.FILE_VARIABLE}, then the token in "
+            f"{endpoint.TOKEN_VARIABLE}).",
         ),
     ] = None,
     version: VersionOption = False,
 ) -> None:
-    """Durable batch processing for long pipelines on machines of your own."""
+    """Durable batch processing for long pipelines on your own machines."""
     endpoint.choose(server, token_file, context.invoked_subcommand)
 
 

@@ -98,8 +98,8 @@ def _mend(error: OSError) -> str:
     import errno
 
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return "make room on the disk, or have the limit raised, then do it again"
-    return "check that the path is there and its rights"
+        return "free some disk space, or have the limit raised, then try again"
+    return "check that the path exists and its permissions"
 
 
 def _require_text(words: "list[str]") -> None:
@@ -118,7 +118,7 @@ def _require_text(words: "list[str]") -> None:
 def _usage(error: "Any") -> str:
     text = error.format_message().strip().rstrip(".")
     context = getattr(error, "ctx", None)
-    return f"{text}; '{context.command_path if context else 'spinney'} --help' shows how it is written"
+    return f"{text}; '{context.command_path if context else 'spinney'} --help' shows the usage"
 
 
 def _failed(error: Exception, sentence: str, code: int) -> int:
@@ -152,5 +152,5 @@ def _unexpected(error: Exception) -> int:
     with tempfile.NamedTemporaryFile("w", prefix="spinney-", suffix=".traceback", delete=False) as file:
         traceback.print_exception(error, file=file)
     said = f"{type(error).__name__}: {error}".rstrip(": ")
-    told = f"an error of Spinney's own, {said}; the traceback is in {file.name}, please report it"
+    told = f"internal error of Spinney, {said}; the traceback is in {file.name}, please report it"
     return _failed(error, told, Exit.REFUSED)

@@ -1,4 +1,4 @@
-"""``serve`` and ``up``: the API and the pages, alone or with a node beside them."""
+"""The commands ``serve`` and ``up``: run a server, alone or together with a node."""
 
 import gc
 import os
@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 HostOption = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS", help="Where to listen; else host of [server], else 127.0.0.1.", show_default=False
+        metavar="ADDRESS",
+        help="The address to listen on (default: host of [server], then 127.0.0.1).",
+        show_default=False,
     ),
 ]
 PortOption = Annotated[
     int | None,
     typer.Option(
         metavar="PORT",
-        help="0: any that is free; else port of [server], else 8620.",
+        help="The port to listen on, 0 for any free one (default: port of [server], then 8620).",
         min=0,
         max=65535,
         show_default=False,
@@ -47,8 +49,8 @@ SocketOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="The Unix socket, empty for none; else socket of [server], else server.sock in "
-        "the run-time directory.",
+        help="The Unix socket to listen on, empty for none (default: socket of [server], then server.sock in "
+        "the run-time directory).",
         show_default=False,
     ),
 ]
@@ -64,7 +66,7 @@ def add_to(app: typer.Typer) -> None:
 def serve(
     host: HostOption = None, port: PortOption = None, socket: SocketOption = None, store: StoreOption = None
 ) -> None:
-    """Serve the API and the pages until SIGTERM."""
+    """Run a server with the API and the web pages until SIGTERM."""
     here = resolve_settings(store)
     with _listening(here, _settings(host, port, socket), store) as (app, sockets, settings, addresses):
         _serve(app, sockets, settings, addresses, ())
@@ -74,7 +76,7 @@ def up(
     app: Annotated[
         str | None,
         typer.Argument(
-            help="The application, as module:attribute; else 'app' of spinney.toml, else one to try.",
+            help="The application, as module:attribute (default: 'app' of spinney.toml, then a sample).",
             show_default=False,
         ),
     ] = None,
@@ -82,7 +84,7 @@ def up(
     name: Annotated[
         str | None,
         typer.Option(
-            help="The node's name; else the host's.", show_default=False, autocompletion=completion.nodes
+            help="The node's name (default: the host's).", show_default=False, autocompletion=completion.nodes
         ),
     ] = None,
     host: HostOption = None,
@@ -90,14 +92,14 @@ def up(
     socket: SocketOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make the store if there is none, and run a node and a server on it until SIGTERM."""
+    """Create the store if there is none, and run a node and a server on it until SIGTERM."""
     here = resolve_settings(store)
     make_store(store)
     application = app or here.app
     if application is None:
         application = SAMPLE
         typer.echo(
-            f"no application is named, so the node runs one to try ({SAMPLE}); name yours: "
+            f"no application is named, so the node runs the sample ({SAMPLE}); name yours: "
             "spinney up module:app"
         )
     words = ["node", application, "--store", here.store, "--folders", str(here.folders)]
@@ -154,7 +156,7 @@ def _listening(here: Settings, settings: "ServerSettings", store: str | None) ->
             sockets.append(listen_unix(path))
             addresses.append(str(path))
         if link is not None:
-            addresses.append(f"make the first admin: {base}/welcome?link={link}")
+            addresses.append(f"create the first admin: {base}/welcome?link={link}")
         parts = Parts(
             settings=settings,
             open_store=lambda: open_store(here.store, cache_kib=CACHE_KIB),
@@ -188,8 +190,8 @@ def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["Server
                 return settings, None
     if not _is_loopback(settings.host):
         typer.echo(
-            f"there is no user yet, so this listens on 127.0.0.1 alone, not on {settings.host}; make the first admin, "
-            f"then start it again",
+            f"there is no user yet, so the server listens on 127.0.0.1 only, not on {settings.host}; create the first "
+            f"admin, then start it again",
             err=True,
         )
         settings = settings.model_copy(update={"host": "127.0.0.1"})
@@ -210,7 +212,7 @@ def _serve(
 
     def told() -> None:
         for address in addresses:
-            typer.echo(f"spinney serves {address}" if not address.startswith("make") else address)
+            typer.echo(f"spinney serves {address}" if not address.startswith("create") else address)
         sys.stdout.flush()
 
     if not node:
@@ -221,7 +223,7 @@ def _serve(
         failed = process.poll()
     if failed:
         raise SpinneyError(
-            f"the node has ended with exit code {failed}, and the server with it; see above for why"
+            f"the node ended with exit code {failed}, and the server stopped with it; the reason is above"
         )
 
 

@@ -1,4 +1,4 @@
-"""``init`` and ``node``: a store, and what works on it."""
+"""The commands ``init`` and ``node``: create a store, and run a node."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,33 +32,31 @@ def init(
         typer.Option(
             "--grant",
             metavar="ROLE",
-            help="Let this role of the database work with the store; may be repeated.",
+            help="Let this database role use the store; may be repeated.",
             show_default=False,
         ),
     ] = None,
     sql: Annotated[
-        bool, typer.Option("--sql", help="Print what would be done in the database, for a DBA; do nothing.")
+        bool, typer.Option("--sql", help="Print the SQL for a DBA to run, and change nothing.")
     ] = False,
     folders_only: Annotated[
         bool,
-        typer.Option(
-            "--folders-only", help="Make only the folder root, for a store that somebody else has made."
-        ),
+        typer.Option("--folders-only", help="Create only the folder root, for an existing store."),
     ] = False,
     local_folders: Annotated[
         bool,
         typer.Option(
             "--local-folders",
-            help="For a new store: each host has a folder root of its own, and a job that "
-            "has begun goes on only where its folder is.",
+            help="For a new store: give each host a folder root of its own; a job that "
+            "has started continues only on the host with its folder.",
         ),
     ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Make the store and its folder root, or bring an existing store up to date.
+    """Create the store and its folder root, or upgrade an existing store.
 
-    Nodes of the version before work on meanwhile. What would disturb them waits for --finish.
+    Nodes of the previous version work on meanwhile; changes that would disturb them wait for --finish.
     """
     here = resolve_settings(store)
     if finish:
@@ -70,7 +68,7 @@ def init(
         return
     facts = make_store(store, grant=grant or (), folders_only=folders_only, local_folders=local_folders)
     if facts.get("folders") == "local":
-        told = "local: each node makes its own, where its spinney.toml or --folders says"
+        told = "local: each node creates its own, as its spinney.toml or --folders says"
     else:
         told = str(here.folders)
     facts |= {"store": without_password(here.store), "folders": told}
@@ -141,8 +139,8 @@ def _require_own_folders(store: "Store", here: Settings) -> None:
 
 def _not_its_own(here: Settings) -> StoreUnusable:
     return StoreUnusable(
-        f"the folder root {here.folders} belongs to another store than {without_password(here.store)}, and nothing "
-        "was made; "
+        f"the folder root {here.folders} belongs to another store than {without_password(here.store)}, so nothing "
+        "was created; "
         f"set folders in {FILE} to a folder of its own, or name the store it belongs to with --store"
     )
 
@@ -151,12 +149,14 @@ def node(
     app: Annotated[
         str | None,
         typer.Argument(
-            help="The application, as module:attribute; else 'app' of spinney.toml.", show_default=False
+            help="The application, as module:attribute (default: 'app' of spinney.toml).", show_default=False
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Its name; else the host's.", show_default=False, autocompletion=completion.nodes),
+        typer.Option(
+            help="The node's name (default: the host's).", show_default=False, autocompletion=completion.nodes
+        ),
     ] = None,
     slots: SlotsOption = None,
     active: Annotated[
@@ -164,7 +164,7 @@ def node(
         typer.Option(
             "--active",
             metavar="QUEUE",
-            help="Serve this queue, and no other that is not named so.",
+            help="Serve only this queue; may be repeated.",
             show_default=False,
             autocompletion=completion.queues,
         ),
@@ -174,13 +174,13 @@ def node(
         typer.Option(
             "--ignore",
             metavar="QUEUE",
-            help="Serve all queues but this; may be repeated.",
+            help="Serve all queues except this one; may be repeated.",
             show_default=False,
             autocompletion=completion.queues,
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Let a running node of this name drain.")
+        bool, typer.Option("--replace", help="Replace a running node of this name, which drains.")
     ] = False,
     lease: Annotated[
         float | None,
@@ -188,7 +188,7 @@ def node(
             metavar="TIME",
             parser=length("--lease"),
             show_default=False,
-            help="Its lease period, as 30 or 1m, up to 1h; else 15 s.",
+            help="The lease period, for example 30 or 1m, at most 1h (default: 15 s).",
         ),
     ] = None,
     drain: Annotated[
@@ -196,27 +196,29 @@ def node(
         typer.Option(
             metavar="TIME",
             parser=length("--drain"),
-            help="What runs may finish so long on SIGTERM, as 90 or 5m; else 60 s.",
+            help="How long running jobs may finish after SIGTERM, for example 90 or 5m (default: 60 s).",
             show_default=False,
         ),
     ] = None,
     run_dir: Annotated[
         Path | None,
-        typer.Option(help="Locks and sockets of this host's nodes; else beside the database file."),
+        typer.Option(
+            help="The directory for locks and sockets of this host's nodes (default: beside the database file)."
+        ),
     ] = None,
     folders: Annotated[
         str | None,
         typer.Option(
             "--folders",
             metavar="DIR",
-            help="Its folder root; else as spinney.toml says, or beside the database file.",
+            help="The node's folder root (default: as in spinney.toml, then beside the database file).",
             show_default=False,
         ),
     ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[str, typer.Option(help="The log level: debug, info, warning or error.")] = "info",
     store: StoreOption = None,
 ) -> None:
-    """Run a node: it takes jobs from the store and runs their stages until it gets SIGTERM."""
+    """Run a node, which takes jobs from the store and runs their stages, until SIGTERM."""
     from spinney.node.run import run_node
     from spinney.node.settings import NodeSettings
 

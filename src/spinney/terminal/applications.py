@@ -68,7 +68,7 @@ class Application:
         except (Exception, SystemExit) as error:  # a package may fail in any way
             raise self._broken(f"{type(error).__name__}: {error}".rstrip(": ")) from error
         if not isinstance(app, typer.Typer):
-            raise self._broken(f"{self.entry.value} is no typer.Typer, but a {type(app).__name__}")
+            raise self._broken(f"{self.entry.value} is not a typer.Typer but a {type(app).__name__}")
         try:
             return _ready(app, self.entry.name)
         except Exception as error:  # an option declared twice, and the like
@@ -76,7 +76,7 @@ class Application:
 
     def _broken(self, why: str) -> UsageError:
         return UsageError(
-            f"the command {self.entry.name!r} of {self.package} cannot be loaded ({why}); mend that package, or "
+            f"the command {self.entry.name!r} of {self.package} cannot be loaded ({why}); repair that package, or "
             f"uninstall it"
         )
 
@@ -101,7 +101,7 @@ def installed_commands() -> InstalledCommands:
         )
     except Exception as error:  # noqa: BLE001 - what packages say of themselves may be damaged in any way
         return InstalledCommands(
-            {}, [f"what installed packages bring cannot be read ({type(error).__name__}: {error})"]
+            {}, [f"the entry points of installed packages cannot be read ({type(error).__name__}: {error})"]
         )
     applications: dict[str, Application] = {}
     ignored = []
@@ -109,15 +109,15 @@ def installed_commands() -> InstalledCommands:
         name = application.entry.name
         why = None
         if not _NAME.fullmatch(name):
-            why = "is written with other than small letters, digits and single dashes"
+            why = "may have only small letters, digits and single dashes"
         elif name in COMMAND_MODULES:
-            why = "is one of Spinney's own"
+            why = "is the name of one of Spinney's own commands"
         elif name in applications:
-            why = f"is one of {applications[name].package} already"
+            why = f"is already that of a command of {applications[name].package}"
         if why is None:
             applications[name] = application
         else:
-            ignored.append(f"the command {name!r} of {application.package} is ignored, for it {why}")
+            ignored.append(f"the command {name!r} of {application.package} is ignored: its name {why}")
     return InstalledCommands(applications, ignored)
 
 

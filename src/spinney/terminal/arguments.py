@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, with the words that explain them."""
+"""Arguments and options that several commands share, with their help texts."""
 
 import math
 from collections.abc import Callable
@@ -26,30 +26,32 @@ def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[
     def parse(text: str | float) -> float:
         time_s = durations.of_word(text, option)
         if not least <= time_s <= most:
-            raise UsageError(f"{option} must lie between {least:g} and {most:g} seconds, not at {text!r:.80}")
+            raise UsageError(f"{option} must be between {least:g} and {most:g} seconds, not {text!r:.80}")
         return time_s
 
     return parse
 
 
 VersionOption = Annotated[
-    bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
 ]
 StoreOption = Annotated[
     str | None,
     typer.Option(
         "--store",
         metavar="URL",
-        help="The store, as sqlite:///spinney.db; else SPINNEY_STORE, else spinney.toml.",
+        help="The store's URL, for example sqlite:///spinney.db (default: SPINNEY_STORE, then spinney.toml).",
         show_default=False,
     ),
 ]
 SEQ_MAX = 2**62
 """No list is numbered further; a database holds no number beyond 2**63 - 1."""
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 RawOption = Annotated[
     bool,
-    typer.Option("--raw", help="Print control characters (colours, and anything else) to a terminal, too."),
+    typer.Option(
+        "--raw", help="Print control characters (colours and others) unchanged, also to a terminal."
+    ),
 ]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB", help="The job's number.", min=1, max=JOB_ID_MAX)]
 JobsArgument = Annotated[
@@ -57,14 +59,14 @@ JobsArgument = Annotated[
 ]
 SomeJobsArgument = Annotated[
     list[int] | None,
-    typer.Argument(metavar="[JOB...]", help="Single jobs.", min=1, max=JOB_ID_MAX, show_default=False),
+    typer.Argument(metavar="[JOB...]", help="The jobs' numbers.", min=1, max=JOB_ID_MAX, show_default=False),
 ]
 SlotsOption = Annotated[
     int | None,
     typer.Option(
         "--slots",
         metavar="N",
-        help="How many attempts run at once; else one a CPU.",
+        help="How many jobs run at once (default: one for each CPU).",
         min=1,
         max=SLOTS_MAX,
         show_default=False,
@@ -73,10 +75,15 @@ SlotsOption = Annotated[
 InternalOption = Annotated[
     bool,
     typer.Option(
-        "--internal", help="Although only stages and schedules make jobs of this type; not through a server."
+        "--internal", help="Allow a type whose jobs only stages and schedules submit; not through a server."
     ),
 ]
 ByOption = Annotated[
     str | None,
-    typer.Option("--by", metavar="NAME", help="Who asks for it; else your login name.", show_default=False),
+    typer.Option(
+        "--by",
+        metavar="NAME",
+        help="Your name in the audit log (default: your login name).",
+        show_default=False,
+    ),
 ]

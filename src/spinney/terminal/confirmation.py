@@ -1,4 +1,4 @@
-"""A question before what cannot be taken back."""
+"""The confirmation that a command asks for before it does what cannot be undone."""
 
 import sys
 
@@ -9,14 +9,14 @@ from spinney.terminal.exit_codes import Exit
 
 
 def require_yes(question: str, *, yes: bool) -> None:
-    """Go on when ``yes`` was given, or when somebody at the terminal says so; else end the command.
+    """Return when ``yes`` is given or the user confirms at the terminal; else end the command.
 
-    Where nobody can be asked (a script, cron) nothing is taken for granted: raises UsageError.
+    Raises UsageError without a terminal (a script, cron).
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is nobody to ask here: add --yes to say so")
+        raise UsageError(f"{question} There is no terminal to confirm this at; add --yes to confirm it")
     if not typer.confirm(question, err=True):
         typer.echo("nothing was done", err=True)
         raise typer.Exit(Exit.REFUSED)

@@ -36,7 +36,7 @@ def current_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         raise UsageError(
-            "the current folder is not there any more; change to one that is (cd) and try again"
+            "the current folder was removed; change to an existing one (cd) and try again"
         ) from None
 
 
@@ -116,7 +116,7 @@ def _wake(store: "Store", run_dir: Path | None) -> None:
 
 def _require_unnamed(by: str | None) -> None:
     if by is not None:
-        raise UsageError("--by is not for a server, which knows the user by the token; leave it out")
+        raise UsageError("--by does not work with a server, which knows the user by the token; leave it out")
 
 
 def client_of(control: "Control") -> "RetryingClient":
@@ -152,7 +152,7 @@ def now_us() -> int:
 def actor_name(by: str | None) -> str:
     """Who asks: as named, else the login name. Raises UsageError for what names nobody."""
     if by:
-        return names.label("name of who asks (--by)", by)
+        return names.label("name given by --by", by)
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -36,7 +36,7 @@ def choose(url: str | None, token_file: str | None, command: str | None) -> None
     found = url or os.environ.get(URL_VARIABLE) or None
     if found is None:
         if token_file is not None:
-            raise UsageError("--token-file is for a server; name it with --server URL")
+            raise UsageError("--token-file needs a server; name it with --server URL")
         _ENDPOINT.set(None)
         return
     endpoint = Endpoint(
@@ -58,7 +58,7 @@ def server(store: str | None) -> Endpoint | None:
     if endpoint is None or store is None:
         return endpoint
     if endpoint.named:
-        raise UsageError("--server and --store name two places; give one of them")
+        raise UsageError("--server and --store exclude each other; give only one of them")
     return None
 
 
@@ -66,7 +66,9 @@ def require_local(store: str | None) -> None:
     """Raise UsageError where a server is to be asked."""
     endpoint = server(store)
     if endpoint is not None:
-        raise UsageError(f"this works directly on a store, not through a server; {_without(endpoint)}")
+        raise UsageError(
+            f"this command works directly on a store, not through a server; {_without(endpoint)}"
+        )
 
 
 def _without(endpoint: Endpoint) -> str:
@@ -79,6 +81,6 @@ def require_not_internal(internal: bool) -> None:
     """Raise UsageError for ``--internal``, which a server does for nobody."""
     if internal:
         raise UsageError(
-            "--internal works directly on a store only: through a server nobody submits jobs of "
+            "--internal works directly on a store, not through a server, which accepts no jobs of "
             "internal types; leave it out"
         )

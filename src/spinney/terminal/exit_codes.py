@@ -18,15 +18,13 @@ class Exit(IntEnum):
 
 
 _MEANINGS = {
-    Exit.DONE: (
-        "The command has done what was asked, also if the reader of a list went away before its end."
-    ),
+    Exit.DONE: ("The command succeeded, also if the reader of a list closed the pipe before its end."),
     Exit.REFUSED: (
         "The current state does not allow it, or the result is negative: a job does not exist"
         " or its state does not allow this (other jobs of the same command are done), a "
-        "question was answered with no, a canary stopped, not all jobs of `wait` or `submit "
+        "confirmation was answered with no, a canary stopped, not all jobs of `wait` or `submit "
         "--wait` completed, `doctor` or `audit verify` found something, a node could not run,"
-        " a disk or file does not answer, or Spinney itself failed."
+        " a disk or file failed, or Spinney has an internal error."
     ),
     Exit.USAGE: (
         "Invalid usage: an unknown command, option or name, a value out of its range, "
@@ -34,6 +32,6 @@ _MEANINGS = {
         "be read. Nothing was changed."
     ),
     Exit.INTERRUPTED: (
-        "Ctrl-C. What was done until then stays; the same command, given again, continues with the rest."
+        "Ctrl-C. What was done until then stays; running the same command again continues with the rest."
     ),
 }

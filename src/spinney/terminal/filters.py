@@ -1,4 +1,4 @@
-"""Which jobs: the options of ``list`` and of every verb that takes many jobs, declared once."""
+"""The options that select jobs, for ``list`` and every bulk command, declared once."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -19,13 +19,13 @@ MESSAGE_MAX = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions:
-    """What was asked for; every option that is given must fit."""
+    """The options as they were given; a job must match all of them."""
 
     state: Annotated[
         list[str] | None,
         typer.Option(
             "--state",
-            help="Only of this state; may be repeated.",
+            help="Only jobs in this state; may be repeated.",
             show_default=False,
             autocompletion=completion.states,
         ),
@@ -33,7 +33,7 @@ class FilterOptions:
     type_: Annotated[
         str | None,
         typer.Option(
-            "--type", help="Only of this job type.", show_default=False, autocompletion=completion.types
+            "--type", help="Only jobs of this type.", show_default=False, autocompletion=completion.types
         ),
     ] = None
     queue: Annotated[
@@ -41,7 +41,7 @@ class FilterOptions:
         typer.Option(
             "--queue",
             "--in-queue",
-            help="Only in this queue.",
+            help="Only jobs in this queue.",
             show_default=False,
             autocompletion=completion.queues,
         ),
@@ -50,7 +50,7 @@ class FilterOptions:
         str | None,
         typer.Option(
             "--stage",
-            help="Only those that run this stage, or would next.",
+            help="Only jobs whose current or next stage this is.",
             show_default=False,
             autocompletion=completion.stages,
         ),
@@ -59,7 +59,7 @@ class FilterOptions:
         str | None,
         typer.Option(
             "--collection",
-            help="Only of this collection.",
+            help="Only jobs of this collection.",
             show_default=False,
             autocompletion=completion.collections,
         ),
@@ -68,7 +68,7 @@ class FilterOptions:
         str | None,
         typer.Option(
             "--submitter",
-            help="Only of this submitter.",
+            help="Only jobs of this submitter.",
             show_default=False,
             autocompletion=completion.submitters,
         ),
@@ -77,7 +77,7 @@ class FilterOptions:
         str | None,
         typer.Option(
             "--node",
-            help="Only those that this node runs or ran last.",
+            help="Only jobs that this node runs or ran last.",
             show_default=False,
             autocompletion=completion.nodes,
         ),
@@ -91,7 +91,7 @@ class FilterOptions:
             min=1,
             max=JOB_ID_MAX,
             show_default=False,
-            help="Only in the tree of this job, itself included.",
+            help="Only this job and all jobs below it.",
         ),
     ] = None
     parent: Annotated[
@@ -112,7 +112,7 @@ class FilterOptions:
             "--older-than",
             metavar="AGE",
             show_default=False,
-            help="Only those submitted before: 3d ago, or 2030-01-31T08:00.",
+            help="Only jobs submitted longer ago than this (3d), or before a time (2030-01-31T08:00).",
         ),
     ] = None
     newer_than: Annotated[
@@ -122,13 +122,16 @@ class FilterOptions:
             "--since",
             metavar="AGE",
             show_default=False,
-            help="Only those submitted since: 2h ago, or 2030-01-31T08:00.",
+            help="Only jobs submitted within this time (2h), or since a time (2030-01-31T08:00).",
         ),
     ] = None
     message: Annotated[
         str | None,
         typer.Option(
-            "--message", metavar="TEXT", help="Only those whose message holds this text.", show_default=False
+            "--message",
+            metavar="TEXT",
+            help="Only jobs whose message contains this text.",
+            show_default=False,
         ),
     ] = None
     failure: Annotated[
@@ -195,11 +198,13 @@ def _ago(option: str, text: str | None, now: int) -> int | None:
         return round(datetime.fromisoformat(text).timestamp() * 1e6)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{option} {text!r:.80} is no age; write how long ago, as in 90m, 2h or 3d, or when, as in 2030-01-31T08:00"
+            f"{option} {text!r:.80} is not an age; write how long ago, as in 2h or 3d, or when, as in 2030-01-31T08:00"
         ) from None
 
 
 def _text(text: str | None) -> str | None:
     if text is not None and not 0 < len(text) <= MESSAGE_MAX:
-        raise UsageError(f"--message needs a text of 1 to {MESSAGE_MAX:,} characters that the message holds")
+        raise UsageError(
+            f"--message needs a text of 1 to {MESSAGE_MAX:,} characters that the message contains"
+        )
     return text

@@ -1,4 +1,4 @@
-"""Rights as options say them and as tables show them."""
+"""Options for roles and limits, and how tables show them."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ def _limit(name: str, what: str, complete: Any = None) -> Any:
     return typer.Option(
         f"--{name}",
         metavar=name.upper(),
-        help=f"{what}; repeatable; '*' (in quotes): of all.",
+        help=f"{what}; may be repeated; '*' (in quotes) for all.",
         show_default=False,
         autocompletion=complete,
     )
@@ -35,26 +35,28 @@ RoleOption = Annotated[
         metavar="ROLE",
         show_default=False,
         autocompletion=_roles,
-        help="viewer, submitter, operator or admin; each may what those before may.",
+        help="viewer, submitter, operator or admin; each includes the rights of those before it.",
     ),
 ]
 CollectionsOption = Annotated[
-    Some, _limit("collection", "Only jobs of this collection are in sight", completion.collections)
+    Some, _limit("collection", "Access only to jobs of this collection", completion.collections)
 ]
-QueuesOption = Annotated[Some, _limit("queue", "Only jobs in this queue are in sight", completion.queues)]
-SharesOption = Annotated[Some, _limit("share", "Only this share may be named, or all that begin so: 'lab:*'")]
+QueuesOption = Annotated[Some, _limit("queue", "Access only to jobs in this queue", completion.queues)]
+SharesOption = Annotated[
+    Some, _limit("share", "Submit only with this share, or with those that begin so: 'lab:*'")
+]
 PriorityOption = Annotated[
     str | None,
     typer.Option(
         "--priority",
         metavar="A..B",
         show_default=False,
-        help="Only priorities from A (first) to B (last) may be given, as 40..60; '*': any.",
+        help="Set only priorities from A (first) to B (last), for example 40..60; '*' for any.",
     ),
 ]
 LocksOption = Annotated[
     Some,
-    _limit("lock", "Only this lock may be freed or given a capacity, or all that begin so", completion.locks),
+    _limit("lock", "Free this lock or set its capacity, or those that begin so: 'disk:*'", completion.locks),
 ]
 ExternalOption = Annotated[
     Some,
@@ -63,7 +65,7 @@ ExternalOption = Annotated[
         metavar="TYPE",
         show_default=False,
         autocompletion=completion.types,
-        help="External stages of this job type may be claimed; repeatable; '*': of all; 'none': of none.",
+        help="Claim external stages of this job type; may be repeated; '*' for all, 'none' for none.",
     ),
 ]
 
@@ -138,5 +140,7 @@ def _priorities(text: str) -> tuple[int, int] | None:
         if part.isascii() and part.isdigit() and len(part) < 3
     ]
     if len(numbers) != 2:
-        raise UsageError(f"--priority {text!r:.60} is no range of priorities; write 40..60, or '*' for any")
+        raise UsageError(
+            f"--priority {text!r:.60} is not a range of priorities; write 40..60, or '*' for any"
+        )
     return int(numbers[0]), int(numbers[1])

@@ -29,7 +29,7 @@ _READ_BYTES = 4096
 def require_terminal(command: str, instead: str) -> None:
     """Raise UsageError where nothing can be drawn or nobody can type."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"{command} needs a terminal to draw on and to type at; {instead}")
+        raise UsageError(f"{command} needs a terminal; {instead}")
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         raise UsageError(
             f"{command} cannot draw on a terminal of the type {os.environ.get('TERM', '')!r}; set TERM, or {instead}"

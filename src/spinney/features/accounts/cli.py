@@ -1,4 +1,4 @@
-"""``user`` and ``token``: who may ask a server, and what for."""
+"""The commands ``user`` and ``token``: the accounts of a server, and what each may do."""
 
 import getpass
 import sys
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 NewNameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The user's name, as ann or ann@example.org.", show_default=False),
+    typer.Argument(
+        metavar="NAME", help="The user's name, for example ann or ann@example.org.", show_default=False
+    ),
 ]
 UserArgument = Annotated[
     str,
@@ -44,27 +46,30 @@ OwnerOption = Annotated[
         metavar="NAME",
         show_default=False,
         autocompletion=completion.users,
-        help="The user in whose name it acts, within that one's rights; else it is a machine's.",
+        help="The user the token acts for, within that user's rights (default: none, a machine token).",
     ),
 ]
 ReasonOption = Annotated[
-    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+    str | None, typer.Option("--reason", help="The reason, recorded in the audit log.", show_default=False)
 ]
 NoPasswordOption = Annotated[
     bool,
-    typer.Option("--no-password", help="None: a proxy, an identity provider or a link (user link) lets in."),
+    typer.Option(
+        "--no-password",
+        help="Set no password: the user signs in through a proxy, an identity provider or a link ('user link').",
+    ),
 ]
 StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 user_group = typer.Typer(
-    help="People who may ask a server: names, roles, limits, passwords.",
+    help="Manage the users of a server: roles, limits, passwords.",
     no_args_is_help=True,
     context_settings=_HELP,
 )
 token_group = typer.Typer(
-    help="What programs ask a server with.", no_args_is_help=True, context_settings=_HELP
+    help="Create, list and revoke API tokens.", no_args_is_help=True, context_settings=_HELP
 )
 
 
@@ -105,7 +110,7 @@ def add(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make a user. Without limits it is for all jobs."""
+    """Create a user. Without limits the user has access to all jobs."""
     from spinney.features.accounts.commands import AddUser
 
     asked = rights.from_options(
@@ -144,11 +149,11 @@ def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
         )
         for u in found
     ]
-    display.print_table(("USER", "ROLE", "LIMITS", "ENTERS", "SINCE"), rows)
+    display.print_table(("USER", "ROLE", "LIMITS", "SIGN-IN", "CREATED"), rows)
 
 
 def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None) -> None:
-    """Show a user, with what is open in that name: tokens and sessions."""
+    """Show a user with the user's tokens and sessions."""
     from spinney.features.accounts.commands import ListSessions, ListTokens, ShowUser
 
     with open_commands(store) as performer:
@@ -163,8 +168,8 @@ def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None
         ("user", found.name),
         ("role", found.rights.role),
         ("limits", rights.limits_text(found.rights) or "none"),
-        ("enters", _sign_in_method(found)),
-        ("made", f"{display.format_time(found.created_us)} by {found.by}"),
+        ("sign-in", _sign_in_method(found)),
+        ("created", f"{display.format_time(found.created_us)} by {found.by}"),
     ):
         out.print(f"{what:<9} {display.safe(told)}")
     for token in tokens:
@@ -187,7 +192,7 @@ def change(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Give a user another role or other limits, from the next request on; what is not named stays."""
+    """Change a user's role or limits, from the next request on. Options that are left out change nothing."""
     from spinney.features.accounts.commands import ChangeUser, ShowUser
 
     with open_commands(store, by) as performer:
@@ -206,7 +211,9 @@ def change(
             or before
         )
         if asked == before:
-            raise UsageError("nothing would change; say what, as --role operator or --collection alpha")
+            raise UsageError(
+                "the command names no change; add one, for example --role operator or --collection alpha"
+            )
         made = performer.do(ChangeUser(name=name, rights=asked, reason=reason))
     typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
 
@@ -214,7 +221,7 @@ def change(
 def disable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
-    """Let nobody in by this name: sessions end, tokens open nothing."""
+    """Disable a user: sessions end, and the user's tokens are refused."""
     from spinney.features.accounts.commands import ChangeUser
 
     with open_commands(store, by) as performer:
@@ -225,7 +232,7 @@ def disable(
 def enable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
-    """Let a disabled user in again."""
+    """Enable a disabled user."""
     from spinney.features.accounts.commands import ChangeUser
 
     with open_commands(store, by) as performer:
@@ -240,7 +247,7 @@ def delete(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Delete a user and revoke that one's tokens; jobs and the audit keep the name."""
+    """Delete a user and revoke the user's tokens. Jobs and the audit log keep the name."""
     from spinney.features.accounts.commands import DeleteUser, ShowUser
 
     with open_commands(store, by) as performer:
@@ -258,14 +265,14 @@ def password(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Set a user's password; all that one's sessions end."""
+    """Set a user's password and end all of the user's sessions."""
     from spinney.commands import LocalPerformer
     from spinney.features.accounts.commands import ShowUser, set_password
 
     with open_commands(store, by) as performer:
         if not isinstance(performer, LocalPerformer):
             raise UsageError(
-                f"no server sets another's password; 'spinney user link {name}' makes a link with which {name} does"
+                f"a server cannot set another user's password; 'spinney user link {name}' creates a link to set it"
             )
         performer.do(ShowUser(name=name))
         secret = _new_password(no_password=no_password, from_stdin=password_stdin)
@@ -274,13 +281,13 @@ def password(
 
 
 def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> None:
-    """Print a link with which this user sets a password, once and within a day: put it behind the server's address."""
+    """Print a link with which the user sets a password, once and within a day. Append it to the server's address."""
     from spinney.features.accounts.commands import MakeLink
 
     with open_commands(store, by) as performer:
         made = performer.do(MakeLink(name=name))
     typer.echo(made.path)
-    typer.echo(f"good once, until {display.format_time(made.ends_us)}", err=True)
+    typer.echo(f"valid once, until {display.format_time(made.ends_us)}", err=True)
 
 
 # --- tokens -----------------------------------------------------------------------------------
@@ -298,14 +305,20 @@ def make(
     external: ExternalOption = None,
     expires: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="How long it is good, as 30d; else for ever.", show_default=False),
+        typer.Option(
+            metavar="TIME",
+            help="How long the token is valid, for example 30d (default: for ever).",
+            show_default=False,
+        ),
     ] = None,
     reason: ReasonOption = None,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make a token and print its secret, which is shown this once. Of a user's the rights are that one's, unless less
-    is said; a machine's has its own (--role), and acts in the name token:NAME."""
+    """Create a token and print its secret, which is shown only once.
+
+    A user's token (--user) has the user's rights, unless options restrict it. A machine token has rights of its own
+    (--role) and acts under the name token:NAME."""
     from spinney.features.accounts.commands import MakeToken, ShowUser
 
     with open_commands(store, by) as performer:
@@ -323,9 +336,9 @@ def make(
         expires_us = None if expires is None else now_us() + round(durations.seconds(expires) * 1e6)
         made = performer.do(MakeToken(name=name, owner=user, rights=asked, expires=expires_us, reason=reason))
     typer.echo(made.secret)
-    end = "" if expires_us is None else f", good until {display.format_time(expires_us)}"
+    end = "" if expires_us is None else f", valid until {display.format_time(expires_us)}"
     typer.echo(
-        f"token {name} of {made.token.acts_as}: {_rights_text(made.token.rights)}{end}; shown this once",
+        f"token {name} of {made.token.acts_as}: {_rights_text(made.token.rights)}{end}; the secret is shown only once",
         err=True,
     )
 
@@ -336,7 +349,7 @@ def list_tokens(
         typer.Option(
             "--user",
             metavar="NAME",
-            help="Only this user's.",
+            help="Only tokens of this user.",
             show_default=False,
             autocompletion=completion.users,
         ),
@@ -344,7 +357,7 @@ def list_tokens(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """List the tokens, machines' first, with those that opened something not long ago."""
+    """List the tokens with their rights, their state and when each was last used, machine tokens first."""
     from spinney.features.accounts.commands import ListTokens
 
     with open_commands(store) as performer:
@@ -373,7 +386,7 @@ def revoke(
         typer.Option(
             "--user",
             metavar="NAME",
-            help="The user whose it is; else it is a machine's.",
+            help="The user the token belongs to (default: none, a machine token).",
             show_default=False,
             autocompletion=completion.users,
         ),
@@ -382,7 +395,7 @@ def revoke(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make a token void for good."""
+    """Revoke a token for good."""
     from spinney.features.accounts.commands import RevokeToken, find_token
 
     with open_commands(store, by) as performer:
@@ -396,16 +409,16 @@ def revoke(
 
 def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
     if no_password and from_stdin:
-        raise UsageError("--no-password and --password-stdin cannot both be meant; leave one out")
+        raise UsageError("--no-password and --password-stdin exclude each other; leave one out")
     if no_password:
         return None
     if from_stdin:
         return sys.stdin.readline().rstrip("\r\n")
     if not sys.stdin.isatty():
-        raise UsageError("there is nobody to ask for a password here; say --password-stdin or --no-password")
+        raise UsageError("there is no terminal to ask for a password; add --password-stdin or --no-password")
     first = getpass.getpass("New password: ")
-    if getpass.getpass("The same again: ") != first:
-        raise UsageError("the two passwords differ; nothing was done, so try again")
+    if getpass.getpass("Repeat the password: ") != first:
+        raise UsageError("the two passwords differ; nothing was changed, so try again")
     return first
 
 
@@ -424,5 +437,5 @@ def _token_state(token: "Token") -> str:
     if token.revoked_us is not None:
         return f"revoked {display.format_time(token.revoked_us)}"
     if token.expires_us is None:
-        return "good"
-    return f"{'good until' if token.good(now_us()) else 'expired'} {display.format_time(token.expires_us)}"
+        return "valid"
+    return f"{'valid until' if token.good(now_us()) else 'expired'} {display.format_time(token.expires_us)}"

@@ -257,7 +257,7 @@ def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
     ends_us: int | None = tx.value("select ends_us from invites where user_name = ?", (_FIRST_ADMIN,))
     if ends_us is not None and ends_us <= now_us:
         raise Refused(
-            "the link for the first admin has expired; make the first admin on a host that has the "
+            "the link for the first admin has expired; create the first admin on a host that has the "
             "store: 'spinney user "
             "add NAME --role admin'"
         )

@@ -1,4 +1,4 @@
-"""``audit``: every operator's verb, in a chain that proves itself."""
+"""The command ``audit``: the log of what operators did, a chain of entries that can be verified."""
 
 import os
 import tempfile
@@ -26,20 +26,26 @@ SHOWN_ITEMS = 5
 AfterOption = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=0, max=SEQ_MAX, help="From behind entry N on, not the latest.", show_default=False
+        metavar="N",
+        min=0,
+        max=SEQ_MAX,
+        help="Start after entry N instead of with the latest.",
+        show_default=False,
     ),
 ]
-LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="How many.")]
-VerbOption = Annotated[str | None, typer.Option(help="Only this verb, such as retry.", show_default=False)]
+LimitOption = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many entries.")]
+VerbOption = Annotated[
+    str | None, typer.Option(help="Only this action, for example retry.", show_default=False)
+]
 AuthorOption = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Only what this person did.", show_default=False)
+    str | None, typer.Option("--by", metavar="NAME", help="Only actions of this user.", show_default=False)
 ]
 StepsOption = Annotated[
-    bool, typer.Option("--steps", help="Each step of a call by itself, as they are chained.")
+    bool, typer.Option("--steps", help="Show each step of a bulk action as an entry of its own.")
 ]
 
 group = typer.Typer(
-    help="Show what operators did, the latest last, and the audit's head.",
+    help="Show the audit log of operators' actions, the latest last, and its head.",
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )
@@ -64,7 +70,7 @@ def audit(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show what operators did, the latest last, and the audit's head."""
+    """Show the audit log of operators' actions, the latest last, and its head."""
     if context.invoked_subcommand is None:
         list_entries(after, limit, verb, by, steps, json, store)
         return
@@ -77,7 +83,7 @@ def audit(
     if given:
         option = f"--{given[0]}"
         raise UsageError(
-            f"write {option} behind the word it belongs to: spinney audit {context.invoked_subcommand} {option} …"
+            f"write {option} after the subcommand: spinney audit {context.invoked_subcommand} {option} …"
         )
 
 
@@ -90,9 +96,9 @@ def list_entries(
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show what operators did, the latest last, and the audit's head.
+    """Show the audit log of operators' actions, the latest last, and its head.
 
-    A verb on many jobs works in steps, each with an entry of its own; they are shown as one line.
+    An action on many jobs works in steps, each with an entry of its own; the list shows them as one line.
     """
     from spinney.commands import each
     from spinney.commands.fields import PAGE_MAX
@@ -117,7 +123,7 @@ def list_entries(
 
 
 def show_head(json: JsonOption = False, store: StoreOption = None) -> None:
-    """Show the audit's head alone, to be kept elsewhere: later 'verify HEAD' proves that all up to it is untouched."""
+    """Print the audit log's head. Kept elsewhere, it lets 'audit verify HEAD' prove that nothing before was changed."""
     from spinney.features.audit.commands import ShowAuditHead
 
     with open_commands(store) as performer:
@@ -134,14 +140,14 @@ def verify(
         typer.Argument(
             metavar="[HEAD]",
             show_default=False,
-            help="A head that was printed or exported earlier: proves also that nothing up to it was cut off "
-            "or written anew.",
+            help="A head that was printed or exported earlier; also proves that no entry up to it was "
+            "removed or rewritten.",
         ),
     ] = None,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Prove that no entry was changed or cut out; exit code 1 when one was."""
+    """Verify that no entry was changed or removed; exit code 1 if one was."""
     from spinney.features.audit.commands import ShowAuditHead, VerifyAudit
 
     with open_commands(store) as performer:
@@ -159,12 +165,12 @@ def verify(
 
 def export(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Where to; it must not be there.", show_default=False)
+        Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist.", show_default=False)
     ],
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Write all entries with their links into a file, a JSON object a line."""
+    """Export all entries with their hashes to a file, one JSON object a line."""
     import orjson
 
     from spinney.commands import each
@@ -172,7 +178,7 @@ def export(
     from spinney.features.audit.commands import ListAuditEntries, ShowAuditHead
 
     if file.exists():
-        raise Refused(f"{file} is there already and is not overwritten; name another file")
+        raise Refused(f"{file} already exists and is not overwritten; name another file")
     with open_commands(store) as performer:
         head = performer.do(ShowAuditHead()).head
         until = int(head.partition(":")[0])
@@ -259,7 +265,7 @@ def _write_new(file: Path, lines: Iterator[bytes]) -> None:
         try:
             os.link(name, file)
         except FileExistsError:
-            raise Refused(f"{file} is there already and is not overwritten; name another file") from None
+            raise Refused(f"{file} already exists and is not overwritten; name another file") from None
     finally:
         Path(name).unlink()
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

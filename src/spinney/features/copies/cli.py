@@ -1,4 +1,4 @@
-"""``store copy``: a whole store from one place to another."""
+"""The command ``store copy``: copy a whole store to another database."""
 
 import sys
 import time
@@ -21,7 +21,7 @@ SHOWN_DIGITS = 16
 _TELL_S = 0.5
 
 group = typer.Typer(
-    help="The store as a whole.",
+    help="Copy a whole store to another database.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
 )
@@ -37,26 +37,28 @@ def copy(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FROM", help="The URL of a store on which no node is left.", show_default=False
+            metavar="FROM", help="The URL of the store to copy; no node may run on it.", show_default=False
         ),
     ],
     target: Annotated[
         str,
-        typer.Argument(metavar="TO", help="The URL of a place with nothing in it yet.", show_default=False),
+        typer.Argument(metavar="TO", help="The URL of an empty database.", show_default=False),
     ],
     json: JsonOption = False,
 ) -> None:
-    """Copy a whole store: from SQLite to PostgreSQL, back, or to another of its kind.
+    """Copy a whole store, for example from SQLite to PostgreSQL or back.
 
-    Everything goes as it is: jobs with their numbers, trees, holds, schedules, the audit with its heads. Of every table
-    a digest is taken in both places. The folder root stays where it is and serves the new store. FROM is only read,
-    and TO is no store until all is there.
+    Everything is copied as it is: jobs with their numbers, trees, holds, schedules, the audit log with its heads. A
+    digest of every table is compared in both places. The folder root stays where it is and serves the new store. FROM
+    is only read, and TO becomes a store only when everything has been copied.
     """
     from spinney.features.copies.service import copy_store
 
     for url in (source, target):
         if "://" not in url:
-            raise UsageError(f"{url!r} is no URL of a store; write it as sqlite:///{url or 'spinney.db'}")
+            raise UsageError(
+                f"{url!r} is not the URL of a store; write it as sqlite:///{url or 'spinney.db'}"
+            )
     progress = _Progress()
     try:
         tables = copy_store(source, target, told=progress)
@@ -78,10 +80,10 @@ def copy(
     display.print_table(
         ("TABLE", "ROWS", "DIGEST"), [(t.table, f"{t.rows:,}", t.digest[:SHOWN_DIGITS]) for t in tables]
     )
-    typer.echo(f"the same in both places: {_rows(tables)}, {whole}")
+    typer.echo(f"both stores are identical: {_rows(tables)}, {whole}")
     typer.echo(
         f"From now on use {display.safe(without_password(target))} (store in spinney.toml, SPINNEY_STORE), with the "
-        f"same folders; whatever starts or submits at the old place from here on is not in the new one."
+        f"same folders. What starts or is submitted on the old store from now on is not in the new one."
     )
 
 

@@ -1,4 +1,4 @@
-"""``doctor``: what must not be, in words; and its repair."""
+"""The command ``doctor``: check a store for inconsistencies and repair them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -31,33 +31,35 @@ def add_to(app: typer.Typer) -> None:
 
 def doctor(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Repair what can be repaired safely; asks first.")
+        bool,
+        typer.Option("--repair", help="Repair what can be repaired safely, after asking for confirmation."),
     ] = False,
     dead: Annotated[
         str | None,
         typer.Option(
             metavar="NODE",
-            help="With --repair: this node is dead, you know it; its work is taken back.",
+            help="With --repair: declare this node dead and recover its jobs. Be sure that it does not run.",
             show_default=False,
             autocompletion=completion.nodes_there,
         ),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="RULE", help="Only by this rule; may be repeated.")
+        list[str] | None,
+        typer.Option("--only", metavar="RULE", help="Check only this rule; may be repeated."),
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also what takes long: every index against its table.")
+        bool, typer.Option("--deep", help="Also run the slow checks: every index against its table.")
     ] = False,
-    rules: Annotated[bool, typer.Option("--rules", help="List the rules, and leave.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Repair without asking.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Repair without asking for confirmation.")] = False,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Examine the store and its folders: everything that must hold, and what can be done where it does not.
+    """Check the store and its folders for inconsistencies, and say what to do about each.
 
-    Reads only, unless --repair is given, and may be asked while nodes work. Ends with 0 when all is well, else
-    with 1. Each repair looks again before it changes anything, and leaves its entry in the audit.
+    Reads only, unless --repair is given, and is safe while nodes work. The exit code is 0 if the store is healthy,
+    else 1. Each repair checks again before it changes anything, and is recorded in the audit log.
     """
     from spinney.features.doctor.folder_check import FolderCheck
 
@@ -129,7 +131,7 @@ def _tell(violations: "Iterable[Violation]", *, json: bool) -> _Count:
     for rule, found in groupby(count.of(violations), lambda violation: violation.rule):
         again += _tell_group(rule, found, told)
     if again:
-        typer.echo(f"the same is said by {_number(again, 'more rule')}")
+        typer.echo(f"{_number(again, 'more rule')} reported the same")
     if count.all_:
         typer.echo(f"{_number(count.all_, 'violation')} found; {count.mendable:,} can be repaired (--repair)")
     else:

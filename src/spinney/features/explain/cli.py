@@ -1,4 +1,4 @@
-"""``explain``: why a job is not running now."""
+"""The command ``explain``: why a job is not running."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None) -> None:
-    """Explain in one sentence why jobs are not running now, and what would change it."""
+    """Explain why jobs are not running, and what would start them."""
     from spinney.features.explain.commands import ExplainJob
 
     with open_commands(store) as performer:

@@ -1,4 +1,4 @@
-"""``failures``: failed jobs, grouped by cause."""
+"""The command ``failures``: failed jobs, grouped by cause."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -22,14 +22,14 @@ def failures(
     type_: Annotated[
         str | None,
         typer.Option(
-            "--type", help="Only of this job type.", show_default=False, autocompletion=completion.types
+            "--type", help="Only jobs of this type.", show_default=False, autocompletion=completion.types
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many causes.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many causes.")] = 100,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """List why jobs failed, the most frequent cause first."""
+    """List failed jobs grouped by cause, the most frequent cause first."""
     from spinney.features.failures.commands import ListFailures
 
     with open_commands(store) as performer:
@@ -58,14 +58,14 @@ def failures(
             ),
         )
         first = found.groups[0].fingerprint[:digits]
-        typer.echo(f"'spinney retry --failure {first}' retries the jobs of a cause, once it is fixed")
+        typer.echo(f"'spinney retry --failure {first}' retries the jobs with this cause, once it is fixed")
 
 
 def _heading(found: FailureGroups) -> list[str]:
     lines = [f"{_counted(found.jobs, 'failure')}, {_counted(found.causes, 'cause')}"]
     if found.consequences:
         others = "1 more job" if found.consequences == 1 else f"{found.consequences:,} more jobs"
-        lines.append(f"{others} failed because of subjobs or of jobs that were needed")
+        lines.append(f"{others} failed because a subjob or a needed job failed")
     if found.causes > len(found.groups):
         n = len(found.groups)
         shown = "only the most frequent is" if n == 1 else f"the {n:,} most frequent are"

@@ -1,4 +1,4 @@
-"""``files``: what lies in a job's folder, and the content of one of its files."""
+"""The command ``files``: list the files in a job's folder, or print one."""
 
 import sys
 from typing import Annotated
@@ -20,13 +20,15 @@ def files(
     job: JobArgument,
     path: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="Print this file, as the list names it.", show_default=False),
+        typer.Argument(
+            metavar="[FILE]", help="Print this file; its path as in the list.", show_default=False
+        ),
     ] = None,
     raw: RawOption = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """List the files in a job's folder, or print one of them; where folders are local, from whichever host has it."""
+    """List the files in a job's folder, or print one of them. Files on other hosts are read through their node."""
     with open_commands(store) as performer:
         folder = files_of(performer, job, store)
         if path is not None:
@@ -42,7 +44,7 @@ def files(
             [{"path": name, "kind": entry.kind, "size": entry.size} for name, entry in found]
         )
     elif not found:
-        typer.echo(f"there are no files of job {job}")
+        typer.echo(f"job {job} has no files")
     else:
         display.print_table(("SIZE", "FILE"), [(_size(entry), display.safe(name)) for name, entry in found])
 

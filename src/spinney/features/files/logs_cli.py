@@ -1,4 +1,4 @@
-"""``logs``: what the attempts of a job wrote to stdout and stderr, also while they run."""
+"""The command ``logs``: the output of a job's attempts, also while they run."""
 
 import sys
 import time
@@ -28,9 +28,11 @@ def add_to(app: typer.Typer) -> None:
 
 def logs(
     job: JobArgument,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has settled.")] = False,
-    stderr: Annotated[bool, typer.Option("--stderr", help="Only stderr.")] = False,
-    stdout: Annotated[bool, typer.Option("--stdout", help="Only stdout.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Follow the output until the job has settled.")
+    ] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", help="Print only stderr.")] = False,
+    stdout: Annotated[bool, typer.Option("--stdout", help="Print only stdout.")] = False,
     attempt: Annotated[
         int | None,
         typer.Option(help="Only this attempt, by its number in 'spinney show'.", show_default=False),
@@ -38,7 +40,7 @@ def logs(
     raw: RawOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Print what a job's attempts wrote, oldest first."""
+    """Print the output of a job's attempts, the oldest first."""
     names = [name for name, only in (("stdout", stdout), ("stderr", stderr)) if only] or ["stdout", "stderr"]
     from spinney.commands.job_queries import ShowJob
 
@@ -55,7 +57,7 @@ def logs(
     for a, remark in missing:
         typer.echo(f"spinney: {a.stage}, attempt {a.fence}: {safe(remark)}", err=True)
     if not (reader.printed or missing):
-        typer.echo(f"spinney: job {job} has written nothing{'' if settled else ' yet'}", err=True)
+        typer.echo(f"spinney: job {job} has no output{'' if settled else ' yet'}", err=True)
 
 
 def _attempts(performer: "Performs", job: int, wanted: int | None) -> Sequence[Attempt]:

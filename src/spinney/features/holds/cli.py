@@ -1,4 +1,4 @@
-"""``hold``, ``holds``, ``release``: stops with a reason, and their end."""
+"""The commands ``hold``, ``holds`` and ``release``: hold jobs back with a reason, and let them go on."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,17 +27,21 @@ if TYPE_CHECKING:
 
 QueueOption = Annotated[
     str | None,
-    typer.Option("--queue", help="All in this queue.", show_default=False, autocompletion=completion.queues),
+    typer.Option(
+        "--queue", help="All jobs in this queue.", show_default=False, autocompletion=completion.queues
+    ),
 ]
 TypeOption = Annotated[
     str | None,
-    typer.Option("--type", help="All of this job type.", show_default=False, autocompletion=completion.types),
+    typer.Option(
+        "--type", help="All jobs of this type.", show_default=False, autocompletion=completion.types
+    ),
 ]
 CollectionOption = Annotated[
     str | None,
     typer.Option(
         "--collection",
-        help="All of this collection.",
+        help="All jobs of this collection.",
         show_default=False,
         autocompletion=completion.collections,
     ),
@@ -46,7 +50,7 @@ SubmitterOption = Annotated[
     str | None,
     typer.Option(
         "--submitter",
-        help="All that this submitter handed in.",
+        help="All jobs of this submitter.",
         show_default=False,
         autocompletion=completion.submitters,
     ),
@@ -54,16 +58,21 @@ SubmitterOption = Annotated[
 TreeOption = Annotated[
     int | None,
     typer.Option(
-        "--tree", metavar="JOB", min=1, max=JOB_ID_MAX, help="A job and all below it.", show_default=False
+        "--tree",
+        metavar="JOB",
+        min=1,
+        max=JOB_ID_MAX,
+        help="A job and all jobs below it.",
+        show_default=False,
     ),
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Everything.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All jobs.")]
 UntilOption = Annotated[
     str | None,
     typer.Option(
         "--until",
         metavar="TIME",
-        help="It ends by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
+        help="End the hold by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
         show_default=False,
     ),
 ]
@@ -85,18 +94,18 @@ def hold(
     tree: TreeOption = None,
     all_: AllOption = False,
     reason: Annotated[
-        str, typer.Option("--reason", help="Why; shown with every job.", show_default=False)
+        str, typer.Option("--reason", help="The reason, shown with every held job.", show_default=False)
     ] = "",
     until: UntilOption = None,
     by: ByOption = None,
     store: StoreOption = None,
     each_options: EachOptions,
 ) -> None:
-    """Let nothing new start: what runs finishes its stage, what is submitted is held, until it is released."""
+    """Hold jobs until they are released. Running jobs finish their stage; jobs submitted later are held, too."""
     fits = each_options.selects_jobs(jobs, wide=all_ or tree is not None)
     scopes = [] if fits else _scopes(jobs, queue, type_, collection, submitter, tree, all_=all_)
     if not reason:
-        raise UsageError("say why with --reason: it is shown with every job that is held")
+        raise UsageError("a hold needs a reason, which is shown with every held job; add --reason TEXT")
     until_us = None if until is None else moment(until, now_us())
     if fits or jobs:
         each_options.run_verb(
@@ -126,7 +135,7 @@ def hold(
 
 
 def holds(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the holds in force, the oldest first."""
+    """List the active holds, the oldest first."""
     from spinney.features.holds.commands import ListHolds
 
     with open_commands(store) as performer:
@@ -134,9 +143,7 @@ def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     if json:
         display.print_json_lines(found)
     elif not found:
-        typer.echo(
-            "nothing is held by a hold; 'spinney list --state held' shows jobs that their own stages hold"
-        )
+        typer.echo("there are no holds; 'spinney list --state held' shows jobs that their own stages hold")
     else:
         rows = [
             (h.id, _on(h), h.by, display.format_time(h.since_us), display.format_time(h.until_us), h.reason)
@@ -158,7 +165,7 @@ def release(
             max=JOB_ID_MAX,
             show_default=False,
             autocompletion=completion.holds,
-            help="The hold of this number ('spinney holds' lists them); may be repeated.",
+            help="The hold with this number ('spinney holds' lists them); may be repeated.",
         ),
     ] = None,
     queue: QueueOption = None,
@@ -167,19 +174,21 @@ def release(
     submitter: SubmitterOption = None,
     tree: TreeOption = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="The hold on everything; others stay in force.")
+        bool, typer.Option("--all", help="The hold on all jobs; other holds stay in force.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
+    ] = None,
     by: ByOption = None,
     store: StoreOption = None,
     each_options: EachOptions,
 ) -> None:
-    """Let held jobs go on: single ones, or all that a hold covered. Each is looked at afresh."""
+    """Release held jobs: single ones, or all that a hold covers. A job stays held while another hold covers it."""
     fits = each_options.selects_jobs(jobs, wide=bool(hold) or all_ or tree is not None)
     wide = all_ or any(w is not None for w in (queue, type_, collection, submitter, tree))
     if not fits and bool(jobs) + bool(hold) + wide > 1:
         raise UsageError(
-            "name jobs, or holds by --hold ID, or what they lie on: one of the three in one command"
+            "name either jobs, or holds with --hold ID, or a scope such as --queue NAME, not several of these"
         )
     if fits or jobs:
         each_options.run_verb(
@@ -197,7 +206,7 @@ def release(
         return
     if not (hold or wide):
         raise UsageError(
-            "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them), or what it lies on"
+            "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them) or its scope (--queue NAME)"
         )
     from spinney.features.holds.commands import LiftHold, PlanRelease, lying_on
 
@@ -229,7 +238,7 @@ def moment(text: str, at_us: int) -> int:
         return round(datetime.fromisoformat(text).timestamp() * 1e6)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"--until {text!r:.80} is no time; write how long, as in 30m, 2h or 1d12h, or when, as in 2030-01-31T08:00"
+            f"--until {text!r:.80} is not a time; write how long, as in 2h or 1d12h, or when, as in 2030-01-31T08:00"
         ) from None
 
 
@@ -255,8 +264,8 @@ def _scopes(
     wide = [(scope, str(name)) for scope, name in named if name is not None]
     if len(wide) + bool(jobs) != 1:
         raise UsageError(
-            "say what is meant with exactly one of --queue, --type, --collection, --submitter, --tree, --all, "
-            "or with jobs' numbers"
+            "name what to hold or release with exactly one of --queue, --type, --collection, --submitter, --tree, "
+            "--all, or with jobs' numbers"
         )
     return wide
 

@@ -1,4 +1,4 @@
-"""``rehome``: let jobs whose folders are on a host that is gone go on elsewhere."""
+"""The command ``rehome``: let jobs continue on other hosts when the host with their folders is lost."""
 
 from typing import Annotated
 
@@ -25,24 +25,26 @@ def rehome(
         typer.Option(
             "--host",
             metavar="HOST",
-            help="All that have their folders on this host.",
+            help="All jobs whose folders are on this host.",
             show_default=False,
             autocompletion=completion.hosts,
         ),
     ] = None,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    reason: Annotated[
+        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let go of job folders on a host that is gone: their jobs go on elsewhere, with empty folders.
+    """Let jobs whose host is lost continue on other hosts, with empty folders.
 
-    Each goes on from the stage where it stopped; where that needs files of earlier stages, 'rerun' it. Nothing is
-    deleted: when a node comes back with that folder root, what has not begun elsewhere is bound to it again.
+    Each job continues with the stage where it stopped; if that stage needs files of earlier ones, use 'rerun'. Nothing
+    is deleted: when a node with that folder root comes back, jobs that have not started elsewhere belong to it again.
     """
     if bool(jobs) == (host is not None):
-        raise UsageError("name the jobs, or a host with --host (one of the two)")
+        raise UsageError("name either jobs, or a host with --host")
     with open_control(store, by) as control:
         if host is None:
             require_yes(

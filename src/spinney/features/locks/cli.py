@@ -1,5 +1,5 @@
-"""``locks``, ``lock`` and ``unlock``: who has how much of which lock, how much there is, and taking one away from an
-owner that is gone."""
+"""The commands ``locks``, ``lock`` and ``unlock``: which jobs have which locks, the capacity of a lock, and freeing one
+whose owner is gone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
 
 def locks(
     capacities: Annotated[
-        bool, typer.Option("--capacities", help="What is set and declared of locks and families instead.")
+        bool, typer.Option("--capacities", help="List the capacities that are set or declared instead.")
     ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
@@ -74,7 +74,7 @@ def lock(
             metavar="LOCK",
             show_default=False,
             autocompletion=completion.locks,
-            help="The lock's name, or how those of a family begin and a '*', as in 'download:*'.",
+            help="The lock's name, or a prefix and '*' for all locks that begin so, for example 'download:*'.",
         ),
     ],
     capacity: Annotated[
@@ -84,22 +84,24 @@ def lock(
             min=1,
             max=AMOUNT_MAX,
             show_default=False,
-            help="How much of it jobs may have together; wins over what applications say.",
+            help="The total amount that jobs may have at once; overrides what applications declare.",
         ),
     ] = None,
-    default: Annotated[bool, typer.Option("--default", help="Take back what was set.")] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    default: Annotated[bool, typer.Option("--default", help="Reset the capacity to its default.")] = False,
+    reason: Annotated[
+        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
+    ] = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Show a lock, or set how much there is of it: every node obeys at once, and nobody loses what he has."""
+    """Show a lock, or set its capacity. It applies to every node at once; no job loses a lock that it has."""
     names.lock_or_family(name)
     if capacity is not None and default:
-        raise UsageError("--capacity sets it, --default takes that back; give one of the two")
+        raise UsageError("--capacity sets the capacity and --default resets it; give only one of them")
     changes = capacity is not None or default
     if reason is not None and not changes:
-        raise UsageError("--reason is kept with a change; say what is to change, as with --capacity N")
+        raise UsageError("--reason is recorded with a change; add the change, for example --capacity N")
     from spinney.features.locks.commands import SetCapacity
 
     with open_commands(store, by if changes else None) as performer:
@@ -122,7 +124,9 @@ def unlock(
     reason: Annotated[
         str,
         typer.Option(
-            "--reason", help="Why its owner is taken to be gone; kept in the audit.", show_default=False
+            "--reason",
+            help="Why the owner is known to be gone, recorded in the audit log.",
+            show_default=False,
         ),
     ],
     job: Annotated[
@@ -133,16 +137,16 @@ def unlock(
             min=1,
             max=JOB_ID_MAX,
             show_default=False,
-            help="From this job alone, where several have it.",
+            help="Free it only from this job, if several have it.",
             autocompletion=completion.lock_owners,
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Take a lock away from the job that has it, so that the next goes on."""
+    """Free a lock from the job that has it, so that the next job gets it."""
     names.lock_name(name)
     names.label("reason", reason)
     from spinney.features.locks.commands import FreeLock, ShowLock

@@ -1,4 +1,4 @@
-"""``nodes``, ``drain``, ``resume`` and ``slots``: what nodes there are, how they fare, and what they may be given."""
+"""The commands ``nodes``, ``drain``, ``resume`` and ``slots``: list nodes, stop and resume them, set their slots."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +25,9 @@ NodeArgument = Annotated[
         metavar="NODE", help="The node's name.", show_default=False, autocompletion=completion.nodes
     ),
 ]
-ReasonOption = Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)]
+ReasonOption = Annotated[
+    str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the nodes that are there: what each does, how it fares, and which of them is the leader."""
+    """List the nodes with their state, slots, load and queues, and which of them is the leader."""
     from spinney.features.nodes.commands import ListNodes
 
     with open_commands(store) as performer:
@@ -42,7 +44,7 @@ def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     if json:
         display.print_json_lines(found)
     elif not found:
-        typer.echo("no node is there; start one with 'spinney node'")
+        typer.echo("no node is running; start one with 'spinney node'")
     else:
         display.print_table(
             ("NODE", "HOST", "STATE", "SLOTS", "LOAD", "VERSION", "TYPES", "QUEUES", ""),
@@ -70,7 +72,7 @@ def drain(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let a node take nothing new. What it runs finishes, what it has not begun goes back; it stays, until 'resume'."""
+    """Stop a node from taking new jobs, until 'resume'. Running jobs finish; jobs not yet started go to other nodes."""
     from spinney.features.nodes.commands import DrainNode
 
     with open_commands(store, by) as performer:
@@ -96,7 +98,7 @@ def resume(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let a drained node go on."""
+    """Let a drained node take new jobs again."""
     from spinney.features.nodes.commands import ResumeNode
 
     with open_commands(store, by) as performer:
@@ -116,7 +118,7 @@ def slots(
         str,
         typer.Argument(
             metavar="N",
-            help=f"How many attempts run there at once, or '{DEFAULT}': as it was started.",
+            help=f"How many jobs run there at once, or '{DEFAULT}' for the number it was started with.",
             show_default=False,
         ),
     ],
@@ -125,7 +127,7 @@ def slots(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Set how many slots a node has, while it works and whenever it comes again."""
+    """Set how many slots a node has, now and whenever it starts again."""
     from spinney.features.nodes.commands import SetSlots
 
     with open_commands(store, by) as performer:
@@ -145,7 +147,7 @@ def _number(text: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise UsageError(
-            f"{text!r:.40} is no number of slots; give 1 to {SLOTS_MAX:,}, or '{DEFAULT}': as it was started"
+            f"{text!r:.40} is not a number of slots; give 1 to {SLOTS_MAX:,}, or '{DEFAULT}' for that of its start"
         )
     return int(text)
 

@@ -1,4 +1,4 @@
-"""``queues`` and ``queue``: how queues are set and who serves them, and setting one otherwise while nodes work."""
+"""The commands ``queues`` and ``queue``: list queues, and change the settings of one while nodes work."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def queues(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the queues: limits, default types, who serves them, and what stands in them."""
+    """List the queues with their limits, default types, nodes and jobs."""
     from spinney.features.queues.commands import ListQueues
 
     with open_commands(store) as performer:
@@ -73,8 +73,8 @@ def queue(
             metavar="N|N%",
             show_default=False,
             autocompletion=completion.limits,
-            help="Slots that it may occupy over all nodes, or a part as 50%; 0: nothing starts; 'none': no "
-            "limit; 'declared': as the application says.",
+            help="Slots that its jobs may use on all nodes together, or a percentage such as 50%; 0 starts nothing, "
+            "'none' is no limit, 'declared' is what the application declares.",
         ),
     ] = None,
     type_: Annotated[
@@ -84,17 +84,17 @@ def queue(
             metavar="TYPE",
             show_default=False,
             autocompletion=completion.types,
-            help="The type of what is submitted by the queue's name alone; 'none', or 'declared'.",
+            help="The job type for submissions that name only the queue; 'none', or 'declared'.",
         ),
     ] = None,
     pin: Annotated[
-        Nodes, _nodes("pin", "Only this node serves it, with others that are pinned; repeatable.")
+        Nodes, _nodes("pin", "Let only pinned nodes serve the queue, and pin this one; may be repeated.")
     ] = None,
-    unpin: Annotated[Nodes, _nodes("unpin", "Take a pin back; repeatable.")] = None,
+    unpin: Annotated[Nodes, _nodes("unpin", "Remove a pin; may be repeated.")] = None,
     bar: Annotated[
-        Nodes, _nodes("bar", "This node serves it no more, unless it is pinned; repeatable.")
+        Nodes, _nodes("bar", "Stop this node from serving the queue, unless it is pinned; may be repeated.")
     ] = None,
-    unbar: Annotated[Nodes, _nodes("unbar", "Take a bar back; repeatable.")] = None,
+    unbar: Annotated[Nodes, _nodes("unbar", "Remove a bar; may be repeated.")] = None,
     nodes: Annotated[
         str | None,
         typer.Option(
@@ -102,13 +102,13 @@ def queue(
             metavar="any|declared",
             show_default=False,
             autocompletion=completion.of_any_node,
-            help="All pins and bars away, or as the application says; --pin and --bar come after it.",
+            help="Remove all pins and bars, or reset them to the declared ones; --pin and --bar apply after it.",
         ),
     ] = None,
     create: Annotated[
         bool,
         typer.Option(
-            "--create", help="Make a queue that no application declares, with all that is named here."
+            "--create", help="Create a queue that no application declares, with the settings given here."
         ),
     ] = False,
     order: Annotated[
@@ -116,43 +116,45 @@ def queue(
         typer.Option(
             metavar="default|fifo|lifo",
             show_default=False,
-            help="With --create: earliest tree first (default), by time (fifo), or the latest first (lifo).",
+            help="With --create: oldest tree first (default), oldest job first (fifo), or newest first (lifo).",
         ),
     ] = None,
     sharing: Annotated[
         str | None,
         typer.Option(
-            metavar="shares|quota|none", show_default=False, help="With --create: how slots are shared out."
+            metavar="shares|quota|none", show_default=False, help="With --create: how slots are shared."
         ),
     ] = None,
     delete: Annotated[
         bool,
-        typer.Option(
-            "--delete", help="Take back all that is said of a queue in which nothing is left to do."
-        ),
+        typer.Option("--delete", help="Delete the settings of a queue that has no open jobs."),
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
+    ] = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Show a queue, or set it otherwise: every node obeys at once, and what runs goes on to its stage's end."""
+    """Show a queue, or change its settings. They apply to every node at once; running jobs finish their stage."""
     from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue
 
     change = _change(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
     if not create and (order is not None or sharing is not None):
         raise UsageError(
-            "the order and the sharing of a queue are fixed when it is made; give them with --create"
+            "the order and the sharing of a queue are fixed when it is created; give them with --create"
         )
     if delete:
         if create or change:
-            raise UsageError("--delete takes back all that is said of the queue; give it alone")
+            raise UsageError("--delete removes all settings of the queue; leave the other options out")
         with _performer(store, by) as performer:
             performer.do(DeleteQueue(name=name, reason=reason))
-        typer.echo(f"queue {name} is deleted; an application that declares it brings it back when it starts")
+        typer.echo(
+            f"queue {name} is deleted; an application that declares it creates it again when a node starts"
+        )
         return
     if not (create or change) and reason is not None:
-        raise UsageError("--reason is kept with a change; say what is to change, as with --limit N")
+        raise UsageError("--reason is recorded with a change; add the change, for example --limit N")
     asked: Returns[QueueInfo]
     if create:
         asked = CreateQueue(
@@ -227,7 +229,7 @@ def _made(change: dict[str, Any]) -> dict[str, Any]:
     """The same by the fields of ``CreateQueue``."""
     if not change.keys().isdisjoint(("declared", "unpin", "unbar")):
         raise UsageError(
-            "of a queue that is made here nothing is declared, and it has no pins and bars to take back"
+            "a queue created here has no declared settings, and no pins and bars to remove; leave those options out"
         )
     fields = {"limit": "limit", "type": "type", "pin": "pinned", "bar": "barred"}
     return {fields[name]: value for name, value in change.items() if name in fields}
@@ -241,7 +243,7 @@ def _slots(text: str) -> Limit | None:
         return text
     if not (text.isascii() and text.isdigit()) or len(text) > 10:
         raise UsageError(
-            f"--limit {text!r:.80} is no number of slots; write --limit 4, 50%, 'none' or 'declared'"
+            f"--limit {text!r:.80} is not a number of slots; write --limit 4, 50%, 'none' or 'declared'"
         )
     return int(text)
 

@@ -1,4 +1,4 @@
-"""``keep``: how long settled jobs are kept."""
+"""The command ``keep``: how long settled jobs are kept."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ def keep(
         str | None,
         typer.Argument(
             metavar="[TYPE",
-            help="A job type, or '*' (in quotes) for all.",
+            help="A job type, or '*' (in quotes) for all types.",
             show_default=False,
             autocompletion=completion.types,
         ),
@@ -40,7 +40,7 @@ def keep(
         str | None,
         typer.Argument(
             metavar="STATE",
-            help="The state in which its jobs settled; 'deleted' is for the tombstones of deleted ones.",
+            help="The state of the settled jobs; 'deleted' is for the tombstones of deleted jobs.",
             show_default=False,
             autocompletion=completion.states,
         ),
@@ -49,23 +49,26 @@ def keep(
         str | None,
         typer.Argument(
             metavar="TIME]",
-            help="How long: 30d, 12h, 'forever', or 'declared' for what the type itself says.",
+            help="How long: 30d, 12h, 'forever', or 'declared' for what the job type declares.",
             show_default=False,
             autocompletion=completion.periods,
         ),
     ] = None,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Remove now what is over, instead of when a node comes to it.")
+        bool, typer.Option("--sweep", help="Remove expired jobs now, instead of when a node next does it.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the audit.", show_default=False)] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
+    ] = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Show or set how long settled jobs are kept; unless set, for ever.
+    """Show or set how long settled jobs are kept (default: for ever).
 
-    When its time is over a job goes for good, with its folder and all below it. For a tree the type and
-    state of the job at its top decide, and it stays as long as anything in it is open. Nodes look every hour.
+    An expired job is removed for good, with its folder and all jobs below it. The type and state of the job at the top
+    of a tree decide for the whole tree, which stays as long as any job in it is open. Nodes remove expired jobs every
+    hour.
     """
     given = [type_, state, time_]
     if all(word is not None for word in given):
@@ -73,14 +76,16 @@ def keep(
             _set(performer, str(type_), str(state), str(time_), reason, json=json)
     elif any(word is not None for word in given):
         raise UsageError(
-            "say for which type and state, and how long: spinney keep resize completed 30d; "
-            "'spinney keep' alone shows what is in force"
+            "the command needs a type, a state and a time: spinney keep resize completed 30d; "
+            "'spinney keep' alone shows the rules in force"
         )
     elif not sweep:
         _show(store, json=json)
     if sweep:
         if endpoint.server(store):
-            raise UsageError("no server removes at once what is over; a node comes to it within the hour")
+            raise UsageError(
+                "--sweep works directly on a store, not through a server; a node removes expired jobs within the hour"
+            )
         with open_control(store, by) as control:
             _sweep(control, store, json=json)
 

@@ -1,4 +1,4 @@
-"""``schedule``: jobs that are submitted at set times."""
+"""The command ``schedule``: submit jobs at set times."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,11 +44,11 @@ PausedArgument = Annotated[
     ),
 ]
 ReasonOption = Annotated[
-    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+    str | None, typer.Option("--reason", help="The reason, recorded in the audit log.", show_default=False)
 ]
 
 group = typer.Typer(
-    help="Submit jobs at set times: by cron expression or at an interval.",
+    help="Manage schedules, which submit jobs by a cron expression or at an interval.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -73,15 +73,16 @@ def add(
         str | None,
         typer.Option(
             metavar="EXPRESSION",
-            help="When, as '0 6 * * mon': minute, hour, day, month, weekday; or @daily.",
+            help="A cron expression, for example '0 6 * * mon' (minute, hour, day, month, weekday) or @daily.",
             show_default=False,
         ),
     ] = None,
     zone: Annotated[
-        str, typer.Option(metavar="ZONE", help="The time zone of --cron, as Europe/Berlin.")
+        str, typer.Option(metavar="ZONE", help="The time zone of --cron, for example Europe/Berlin.")
     ] = "UTC",
     every: Annotated[
-        str | None, typer.Option(metavar="TIME", help="At an interval, as 15m or 1h30m.", show_default=False)
+        str | None,
+        typer.Option(metavar="TIME", help="An interval, for example 15m or 1h30m.", show_default=False),
     ] = None,
     param: Annotated[
         list[str] | None,
@@ -89,36 +90,44 @@ def add(
     ] = None,
     params: Annotated[
         str | None,
-        typer.Option("--json", metavar="FILE", help="Parameters: a file with a JSON object; - is stdin."),
+        typer.Option(
+            "--json", metavar="FILE", help="Read the parameters from a file with a JSON object; - is stdin."
+        ),
     ] = None,
     overlap: Annotated[
-        str, typer.Option(metavar="POLICY", help="When its last job is still open: skip, queue or allow.")
+        str,
+        typer.Option(
+            metavar="POLICY", help="What to do when the last job is still open: skip, queue or allow."
+        ),
     ] = "skip",
     catch_up: Annotated[
-        str, typer.Option(metavar="POLICY", help="Of times that passed while nothing ran: none, last or all.")
+        str,
+        typer.Option(
+            metavar="POLICY", help="Which times missed while no node ran are made up for: none, last or all."
+        ),
     ] = "last",
     queue: Annotated[
-        str | None, typer.Option(help="The queue, if not the type's.", autocompletion=completion.queues)
+        str | None, typer.Option(help="The queue (default: the type's).", autocompletion=completion.queues)
     ] = None,
-    priority: Annotated[int | None, typer.Option(help="0 (first) to 99 (last).")] = None,
+    priority: Annotated[int | None, typer.Option(help="The priority, 0 (first) to 99 (last).")] = None,
     collection: Annotated[
         str | None,
-        typer.Option(help="The collection its jobs belong to.", autocompletion=completion.collections),
+        typer.Option(help="The collection of its jobs.", autocompletion=completion.collections),
     ] = None,
     submitter: Annotated[
         str | None,
-        typer.Option(
-            help="In whose name its jobs are made, if not in yours.", autocompletion=completion.submitters
-        ),
+        typer.Option(help="The submitter of its jobs (default: you).", autocompletion=completion.submitters),
     ] = None,
-    share: Annotated[str | None, typer.Option(help="Whom they count against when slots are shared.")] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Make nothing before it is resumed.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the schedule of that name.")] = False,
+    share: Annotated[str | None, typer.Option(help="The share that its jobs count against.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Create the schedule paused.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an existing schedule of that name.")
+    ] = False,
     internal: InternalOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Make a schedule, or replace one (--replace)."""
+    """Create a schedule, or replace one (--replace)."""
     from spinney.features.schedules.commands import PutSchedule
     from spinney.model.settings.schedules import CatchUp, Overlap
 
@@ -150,7 +159,7 @@ def add(
 
 
 def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List schedules, by name."""
+    """List the schedules, by name."""
     from spinney.features.schedules.commands import ListSchedules
 
     with open_commands(store) as performer:
@@ -176,11 +185,11 @@ def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
 
 def show(
     name: NameArgument,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many of its last times.")] = RUNS,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many past runs.")] = RUNS,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show a schedule: its next times by its own clock and in UTC, and what became of its last ones."""
+    """Show a schedule with its next times, in its time zone and in UTC, and its last runs."""
     from spinney.features.schedules.commands import ListComingTimes, ListScheduleRuns, ShowSchedule
 
     with open_commands(store) as performer:
@@ -224,7 +233,7 @@ def pause(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let a schedule make no jobs until it is resumed."""
+    """Pause a schedule: it submits no jobs until it is resumed."""
     from spinney.features.schedules.commands import PauseSchedule
 
     with open_commands(store, by) as performer:
@@ -242,7 +251,7 @@ def resume(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let a schedule go on; what passed meanwhile is caught up with by its policy."""
+    """Resume a paused schedule; its --catch-up policy decides about missed times."""
     from spinney.features.schedules.commands import PauseSchedule
 
     with open_commands(store, by) as performer:
@@ -260,7 +269,7 @@ def drop(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Remove a schedule; the jobs that it made stay."""
+    """Delete a schedule; the jobs that it submitted stay."""
     from spinney.features.schedules.commands import DropSchedule, ListSchedules
 
     with open_commands(store, by) as performer:
@@ -269,12 +278,12 @@ def drop(
     if json:
         display.print_json({"dropped": name, "declared": declared})
         return
-    back = "; it is declared in code, and comes back with the next node that starts: pause it to stop it for good"
+    back = "; it is declared in code, and the next node that starts creates it again: pause it to stop it for good"
     typer.echo(f"schedule {name} is dropped{back if declared else ''}")
 
 
 def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
-    """Make one job of a schedule now, apart from its times. Prints its number."""
+    """Submit one job of a schedule now, besides its times, and print its number."""
     from spinney.features.schedules.commands import RunSchedule
 
     with open_commands(store, by) as performer:

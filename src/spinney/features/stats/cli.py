@@ -1,4 +1,4 @@
-"""``stats``: how much stands where, how fast it goes, who has the slots."""
+"""The command ``stats``: queue depths, throughput, run times and slots in use."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,14 +44,14 @@ def stats(
         typer.Option(
             metavar="TIME",
             parser=length("--window", 10, WINDOW_MAX_S),
-            help="Rates are of so long back, as 60 or 5m.",
+            help="The period for rates, for example 60 or 5m.",
         ),
     ] = WINDOW_S,
-    watch: Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show queue depths, rates, times and slots in use."""
+    """Show queue depths, throughput, run times and slots in use."""
     from spinney.commands.job_queries import ListJobs
 
     narrowed: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""``top``: what goes on in a store, live, and the operator's hand on it.
+"""The command ``top``: a live view of a store, with the operator's most frequent actions.
 
 One thread does everything in turn: it looks at the store, draws, and waits for a key until the next look is
 due. So there is never more than one query, and the terminal is given back by whoever took it.
@@ -42,13 +42,15 @@ def top(
     every: Annotated[
         float,
         typer.Option(
-            metavar="TIME", parser=length("--every", 0.1, 3600), help="Between two looks, as 2 or 1m."
+            metavar="TIME",
+            parser=length("--every", 0.1, 3600),
+            help="The refresh interval, for example 2 or 1m.",
         ),
     ] = EVERY_S,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Watch a store live, and hold, release, retry and cancel what is selected. ? shows the keys."""
+    """Watch a store live, and hold, release, retry or cancel the selected jobs. ? shows the keys."""
     from spinney.terminal.screen import Screen, require_terminal
 
     require_terminal("spinney top", "'spinney stats' prints the same figures")

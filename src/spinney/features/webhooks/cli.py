@@ -1,4 +1,4 @@
-"""``webhook``: who is told when jobs settle, and what came of each telling."""
+"""The command ``webhook``: webhooks, which report settled jobs to a URL, and their deliveries."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +30,7 @@ NameArgument = Annotated[
     ),
 ]
 ReasonOption = Annotated[
-    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+    str | None, typer.Option("--reason", help="The reason, recorded in the audit log.", show_default=False)
 ]
 EventOption = Annotated[
     list[str] | None,
@@ -38,8 +38,8 @@ EventOption = Annotated[
         "--event",
         metavar="EVENT",
         show_default=False,
-        help="completed, failed, cancelled, orphaned, batch (one with subjobs, however it ended), or '*': "
-        "all; repeatable.",
+        help="completed, failed, cancelled, orphaned, batch (a job with subjobs, in any state), or '*' for "
+        "all; may be repeated.",
     ),
 ]
 TypeOption = Annotated[
@@ -47,7 +47,7 @@ TypeOption = Annotated[
     typer.Option(
         "--type",
         metavar="TYPE",
-        help="Only of jobs of this type.",
+        help="Only jobs of this type.",
         show_default=False,
         autocompletion=completion.types,
     ),
@@ -55,16 +55,16 @@ TypeOption = Annotated[
 CollectionOption = Annotated[
     str | None,
     typer.Option(
-        help="Only of jobs of this collection.", show_default=False, autocompletion=completion.collections
+        help="Only jobs of this collection.", show_default=False, autocompletion=completion.collections
     ),
 ]
 QueueOption = Annotated[
     str | None,
-    typer.Option(help="Only of jobs in this queue.", show_default=False, autocompletion=completion.queues),
+    typer.Option(help="Only jobs in this queue.", show_default=False, autocompletion=completion.queues),
 ]
 
 group = typer.Typer(
-    help="Tell other services when jobs and batches settle.",
+    help="Manage webhooks, which report settled jobs and batches to other services.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -81,20 +81,22 @@ def add_to(app: typer.Typer) -> None:
 
 def add(
     name: NewNameArgument,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where to: http or https.", show_default=False)],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The URL to report to, http or https.", show_default=False)
+    ],
     event: EventOption = None,
     type_: TypeOption = None,
     collection: CollectionOption = None,
     queue: QueueOption = None,
     each: Annotated[
-        bool, typer.Option("--each", help="Of each subjob, too, not of batches and single jobs alone.")
+        bool, typer.Option("--each", help="Also report each subjob, not only batches and single jobs.")
     ] = False,
     reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Tell a URL when jobs settle, from now on. Prints the secret with which it is signed: it is shown this once."""
+    """Create a webhook, which reports settled jobs to a URL. Prints its signing secret, which is shown only once."""
     from spinney.features.webhooks.commands import AddWebhook
 
     with open_commands(store, by) as performer:
@@ -113,7 +115,7 @@ def add(
 
 
 def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List webhooks, by name."""
+    """List the webhooks, by name."""
     from spinney.features.webhooks.commands import ListWebhooks
     from spinney.model.settings.webhooks import shown
 
@@ -127,7 +129,7 @@ def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
 
 
 def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None) -> None:
-    """Show a webhook. Its secret is not shown: 'rotate' gives it another."""
+    """Show a webhook, without its secret."""
     from spinney.features.webhooks.commands import ShowWebhook
 
     with open_commands(store) as performer:
@@ -140,14 +142,16 @@ def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None
 
 def set_(
     name: NameArgument,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="Where to.", show_default=False)] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="The URL to report to.", show_default=False)
+    ] = None,
     event: EventOption = None,
     type_: Annotated[
         str | None,
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="Only of jobs of this type; 'any': of all.",
+            help="Only jobs of this type; 'any' for all.",
             show_default=False,
             autocompletion=completion.types,
         ),
@@ -155,7 +159,7 @@ def set_(
     collection: Annotated[
         str | None,
         typer.Option(
-            help="Only of jobs of this collection; 'any': of all.",
+            help="Only jobs of this collection; 'any' for all.",
             show_default=False,
             autocompletion=completion.collections,
         ),
@@ -163,7 +167,7 @@ def set_(
     queue: Annotated[
         str | None,
         typer.Option(
-            help="Only of jobs in this queue; 'any': in all.",
+            help="Only jobs in this queue; 'any' for all.",
             show_default=False,
             autocompletion=completion.queues,
         ),
@@ -172,7 +176,7 @@ def set_(
         bool | None,
         typer.Option(
             "--each/--roots",
-            help="Of each subjob, too; or of batches and single jobs alone.",
+            help="Also report each subjob, or only batches and single jobs.",
             show_default=False,
         ),
     ] = None,
@@ -181,7 +185,7 @@ def set_(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Change a webhook. Waiting deliveries are sent to the new URL."""
+    """Change a webhook. Pending deliveries are sent to the new URL."""
     change: dict[str, Any] = {
         key: None if value == ANY else value
         for key, value in (("type", type_), ("collection", collection), ("queue", queue))
@@ -194,9 +198,7 @@ def set_(
     if each is not None:
         change["roots_only"] = not each
     if not change:
-        raise UsageError(
-            "nothing would change; say what is to change, as with --url https://example.org/hook"
-        )
+        raise UsageError("the command names no change; add one, for example --url https://example.org/hook")
     from spinney.features.webhooks.commands import ChangeWebhook
 
     with open_commands(store, by) as performer:
@@ -214,7 +216,7 @@ def rotate(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Sign with a new secret from now on, and print it: it is shown this once."""
+    """Replace a webhook's signing secret and print the new one, which is shown only once."""
     from spinney.features.webhooks.commands import RotateWebhook
 
     with open_commands(store, by) as performer:
@@ -225,7 +227,7 @@ def rotate(
 def ping(
     name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None
 ) -> None:
-    """Send a ping on the way that everything else goes; 'deliveries' shows what came of it."""
+    """Send a test event; 'webhook deliveries' shows its result."""
     from spinney.features.webhooks.commands import PingWebhook
 
     with open_commands(store, by) as performer:
@@ -234,7 +236,7 @@ def ping(
         display.print_json(made)
     else:
         typer.echo(
-            f"delivery {made.delivery} is sent by the next server that looks, or by 'spinney webhook deliver'"
+            f"delivery {made.delivery} is queued; a running server sends it, or 'spinney webhook deliver'"
         )
 
 
@@ -245,7 +247,7 @@ def pause(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Send a webhook nothing until it is resumed; deliveries are kept for 30 days."""
+    """Pause a webhook until it is resumed; its deliveries are kept for 30 days."""
     from spinney.features.webhooks.commands import ChangeWebhook
 
     with open_commands(store, by) as performer:
@@ -260,7 +262,7 @@ def resume(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let a webhook go on; what has waited is sent."""
+    """Resume a paused webhook and send its pending deliveries."""
     from spinney.features.webhooks.commands import ChangeWebhook
 
     with open_commands(store, by) as performer:
@@ -270,18 +272,18 @@ def resume(
 
 def remove(
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Remove a webhook, with all its deliveries."""
+    """Delete a webhook with all its deliveries."""
     from spinney.features.webhooks.commands import RemoveWebhook, ShowWebhook
 
     with open_commands(store, by) as performer:
         performer.do(ShowWebhook(name=name))
-        require_yes(f"Remove the webhook {name}, with what it has still to be told?", yes=yes)
+        require_yes(f"Delete the webhook {name} with its pending deliveries?", yes=yes)
         performer.do(RemoveWebhook(name=name, reason=reason))
     if json:
         display.print_json({"removed": name})
@@ -293,19 +295,24 @@ def deliveries(
     name: NameArgument,
     outcome: Annotated[
         str | None,
-        typer.Option(metavar="OUTCOME", help="Only due, delivered or failed ones.", show_default=False),
+        typer.Option(
+            metavar="OUTCOME", help="Only deliveries that are due, delivered or failed.", show_default=False
+        ),
     ] = None,
     after: Annotated[
         int,
         typer.Option(
-            min=0, max=SEQ_MAX, metavar="SEQ", help="Only older ones than this number; 0: from the newest."
+            min=0,
+            max=SEQ_MAX,
+            metavar="SEQ",
+            help="Only deliveries older than this number; 0 starts with the newest.",
         ),
     ] = 0,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = DELIVERIES,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many deliveries.")] = DELIVERIES,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """What a webhook was told, and is to be, newest first: tries, last answer, next time."""
+    """List a webhook's deliveries, the newest first, with attempts, last response and next attempt."""
     from spinney.features.webhooks.commands import ListDeliveries
 
     with open_commands(store) as performer:
@@ -342,7 +349,7 @@ def retry(
     by: ByOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Send a delivery again, whatever came of it before; it keeps its id."""
+    """Send a delivery again, whatever its result; it keeps its id."""
     from spinney.features.webhooks.commands import RetryDelivery
 
     with open_commands(store, by) as performer:
@@ -350,19 +357,15 @@ def retry(
     if json:
         display.print_json(found)
     else:
-        typer.echo(
-            f"delivery {delivery} is due; the next server that looks sends it, or 'spinney webhook deliver'"
-        )
+        typer.echo(f"delivery {delivery} is due; a running server sends it, or 'spinney webhook deliver'")
 
 
 def deliver(
-    private: Annotated[
-        bool, typer.Option("--private", help="URLs may lead to private addresses, too.")
-    ] = False,
+    private: Annotated[bool, typer.Option("--private", help="Also allow URLs of private addresses.")] = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Send once what is due, where no server runs: for cron, or to try one. Ends with 1 when one was not taken."""
+    """Send all due deliveries once, where no server runs, for example by cron. Exit code 1 if one was not delivered."""
     from spinney.model.settings.webhooks import DeliveryOutcome
 
     with open_local_store(store) as s:

@@ -108,7 +108,7 @@ class _RemoteSession:
             if isinstance(error.__cause__, ConnectError):  # nothing was sent
                 raise
             raise type(error)(
-                f"{error}. It may have been accepted: hand it in again with --key {key}, which makes no second batch"
+                f"{error}. It may have been accepted: submit it again with --key {key}, which creates no second batch"
             ) from error
 
     def content(self, selection: File | Manifest) -> Iterator[bytes]:
