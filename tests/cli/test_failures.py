@@ -129,7 +129,7 @@ def test_consequences_are_counted_beside(shell: Shell) -> None:
 
     assert shell.ok("failures").splitlines()[:2] == [
         "1 failure, 1 cause",
-        "1 more job failed because of subjobs or of jobs that were needed",
+        "1 more job failed because a subjob or a needed job failed",
     ]
 
 

@@ -46,7 +46,7 @@ def _node(site: Site, host: str) -> Node:
 
 def test_a_store_is_made_with_local_folders_once(bare: Shell) -> None:
     told = bare.ok("init", "--local-folders")
-    assert "local: each node makes its own" in told
+    assert "local: each node creates its own" in told
     assert not (bare.folder / "spinney.folders").exists()
     assert json.loads(bare.ok("init", "--json"))["folders"].startswith("local")
     assert bare.ok("init", "--local-folders") == told
@@ -88,8 +88,8 @@ def test_single_jobs_are_let_go_of_and_the_others_stay(bare: Shell, site: Site) 
 
 
 def test_what_cannot_be_meant_is_refused(bare: Shell, site: Site) -> None:
-    assert "name the jobs, or a host" in bare.refused(2, "rehome", "--yes")
-    assert "name the jobs, or a host" in bare.refused(2, "rehome", "1", "--host", "thor", "--yes")
+    assert "name either jobs, or a host" in bare.refused(2, "rehome", "--yes")
+    assert "name either jobs, or a host" in bare.refused(2, "rehome", "1", "--host", "thor", "--yes")
     assert "did you mean 'thor'" in bare.refused(1, "rehome", "--host", "thro", "--yes")
     _node(site, "thor")
     assert "host thor (/disk/thor) is at work: on-thor" in bare.refused(
@@ -100,7 +100,7 @@ def test_what_cannot_be_meant_is_refused(bare: Shell, site: Site) -> None:
 def test_files_of_a_job_are_listed_and_printed(shell: Shell) -> None:
     shell.ok("submit", "double", "-p", "n=1")
     root = shell.folder / "spinney.folders"
-    assert shell.ok("files", "1") == "there are no files of job 1\n"
+    assert shell.ok("files", "1") == "job 1 has no files\n"
     folder = folders.make(root, 1)
     (folder / "in").mkdir()
     (folder / "in" / "a").write_bytes(b"\x00\xff" * 100_000)

@@ -67,8 +67,8 @@ def test_what_an_operator_sets_over_a_type_is_told(bare: Shell) -> None:
         (["double", "completed", "30"], "is no length of time; write"),
         (["double", "completed", "-3d"], "No such option"),
         (["double", "completed", "99999999w"], "kept for 0 to"),
-        (["double", "completed"], "how long: spinney keep resize completed 30d"),
-        (["double"], "how long: spinney keep resize completed 30d"),
+        (["double", "completed"], "a time: spinney keep resize completed 30d"),
+        (["double"], "a time: spinney keep resize completed 30d"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(untouched: Shell, words: list[str], sentence: str) -> None:

@@ -244,4 +244,4 @@ def test_a_schedule_declared_in_code_says_that_it_comes_back(shell: Shell, tmp_p
         )
         assert store.counts(Filter()) is not None
     assert "declared in code" in shell.ok("schedule", "list")
-    assert "comes back with the next node" in shell.ok("schedule", "drop", "nightly")
+    assert "the next node that starts creates it again" in shell.ok("schedule", "drop", "nightly")

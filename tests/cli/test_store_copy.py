@@ -21,7 +21,7 @@ def test_a_store_is_copied_and_compared(shell: Shell) -> None:
     said = shell.ok("store", "copy", "sqlite:///spinney.db", "sqlite:///new.db")
 
     assert re.search(r"^jobs +1 +[0-9a-f]{16}$", said, flags=re.M)
-    assert re.search(r"^the same in both places: \d+ rows, [0-9a-f]{64}$", said, flags=re.M)
+    assert re.search(r"^both stores are identical: \d+ rows, [0-9a-f]{64}$", said, flags=re.M)
     assert "From now on use sqlite:///new.db" in said
     assert "1 entry is whole" in shell.ok("audit", "verify", head, "--store", "sqlite:///new.db")
     assert shell.listed("list", "--store", "sqlite:///new.db")[0]["id"] == int(job)

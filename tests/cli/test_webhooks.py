@@ -136,7 +136,7 @@ def test_another_secret_is_shown_once(shell: Shell) -> None:
         (("add", "b", URL, "--type", "duoble"), 2, "did you mean 'double'"),
         (("add", "archive", URL), 1, "already; choose"),
         (("show", "archve"), 1, "did you mean 'archive'"),
-        (("set", "archive"), 2, "say what is"),
+        (("set", "archive"), 2, "add one"),
         (("retry", "nothing-1"), 1, "there is no delivery"),
         (("deliveries", "archive", "--outcome", "sent"), 2, "use due, delivered, failed"),
     ],

@@ -44,8 +44,8 @@ def test_what_no_profile_names_is_not_held(house: House) -> None:
     assert "did you mean 'maps'" in house.refused(2, "release", "mapps")
     assert "there is no hold" in house.refused(1, "release", "maps")
     assert "--reason" in house.refused(2, "hold", "maps")
-    assert "one of the two" in house.refused(2, "release")
-    assert "one of the two" in house.refused(2, "release", "maps", "--batch", "1")
+    assert "either a collection, or a batch" in house.refused(2, "release")
+    assert "either a collection, or a batch" in house.refused(2, "release", "maps", "--batch", "1")
     assert holds(house) == []
 
 
@@ -109,7 +109,7 @@ def test_names_of_nothing_are_told_apart(house: House) -> None:
     assert "cancel it first" in house.refused(1, "delete", bid)
     assert "--now" in house.refused(1, "report", bid)
     assert "nothing to report yet" in house.refused(1, "report", bid, "--now")
-    assert "different reports" in house.refused(2, "report", bid, "--now", "--number", "1")
+    assert "--now and --number exclude each other" in house.refused(2, "report", bid, "--now", "--number", "1")
 
 
 def test_profiles_are_listed_those_that_cannot_be_read_among_them(house: House) -> None:

@@ -165,7 +165,7 @@ def test_what_was_cut_off_after_it_was_accepted_is_handed_in_again_and_makes_no_
     words = ("ingest", "submit", deposited.house.file("cut.txt"), "--kind", "file", "--profile", "maps")
     with without_answers(both) as url:
         cut_off = shell.refused(1, "--server", url, *words, SPINNEY_TOKEN=deposited.token)
-    option = cut_off.partition("It may have been accepted: hand it in again with ")[2].split(",")[0].split()
+    option = cut_off.partition("It may have been accepted: submit it again with ")[2].split(",")[0].split()
     assert option[0] == "--key"
 
     again = [
@@ -188,7 +188,7 @@ def test_under_a_key_the_same_makes_one_batch_at_hand(deposited: Deposited) -> N
     assert "was used for another request" in house.refused(
         2, "submit", *words, "--profile", "maps", "--title", "x"
     )
-    assert "a key is 1 to 200" in house.refused(
+    assert "--key must be 1 to 200" in house.refused(
         2, "submit", *words[:3], "--profile", "maps", "--key", "zwei Worte"
     )
     house.until(bid, "completed")
