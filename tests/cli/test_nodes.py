@@ -100,7 +100,7 @@ def test_where_no_node_is_that_is_told(shell: Shell) -> None:
 def test_a_node_is_drained_and_resumed(staffed: Shell) -> None:
     said = staffed.ok("drain", "elm", "--reason", "new disk", "--by", "ann")
     assert said == (
-        "node elm takes nothing new; 1 of its slots is still at work; 'spinney resume elm' lets it go on\n"
+        "node elm takes no new jobs; 1 of its slots is still at work; 'spinney resume elm' lets it go on\n"
     )
     drained = staffed.ok("nodes").splitlines()[1]
     assert " drained " in drained

@@ -82,13 +82,15 @@ def drain(
         display.print_json_lines(there)
         return
     if not there:
-        typer.echo(f"node {node} is not there; when it comes it takes nothing before 'spinney resume {node}'")
+        typer.echo(
+            f"node {node} is not running; when it starts it takes no jobs before 'spinney resume {node}'"
+        )
         return
     used = sum(n.used for n in there)
     at_work = (
         f"{used} of its slots {'is' if used == 1 else 'are'} still at work" if used else "nothing runs on it"
     )
-    typer.echo(f"node {node} takes nothing new; {at_work}; 'spinney resume {node}' lets it go on")
+    typer.echo(f"node {node} takes no new jobs; {at_work}; 'spinney resume {node}' lets it go on")
 
 
 def resume(
@@ -108,7 +110,7 @@ def resume(
         display.print_json_lines(there)
     else:
         typer.echo(
-            f"node {node} goes on" if there else f"node {node} is not there; when it comes it takes work"
+            f"node {node} goes on" if there else f"node {node} is not running; when it starts it takes jobs"
         )
 
 
@@ -138,7 +140,7 @@ def slots(
         return
     told = "the slots that it was started with" if done.slots is None else f"{done.slots} slots"
     more = sum(n.used for n in there) - max((n.slots for n in there), default=0)
-    beyond = f"; {more} more are still at work, and take nothing new" if more > 0 else ""
+    beyond = f"; {more} more are still at work, and take no new jobs" if more > 0 else ""
     typer.echo(f"node {node} has {told}{beyond}")
 
 
