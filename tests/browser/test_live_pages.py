@@ -112,8 +112,8 @@ def test_given_a_list_when_jobs_are_chosen_then_the_verb_is_asked_about_and_done
     ]
     page.goto("/jobs?collection=bulk")
     for job in jobs[:2]:
-        page.get_by_label(f"Choose job {job}").check()
-    expect(page.locator("[data-picked]")).to_have_text("With the 2 chosen:")
+        page.get_by_label(f"Select job {job}").check()
+    expect(page.locator("[data-picked]")).to_have_text("With the 2 selected:")
 
     page.get_by_role("button", name="Cancel…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Cancel 2 jobs?")
@@ -146,7 +146,7 @@ def test_given_keys_when_pressed_then_they_lead_about_and_can_be_turned_off(page
     page.goto("/")
 
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("j")
@@ -161,7 +161,7 @@ def test_given_keys_when_pressed_then_they_lead_about_and_can_be_turned_off(page
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
 
     page.keyboard.press("?")
-    page.get_by_label("Use keys on these pages").uncheck()
+    page.get_by_label("Use keyboard shortcuts").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox").first).not_to_be_focused()

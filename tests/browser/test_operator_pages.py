@@ -47,7 +47,7 @@ def test_given_a_phone_when_a_form_unfolds_then_it_can_be_reached(new_page: NewP
     page = new_page(small=True)
     page.goto("/holds")
     page.get_by_text("Release…").first.click()
-    expect(page.get_by_role("button", name="Release it")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Release", exact=True)).to_be_in_viewport()
 
 
 def test_given_two_browsers_when_one_lays_a_hold_and_releases_it_then_the_other_sees_both(
@@ -60,15 +60,15 @@ def test_given_two_browsers_when_one_lays_a_hold_and_releases_it_then_the_other_
     row = other.locator("[data-row]").filter(has_text="the disk is full")
 
     mine.get_by_label("On", exact=True).select_option("submitter")
-    mine.get_by_label("Name, or number of the job").fill("linus")
+    mine.get_by_label("Name or job number").fill("linus")
     mine.get_by_label("Reason (required)").fill("the disk is full")
-    mine.get_by_role("button", name="Place the hold").click()
+    mine.get_by_role("button", name="Place hold").click()
     expect(mine.locator("#told")).to_contain_text("submitter linus")
     expect(row).to_contain_text("linus")
     expect(other.get_by_text("Release…")).to_have_count(0)
 
     mine.locator("[data-row]").filter(has_text="the disk is full").get_by_text("Release…").click()
-    mine.get_by_role("button", name="Release it").click()
+    mine.get_by_role("button", name="Release", exact=True).click()
     expect(mine.locator("#told")).to_contain_text("released")
     expect(row).to_have_count(0)
 
@@ -84,7 +84,7 @@ def test_given_a_queue_when_its_limit_is_changed_then_the_page_and_another_s_lis
     page.locator("#ask-limit summary").click()
     page.get_by_label("Limit", exact=True).fill("7")
     page.locator("#limit-reason").fill("a slow disk")
-    page.get_by_role("button", name="Set it").click()
+    page.get_by_role("button", name="Save").click()
 
     expect(page.locator("#told")).to_contain_text("the limit 7")
     expect(other.locator("#queue-default")).to_contain_text("of 7")
@@ -112,18 +112,18 @@ def test_given_an_admin_when_he_makes_a_user_and_a_token_then_each_secret_is_sho
     page.goto("/users")
     page.get_by_label("Name (required)").fill("linus")
     page.get_by_label("Role").select_option("submitter")
-    page.get_by_role("button", name="Make the user").click()
+    page.get_by_role("button", name="Create user").click()
     expect(page.locator("#secret")).to_have_text(re.compile(r"/welcome\?link=[\w-]{43}$"))
-    page.get_by_role("link", name="To linus").click()
+    page.get_by_role("link", name="Back to linus").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("linus")
 
     page.goto("/tokens")
     page.get_by_label("Name (required)").fill("robot")
     page.get_by_label("Acts as").select_option("linus")
     page.get_by_label("Expires").fill("90d")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.locator("#secret")).to_have_text(re.compile(r"^spn_[0-9a-f]{16}_[\w-]{43}$"))
-    page.get_by_role("link", name="To the tokens").click()
+    page.get_by_role("link", name="Back to tokens").click()
     expect(page.locator("[data-row]").filter(has_text="robot")).to_contain_text("good, expires in")
 
 
@@ -131,9 +131,9 @@ def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furn
     page = new_page(scripts=False)
     page.goto("/holds?scope=queue&name=closed#lay")
 
-    expect(page.get_by_label("Name, or number of the job")).to_have_value("closed")
+    expect(page.get_by_label("Name or job number")).to_have_value("closed")
     page.get_by_label("Reason (required)").fill("without scripts")
-    page.get_by_role("button", name="Place the hold").click()
+    page.get_by_role("button", name="Place hold").click()
 
     expect(page.locator("#told")).to_contain_text("queue closed")
     expect(page.locator("#holds")).to_contain_text("without scripts")

@@ -52,20 +52,20 @@ def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, hous
     admin = new_page(loud=True)
     admin.goto(f"{house.url}/welcome?link={secret}")
     admin.get_by_label("Name").fill("wanda")
-    for label in ("Password (required)", "The same password again"):
+    for label in ("Password (required)", "Repeat the password"):
         admin.get_by_label(label).fill(PASSWORD)
-    admin.get_by_role("button", name="Make this account").click()
+    admin.get_by_role("button", name="Create account").click()
     expect(admin).to_have_url(f"{house.url}/")
 
     # When she makes an account for a colleague, who follows the link that comes of it
     admin.goto(f"{house.url}/users")
     admin.get_by_label("Name (required)").fill("vic")
     admin.get_by_label("Role").select_option("viewer")
-    admin.get_by_role("button", name="Make the user").click()
+    admin.get_by_role("button", name="Create user").click()
     link = admin.locator("#secret").inner_text()
     viewer = new_page(loud=True)
     viewer.goto(link)
-    for label in ("Password (required)", "The same password again"):
+    for label in ("Password (required)", "Repeat the password"):
         viewer.get_by_label(label).fill(PASSWORD)
     viewer.get_by_role("main").get_by_role("button").click()
 

@@ -17,7 +17,7 @@ def open_form(page: Page, type_: str) -> None:
 def test_given_the_form_when_filled_in_then_it_leads_to_the_job_which_runs(page: Page) -> None:
     open_form(page, "double")
     page.get_by_label("n (required)").fill("21")
-    page.get_by_role("button", name="Submit the job").click()
+    page.get_by_role("button", name="Submit job").click()
 
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
     expect(page.get_by_text(re.compile(r"job \d+ is submitted"))).to_be_visible()
@@ -33,7 +33,7 @@ def test_given_what_does_not_fit_when_sent_then_it_is_told_there_and_what_was_wr
     page.get_by_label("name", exact=True).fill("kept")
     page.get_by_label("Not before").fill("soon")
     page.locator("#f-file").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"one"})
-    page.get_by_role("button", name="Submit the job").click()
+    page.get_by_role("button", name="Submit job").click()
 
     at = page.get_by_label("Not before")
     expect(at).to_have_attribute("aria-invalid", "true")
@@ -44,7 +44,7 @@ def test_given_what_does_not_fit_when_sent_then_it_is_told_there_and_what_was_wr
     assert not violations(page)
 
     at.fill("")
-    page.get_by_role("button", name="Submit the job").click()
+    page.get_by_role("button", name="Submit job").click()
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
     expect(page.locator("#files")).to_contain_text("a.txt")
 
@@ -57,7 +57,7 @@ def test_given_a_file_when_dropped_then_it_is_in_the_folder_of_the_job(page: Pag
     )
     page.locator("[data-drop]").dispatch_event("drop", {"dataTransfer": dropped})
     expect(page.locator("[data-chosen] li")).to_have_text("plate 7.tif2.0 kB")
-    page.get_by_role("button", name="Submit the job").click()
+    page.get_by_role("button", name="Submit job").click()
 
     expect(page.locator("#files")).to_contain_text("plate 7.tif")
     job = int(page.url.rsplit("/", 1)[1])
@@ -73,7 +73,7 @@ def test_given_no_scripts_when_the_form_is_sent_then_it_works_as_well(new_page: 
     page.get_by_label("Choose files").set_input_files(
         {"name": "b.txt", "mimeType": "text/plain", "buffer": b"two"}
     )
-    page.get_by_role("button", name="Submit the job").click()
+    page.get_by_role("button", name="Submit job").click()
 
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
     expect(page.get_by_text(re.compile(r"job \d+ is submitted"))).to_be_visible()

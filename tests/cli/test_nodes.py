@@ -137,10 +137,10 @@ def test_a_node_that_left_keeps_its_orders(staffed: Shell) -> None:
         oak = next(n for n in store.nodes() if n.name == "oak")
         store.update_node(oak.id, state="left", now_us=now_us())
 
-    assert "is not there; when it comes it takes nothing before 'spinney resume oak'" in staffed.ok(
+    assert "is not running; when it starts it takes no jobs before 'spinney resume oak'" in staffed.ok(
         "drain", "oak"
     )
-    assert "when it comes it takes work" in staffed.ok("resume", "oak")
+    assert "when it starts it takes jobs" in staffed.ok("resume", "oak")
 
 
 @pytest.mark.parametrize(

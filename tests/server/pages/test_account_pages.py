@@ -220,7 +220,7 @@ def test_given_limits_without_a_role_when_a_token_is_to_be_made_then_they_are_no
     world: World, admin: TestClient
 ) -> None:
     for limit in ({"collections": "maps"}, {"queues_limited": "1"}, {"last": "60"}):
-        assert "limits go with a role" in post(admin, "/account/tokens", 422, name="some", **limit).lower()
+        assert "limits need a role" in post(admin, "/account/tokens", 422, name="some", **limit).lower()
 
     assert not world.store.accounts.tokens("admin")
 
@@ -249,7 +249,7 @@ def test_given_an_admin_when_he_makes_a_machine_s_token_then_it_needs_a_role(
 def test_given_who_is_no_user_when_he_looks_for_his_tokens_then_he_is_told_why_there_are_none(
     world: World,
 ) -> None:
-    assert "no user of this store" in get(world.client("submitter"), "/account/tokens")
+    assert "no user account here" in get(world.client("submitter"), "/account/tokens")
 
 
 # --- webhooks ---------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(
         False,
         None,
     )
-    assert "is removed" in post(client, "/webhooks/archive/remove")
+    assert "is deleted" in post(client, "/webhooks/archive/remove")
     get(client, "/webhooks/archive", 404)
 
 

@@ -106,7 +106,7 @@ def test_given_deeper_trees_when_asked_then_what_is_below_the_objects_is_shown_t
     (below,) = world.site.spawn(lease, "one")
     world.site.pass_(lease)
 
-    assert "With the 1 below them" in get(world, f"/batches/{top}")
+    assert "Include 1 deeper job<" in get(world, f"/batches/{top}")
     assert [n for n, _ in cells(get(world, f"/batches/{top}?below=true"))] == sorted([*children, below])
 
 

@@ -67,7 +67,7 @@ def test_given_a_cause_that_is_no_more_when_opened_then_the_page_says_so(world: 
     for job in world.site.ids():
         world.site.retry(job)
 
-    assert "No failed job has this failure any more" in get(world, f"/failures/{mark}")
+    assert "No failed jobs with this cause" in get(world, f"/failures/{mark}")
     get(world, "/failures/abc", status=404)
     get(world, "/failures/nohex", status=422)
 

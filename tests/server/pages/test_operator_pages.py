@@ -123,7 +123,7 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
     assert (spec.limit, spec.type) == (4, "one")
     assert "declared: 1" in get(client, "/queues/slow")
 
-    assert "as declared" in post(client, "/queues/slow/declared", field="limit")
+    assert "reset to what is declared" in post(client, "/queues/slow/declared", field="limit")
     assert "the limit 50% (" in post(client, "/queues/slow/limit", limit="50%")
     assert "50% (" in get(client, "/queues/slow")
     assert "50% (" in get(client, "/queues")
@@ -139,13 +139,16 @@ def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others
     told = post(client, "/queues/slow/pinned", was="oak, ash", nodes="oak yew")
 
     assert set(world.store.queue_admin.of("slow").in_force.pinned) == {"oak", "elm", "yew"}
-    assert "no node has joined by the name yew yet" in told
-    assert "the list is as it was" in post(client, "/queues/slow/barred", was="oak", nodes="oak").lower()
+    assert "no node has ever joined with the name yew" in told
+    assert (
+        "the list of nodes is unchanged"
+        in post(client, "/queues/slow/barred", was="oak", nodes="oak").lower()
+    )
 
 
 @pytest.mark.parametrize("limit", ["four", "-1", "1.5", "9" * 30])
 def test_given_no_number_when_it_is_to_be_a_limit_then_the_page_says_so(world: World, limit: str) -> None:
-    assert "no limit; write a whole number" in post(
+    assert "not a limit; enter a whole number" in post(
         world.client("operator"), "/queues/slow/limit", limit=limit
     )
     assert world.store.queue_admin.of("slow").in_force.limit == 1
@@ -190,9 +193,9 @@ def test_given_a_node_when_drained_resumed_and_given_slots_then_the_page_shows_i
     client = world.client("operator")
     name = world.store.fleet.all(now_us=world.control().clock())[0].node
 
-    assert "takes nothing new" in post(client, f"/nodes/{name}/drain", reason="a new <disk>")
+    assert "takes no new jobs" in post(client, f"/nodes/{name}/drain", reason="a new <disk>")
     assert "a new &lt;disk&gt;" in get(client, "/nodes")
-    assert "takes work again" in post(client, f"/nodes/{name}/resume")
+    assert "takes jobs again" in post(client, f"/nodes/{name}/resume")
     assert "9 slots" in post(client, f"/nodes/{name}/slots", slots="9")
     assert "as it was started with" in post(client, f"/nodes/{name}/slots", slots="")
     assert "no node" in post(client, "/nodes/nowhere/drain").lower()
@@ -213,7 +216,7 @@ def test_given_a_hold_when_laid_then_it_shows_what_it_covers_and_is_released_wit
     shown = get(client, "/holds")
     assert "&lt;b&gt;" in shown
     assert "/jobs?state=held&amp;queue=slow" in shown
-    assert "And every other hold on it" in shown
+    assert "Also release all other holds on it" in shown
 
     first = world.store.holds.all()[0].id
     assert "2 holds on queue slow released" in post(
@@ -282,12 +285,12 @@ def test_given_a_lock_when_it_is_freed_then_its_owner_has_lost_it(
 def test_given_a_family_when_its_capacity_is_set_then_it_is_and_can_be_taken_back(world: World) -> None:
     client = world.client("operator")
 
-    assert "The capacity of receiver:* is 3 now" in post(
+    assert "The capacity of receiver:* is now 3" in post(
         client, "/locks/capacity", name="receiver:*", capacity="3"
     )
     assert "receiver:*" in get(client, "/locks")
-    assert "is no capacity" in post(client, "/locks/capacity", name="receiver:*", capacity="many")
-    assert "again" in post(client, "/locks/declared", name="receiver:*")
+    assert "is not a capacity" in post(client, "/locks/capacity", name="receiver:*", capacity="many")
+    assert "is reset" in post(client, "/locks/declared", name="receiver:*")
 
     assert not world.store.locks.capacities()
 

@@ -73,9 +73,9 @@ def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
     )
     found = replace(found, failures=FailureGroups(jobs=3, causes=1, consequences=0, groups=[group]))
 
-    assert titles(found) == ["3 poisonous jobs in one.work"]
+    assert titles(found) == ["3 poison jobs in one.work"]
     old = replace(hold, since_us=found.stats.at_us - OLD_HOLD_US - 1)
-    assert titles(replace(found, holds=[old])) == ["3 poisonous jobs in one.work", "Hold on everything"]
+    assert titles(replace(found, holds=[old])) == ["3 poison jobs in one.work", "Hold on everything"]
 
 
 def test_given_queues_then_those_at_work_are_listed_the_busiest_first(world: World) -> None:

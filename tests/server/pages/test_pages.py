@@ -165,7 +165,7 @@ def test_given_a_secret_parameter_when_the_job_is_shown_then_it_is_masked(world:
 def test_given_an_empty_store_when_pages_are_read_then_they_say_what_to_do_next(world: World) -> None:
     client = world.client("submitter")
 
-    assert "Submit the first one" in get(client, "/jobs")
+    assert "Submit the first job" in get(client, "/jobs")
     assert "spinney submit" in get(client, "/")
     assert "No node is running" in get(client, "/")
 

@@ -102,7 +102,7 @@ def test_given_texts_when_read_then_they_are_what_the_schema_wants_and_what_is_e
         ("count", "0", "must be a whole number at least 1, not 0"),
         ("ratio", "NaN", "must be a number"),
         ("quality", "rough", "must be one of 'draft', 'fine', not 'rough'"),
-        ("tags", "x, y", "no JSON"),
+        ("tags", "x, y", "not JSON"),
         ("tags", "[1]", "'tags.0'"),
         ("tags", "[" * 200 + "]" * 200, "nested"),
         ("title", "", "is missing"),

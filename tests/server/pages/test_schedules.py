@@ -58,7 +58,7 @@ def test_given_a_schedule_when_paused_resumed_run_and_dropped_then_it_is(world: 
     assert world.site.ids() == [job]
     assert post(world, "/schedules/nightly/drop", reason="not needed").headers["location"] == "/schedules"
     assert not control.queries.schedules()
-    assert "There are no schedules" in get(world, "/schedules")
+    assert "No schedules yet" in get(world, "/schedules")
     get(world, "/schedules/nightly", status=404)
     assert post(world, "/schedules/nightly/pause").status_code == 303
 

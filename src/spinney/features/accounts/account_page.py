@@ -31,13 +31,13 @@ async def change_password(request: Request, context: Authenticated) -> Response:
     given = await sign_in_forms.fields(request)
     try:
         if given.get("password") != given.get("again"):
-            raise UsageError("the two new passwords differ; write the same one twice")
+            raise UsageError("the two new passwords differ; enter the same password twice")
         who = await sign_in_forms.sign_in_flow(request).change_password(
             request, context, given.get("before", ""), given.get("password", "")
         )
     except SpinneyError as error:
         return await _page(request, context, error)
-    answer = redirect(ACCOUNT, done="The password is changed, and every other browser is signed out.")
+    answer = redirect(ACCOUNT, done="The password is changed, and all other browsers are signed out.")
     sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
     return answer
 
@@ -47,7 +47,7 @@ async def end_other_sessions(request: Request, context: Authenticated) -> Respon
     """Sign every other browser out."""
     _require_session(context)
     who = await sign_in_forms.sign_in_flow(request).end_other_sessions(request, context.principal.name)
-    answer = redirect(ACCOUNT, done="Every other browser is signed out.")
+    answer = redirect(ACCOUNT, done="All other browsers are signed out.")
     sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
     return answer
 

@@ -157,11 +157,11 @@ def _made(control: Control, form: FormFields, owner: str | None) -> NewToken:
 def _told(request: Request, context: RequestContext, made: NewToken, back: str) -> Response:
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     told = NewSecret(
-        title=f"The token {made.token.name}",
+        title=f"Token {made.token.name}",
         secret=made.secret,
         back=back,
-        label="To the tokens",
-        about=f"It acts as {made.token.acts_as}. It is shown on this page alone, never again: keep it now.",
+        label="Back to tokens",
+        about=f"The token acts as {made.token.acts_as}. It is shown only once: copy it now.",
         example=f"curl -H 'Authorization: Bearer {made.secret}' {base.rstrip('/')}/api/v1/me",
     )
     return page(request, context.principal, "secret.html", secret=told)
@@ -172,5 +172,5 @@ async def _revoked(context: RequestContext, token: str, form: FormFields, back: 
         context,
         back,
         lambda control: control.do(RevokeToken(token=token, reason=form.maybe("reason"))),
-        lambda found: f"The token {found.name} is revoked",
+        lambda found: f"Token {found.name} is revoked",
     )

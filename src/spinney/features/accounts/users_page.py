@@ -82,7 +82,7 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
         await context.run(call)
     except FORM_ERRORS as error:
         return await _one(request, context, name, said=form.said, wrong=sentence(error), status=422)
-    return redirect(_path(name), done=f"{name} has other rights now")
+    return redirect(_path(name), done=f"The rights of {name} are changed")
 
 
 @router.post(f"{USERS}/{{name}}/disable", summary="Disable a user")
@@ -113,7 +113,7 @@ async def delete(context: Authenticated, name: str, form: Form) -> Response:
         await context.run(lambda control: control.do(DeleteUser(name=name, reason=form.maybe("reason"))))
     except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
-    return redirect(USERS, done=f"{name} is deleted, with all tokens")
+    return redirect(USERS, done=f"{name} is deleted with all tokens")
 
 
 @router.post(f"{USERS}/{{name}}/link", summary="Make a link that sets a password")
@@ -197,11 +197,11 @@ async def _one(
 def _linked(request: Request, context: RequestContext, name: str, link: PasswordLink) -> Response:
     base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
     told = NewSecret(
-        title=f"A link for {name}",
+        title=f"Password link for {name}",
         secret=f"{base.rstrip('/')}{link.path}",
-        about=f"With it {name} sets a password. It is good once, for a day, and shown on this page alone: send it now.",
+        about=f"With this link {name} sets a password. It is valid once, for a day, and shown only here.",
         back=_path(name),
-        label=f"To {name}",
+        label=f"Back to {name}",
     )
     return page(request, context.principal, "secret.html", secret=told)
 

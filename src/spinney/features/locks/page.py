@@ -99,11 +99,11 @@ async def set_capacity(context: Authenticated, form: Form) -> Response:
     def call(control: Control) -> Capacity:
         capacity = form.whole("capacity", "capacity")
         if capacity is None:
-            raise UsageError(f"give the capacity of {name or 'the lock'}: 1 to {AMOUNT_MAX:,}")
+            raise UsageError(f"the capacity of {name or 'the lock'} is missing; enter 1 to {AMOUNT_MAX:,}")
         return control.do(SetCapacity(name=name, capacity=capacity, reason=form.maybe("reason")))
 
     return await run_and_redirect(
-        context, LOCKS, call, lambda now: f"The capacity of {name} is {now.capacity:,} now"
+        context, LOCKS, call, lambda now: f"The capacity of {name} is now {now.capacity:,}"
     )
 
 
@@ -115,7 +115,7 @@ async def as_declared(context: Authenticated, form: Form) -> Response:
         context,
         LOCKS,
         lambda control: control.do(SetCapacity(name=name, capacity=None, reason=form.maybe("reason"))),
-        lambda now: f"The capacity of {name} is {now.capacity:,} again, as declared",
+        lambda now: f"The capacity of {name} is reset to {now.capacity:,}, as declared",
     )
 
 

@@ -57,7 +57,7 @@ async def drain(context: Authenticated, name: str, form: Form) -> Response:
         context,
         NODES,
         lambda control: control.do(DrainNode(node=name, reason=form.maybe("reason"))),
-        f"Node {name} takes nothing new; what it runs finishes",
+        f"Node {name} takes no new jobs; running jobs finish",
     )
 
 
@@ -68,7 +68,7 @@ async def resume(context: Authenticated, name: str, form: Form) -> Response:
         context,
         NODES,
         lambda control: control.do(ResumeNode(node=name, reason=form.maybe("reason"))),
-        f"Node {name} takes work again",
+        f"Node {name} takes jobs again",
     )
 
 
@@ -82,6 +82,6 @@ async def set_slots(context: Authenticated, name: str, form: Form) -> Response:
 
     def said(orders: NodeOrders) -> str:
         what = "as many slots as it was started with" if orders.slots is None else f"{orders.slots:,} slots"
-        return f"Node {name} has {what} now"
+        return f"Node {name} now has {what}"
 
     return await run_and_redirect(context, NODES, call, said)

@@ -65,7 +65,7 @@ async def queues(request: Request, context: Authenticated) -> Response:
     return await _list(request, context)
 
 
-@router.post(QUEUES, summary="Make a queue")
+@router.post(QUEUES, summary="Create a queue")
 async def create(request: Request, context: Authenticated, form: Form) -> Response:
     """One that no application declares."""
     try:
@@ -112,7 +112,7 @@ async def set_limit(context: Authenticated, name: str, form: Form) -> Response:
 
     def said(info: QueueInfo) -> str:
         limit = info.in_force.limit
-        return f"Queue {name} has {'no limit' if limit is None else f'the limit {as_text(limit, info.limit)}'} now"
+        return f"Queue {name} now has {'no limit' if limit is None else f'the limit {as_text(limit, info.limit)}'}"
 
     return await _set(context, name, form, lambda: {"limit": _limit(form)}, said)
 
@@ -123,7 +123,7 @@ async def set_type(context: Authenticated, name: str, form: Form) -> Response:
 
     def said(info: QueueInfo) -> str:
         type_ = info.in_force.type
-        return f"Queue {name} has {'no default type' if type_ is None else f'the default type {type_}'} now"
+        return f"Queue {name} now has {'no default type' if type_ is None else f'the default type {type_}'}"
 
     return await _set(context, name, form, lambda: {"type": form.maybe("type")}, said)
 
@@ -148,7 +148,7 @@ async def as_declared(context: Authenticated, name: str, form: Form) -> Response
         name,
         form,
         lambda: {"declared": [*form.all("field")]},
-        lambda info: f"Queue {name} is as declared again",
+        lambda info: f"Queue {name} is reset to what is declared",
     )
 
 
@@ -159,7 +159,7 @@ async def delete(context: Authenticated, name: str, form: Form) -> Response:
         await context.run(lambda control: control.do(DeleteQueue(name=name, reason=form.maybe("reason"))))
     except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
-    return redirect(QUEUES, done=f"Queue {name} is deleted; an application that declares it brings it back")
+    return redirect(QUEUES, done=f"Queue {name} is deleted; an application that declares it creates it again")
 
 
 def notes(info: QueueInfo) -> Iterator[str]:
@@ -167,13 +167,13 @@ def notes(info: QueueInfo) -> Iterator[str]:
     if info.in_force.limit == 0:
         yield "The limit is 0: nothing starts."
     if info.unknown:
-        yield f"No node that is running knows {listed_in_words(info.unknown)}; start one whose application has it."
+        yield f"No running node knows {listed_in_words(info.unknown)}; start one whose application has it."
     if info.unserved:
-        yield f"Nodes that know {listed_in_words(info.unserved)} may not serve this queue; pin one, or start another."
+        yield f"Nodes that know {listed_in_words(info.unserved)} may not serve it; change its nodes, or start another."
     if info.pending and info.active and not info.nodes:
-        yield "None of the running nodes may serve it; change its pins and bars, or start another."
+        yield "None of the running nodes may serve this queue; change its nodes, or start another node."
     if info.pending and not info.active:
-        yield "No node takes anything new now; start one with 'spinney node', or resume one."
+        yield "No node takes new jobs; start one with 'spinney node', or resume one."
 
 
 # --- steps ------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: s
 
     def call(control: Control) -> tuple[QueueInfo, list[str]]:
         if not more and not less:
-            raise UsageError("the list is as it was; put a node's name into it, or take one out")
+            raise UsageError("the list of nodes is unchanged; add or remove a node's name")
         lists: Any = {on: more, off: less}
         info = control.do(ChangeQueue(name=name, reason=form.maybe("reason"), **lists))
         joined = control.store.bulk.names("node")
@@ -265,9 +265,11 @@ async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: s
         if spec.barred and not spec.pinned:
             whom += f" but {listed_in_words(spec.barred)}"
         unknown = (
-            f"; no node has joined by the name {listed_in_words(unknown_nodes)} yet" if unknown_nodes else ""
+            f"; no node has ever joined with the name {listed_in_words(unknown_nodes)}"
+            if unknown_nodes
+            else ""
         )
-        return f"Queue {name} may be served by {whom} now{unknown}"
+        return f"Queue {name} may now be served by {whom}{unknown}"
 
     return await run_and_redirect(context, _path(name), call, said)
 

@@ -65,7 +65,7 @@ async def schedules_now(request: Request, context: Authenticated) -> Response:
     return part(request, context.principal, "schedules_now.html", **await _list(context))
 
 
-@router.get("/make-schedule", summary="Make a schedule")
+@router.get("/make-schedule", summary="Create a schedule")
 async def make(
     request: Request, context: Authenticated, type_: Annotated[str, Query(alias="type", max_length=200)] = ""
 ) -> Response:
@@ -106,7 +106,7 @@ async def made(request: Request, context: Authenticated) -> Response:
             raise
         field = _field_of(error, given)
         return await _form(request, context, type_, given, {field: str(error)}, status=refused[0])
-    return redirect(f"/schedules/{segment(wanted.name)}", done=f"schedule {wanted.name} is made")
+    return redirect(f"/schedules/{segment(wanted.name)}", done=f"Schedule {wanted.name} is created")
 
 
 @router.get("/schedules/{name}", summary="A schedule")
@@ -132,7 +132,7 @@ async def verb(request: Request, context: Authenticated, name: Name, verb: str) 
     """And back to where it was asked for."""
     form = {field: value for field, value in (await request.form()).items() if isinstance(value, str)}
     if verb not in _VERBS:
-        raise UsageError(f"a schedule cannot be told to {verb[:40]!r}; use one of: {', '.join(_VERBS)}")
+        raise UsageError(f"{verb[:40]!r} is no action on a schedule; use one of: {', '.join(_VERBS)}")
     own = f"/schedules/{segment(name)}"
     back = "/schedules" if form.get("back") == "list" else own
     reason = form.get("reason", "").strip() or None
@@ -153,13 +153,13 @@ def _require(control: Control) -> None:
 def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
     """Do it; what became of it, in a sentence."""
     if verb_ == "run":
-        return f"schedule {name} has made job {control.do(RunSchedule(name=name)).id}"
+        return f"Schedule {name} has submitted job {control.do(RunSchedule(name=name)).id}"
     if verb_ == "drop":
         control.do(DropSchedule(name=name, reason=reason))
-        return f"schedule {name} is gone; its jobs stay"
+        return f"Schedule {name} is deleted; its jobs stay"
     paused = verb_ == "pause"
     control.do(PauseSchedule(name=name, paused=paused, reason=reason))
-    return f"schedule {name} {'makes no jobs until it is resumed' if paused else 'goes on'}"
+    return f"Schedule {name} is {'paused' if paused else 'resumed'}"
 
 
 def _interval(given: Mapping[str, str], errors: dict[str, str]) -> float | None:

@@ -208,9 +208,9 @@ def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
     if queue.unknown:
         return "silent", f"no node knows {_named(queue.unknown)}", "start a node whose application has it"
     if queue.unserved or not queue.nodes:
-        return "silent", "no running node may serve it", "start one that may, or change whom it is pinned to"
+        return "silent", "no running node may serve it", "start another node, or change the queue's nodes"
     if queue.in_force.limit == 0:
-        return "held", "its limit is 0", "nothing starts there until it is raised"
+        return "held", "its limit is 0", "nothing starts until the limit is raised"
     return None
 
 
@@ -218,8 +218,8 @@ def _poison(group: Failure) -> ActionNeeded:
     return ActionNeeded(
         id=f"poison-{group.fingerprint}",
         kind="died",
-        title=f"{plural(group.jobs, 'poisonous job')} in {group.type}.{group.stage}",
-        more="each time one ran, its worker or node died; look at the output before you retry",
+        title=f"{plural(group.jobs, 'poison job')} in {group.type}.{group.stage}",
+        more="each time one ran, its worker or node died; check the output before you retry",
         path=with_query("/jobs", failure=group.fingerprint),
         label="Jobs",
     )
@@ -230,7 +230,7 @@ def _is_unwell(node: NodeStatus) -> bool:
 
 
 def _unwell(node: NodeStatus) -> ActionNeeded:
-    more = node.trouble or f"{plural(node.leases, 'job')} with it; no sign of life for a while"
+    more = node.trouble or f"no heartbeat; {plural(node.leases, 'job')} claimed by it"
     return ActionNeeded(
         id=f"node-{node.id}",
         kind=node.state if node.state in _UNWELL else "degraded",
@@ -249,7 +249,7 @@ def _failed_batch(job: Job) -> ActionNeeded:
         title=f"#{job.id} {job.type} {job.state}",
         more=said,
         path=f"/jobs/{job.id}",
-        label="Look",
+        label="Show",
     )
 
 

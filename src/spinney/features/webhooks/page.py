@@ -41,7 +41,7 @@ async def webhooks(request: Request, context: Authenticated) -> Response:
     return await _list(request, context)
 
 
-@router.post(WEBHOOKS, summary="Make a webhook")
+@router.post(WEBHOOKS, summary="Create a webhook")
 async def add(request: Request, context: Authenticated, form: Form) -> Response:
     """Its secret is shown once."""
 
@@ -101,7 +101,7 @@ async def resume(context: Authenticated, name: str, form: Form) -> Response:
         context,
         _path(name),
         lambda control: control.do(ChangeWebhook(name=name, paused=False, reason=form.maybe("reason"))),
-        f"Webhook {name} is resumed; waiting deliveries are sent",
+        f"Webhook {name} is resumed; pending deliveries are sent",
     )
 
 
@@ -135,7 +135,7 @@ async def remove(context: Authenticated, name: str, form: Form) -> Response:
         context,
         WEBHOOKS,
         lambda control: control.do(RemoveWebhook(name=name, reason=form.maybe("reason"))),
-        f"Webhook {name} is removed",
+        f"Webhook {name} is deleted",
         long=True,
     )
 
@@ -264,11 +264,11 @@ def _known(control: Control) -> dict[str, list[str]]:
 def _told(request: Request, context: RequestContext, made: WebhookWithSecret) -> Response:
     name = made.webhook.name
     told = NewSecret(
-        title=f"The secret of webhook {name}",
+        title=f"Secret of webhook {name}",
         secret=made.secret,
         back=_path(name),
-        label=f"To {name}",
-        about="It signs all that is sent from now on. It is shown on this page alone: give it to the receiver now.",
+        label=f"Back to {name}",
+        about="It signs all deliveries from now on. It is shown only once: copy it to the receiver now.",
     )
     return page(request, context.principal, "secret.html", secret=told)
 

@@ -22,9 +22,9 @@ SIGN_IN = "/sign-in"
 _NO_PAGES = ("/api/", "/static/", "/events", "/health", "/ready", "/metrics")
 _BACK = {
     404: (
-        "It may have been deleted, or it lies outside of what you may see.",
+        "It may have been deleted, or you may not see it.",
         "/jobs",
-        "Look through the jobs",
+        "Show jobs",
     ),
     403: ("Who runs this server can give you more rights.", "/", "Back to the overview"),
     503: ("Nothing is lost: nodes go on by themselves once the store answers.", "", "Try again"),

@@ -107,7 +107,7 @@ def _filter(given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str,
     for name in TEXTS:
         for text in given.get(name, ()):
             if len(text) > TEXT_MAX or not text.isprintable():
-                errors[name] = f"it has characters that cannot be printed, or more than {TEXT_MAX:,}; mend it"
+                errors[name] = f"the value has unprintable characters, or more than {TEXT_MAX:,}; correct it"
             else:
                 texts[name] = text
     numbers = {name: _number(name, given, errors) for name in NUMBERS}

@@ -56,7 +56,7 @@ class FormFields:
         if not text:
             return None
         if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-            raise UsageError(f"{self.text(name)[:40]!r} is no {what}; write a whole number, as 4")
+            raise UsageError(f"{self.text(name)[:40]!r} is not a {what}; enter a whole number, such as 4")
         return int(text)
 
     def moment(self, name: str) -> int | None:

@@ -34,9 +34,9 @@ def _value(name: str, text: str, now_us: int) -> Any:
         try:
             return _EPOCH + timedelta(microseconds=moment(text, now_us, ahead=True))
         except OverflowError:
-            raise UsageError(f"{text[:40]!r} lies beyond the year 9999; give a time that will come") from None
+            raise UsageError(f"{text[:40]!r} is after the year 9999; enter an earlier time") from None
     if name != "priority":
         return text
     if text.isascii() and text.isdigit() and len(text) < 3:
         return int(text)
-    raise UsageError(f"{text[:40]!r} is no priority; use 0 (first) to 99 (last)")
+    raise UsageError(f"{text[:40]!r} is not a priority; enter 0 (first) to 99 (last)")

@@ -93,7 +93,7 @@ def read(schema: Mapping[str, Any], given: Mapping[str, str]) -> tuple[dict[str,
         try:
             value = _value(schema, field, text)
         except ValueError as error:
-            wrong[field.name] = f"this is no JSON ({error}); write {field.expects}"
+            wrong[field.name] = f"this is not JSON ({error}); enter {field.expects}"
             continue
         if field.name != MORE:
             params[field.name] = value

@@ -53,7 +53,7 @@ def rights_if_said(form: FormFields) -> Rights | None:
         return rights_of(form)
     limits = ("first", "last", "external", *LISTS, *(f"{name}_limited" for name in LISTS))
     if any(form.text(name) for name in limits):
-        raise UsageError("limits go with a role; choose one, too, or leave the limits out")
+        raise UsageError("limits need a role; choose a role, or leave the limits out")
     return None
 
 

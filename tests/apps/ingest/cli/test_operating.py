@@ -109,7 +109,9 @@ def test_names_of_nothing_are_told_apart(house: House) -> None:
     assert "cancel it first" in house.refused(1, "delete", bid)
     assert "--now" in house.refused(1, "report", bid)
     assert "nothing to report yet" in house.refused(1, "report", bid, "--now")
-    assert "--now and --number exclude each other" in house.refused(2, "report", bid, "--now", "--number", "1")
+    assert "--now and --number exclude each other" in house.refused(
+        2, "report", bid, "--now", "--number", "1"
+    )
 
 
 def test_profiles_are_listed_those_that_cannot_be_read_among_them(house: House) -> None:

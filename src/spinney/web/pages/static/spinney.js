@@ -142,7 +142,7 @@
   body.addEventListener("htmx:responseError", (event) => {
     const { status, responseText } = event.detail.xhr;
     if (status === 503 || status === 429) return show("again");
-    let sentence = `the server answered with ${status}; load the page anew`;
+    let sentence = `the server responded with ${status}; reload the page`;
     try { sentence = JSON.parse(responseText).detail || sentence; } catch { /* no problem document */ }
     const trigger = event.detail.requestConfig.triggeringEvent;
     const live = trigger && trigger.type.startsWith("spinney:");
@@ -287,7 +287,7 @@
   function picked() {
     for (const words of all("[data-picked]")) {
       const count = all(`input[name=id][form=${words.closest("form").getAttribute("id")}]:checked`).length;
-      write(words, count ? `With the ${count} chosen:` : words.dataset.none);
+      write(words, count ? `With the ${count} selected:` : words.dataset.none);
     }
   }
 
