@@ -124,7 +124,7 @@ def test_given_an_admin_when_he_makes_a_user_and_a_token_then_each_secret_is_sho
     page.get_by_role("button", name="Create token").click()
     expect(page.locator("#secret")).to_have_text(re.compile(r"^spn_[0-9a-f]{16}_[\w-]{43}$"))
     page.get_by_role("link", name="Back to tokens").click()
-    expect(page.locator("[data-row]").filter(has_text="robot")).to_contain_text("good, expires in")
+    expect(page.locator("[data-row]").filter(has_text="robot")).to_contain_text("valid, expires in")
 
 
 def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furnished: Site) -> None:

@@ -29,28 +29,28 @@ def add_to(app: typer.Typer) -> None:
 
 
 def fetch(
-    ark: Annotated[str, typer.Argument(metavar="ARK", help="The object.")],
+    ark: Annotated[str, typer.Argument(metavar="ARK", help="The object's ARK.")],
     version: Annotated[
-        int | None, typer.Option(min=1, help="Which version; the newest unless given.", show_default=False)
+        int | None, typer.Option(min=1, help="The version (default: the newest).", show_default=False)
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="How it is to be packed.")] = Format.ZIP,
+    format_: Annotated[Format, typer.Option("--format", help="The format of the package.")] = Format.ZIP,
     file: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Only this file of it, at once: to stdout, or --output.", show_default=False
+            metavar="PATH",
+            help="Get only this file of the object, immediately, on stdout or as --output.",
+            show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Where the file is written; must not be there.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Write the file here; it must not exist.", show_default=False),
     ] = None,
     submitter: Annotated[
-        str | None, typer.Option(help="In whose name; else your login name.", show_default=False)
+        str | None, typer.Option(help="The submitter (default: your login name).", show_default=False)
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is there; exit code 1 when it does not come.")
+        bool, typer.Option("--wait", help="Wait until the package is ready; exit code 1 if it fails.")
     ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
@@ -62,13 +62,13 @@ def fetch(
     if file is not None:
         if format_ != Format.ZIP or submitter or wait or json:
             raise UsageError(
-                "a file comes at once and as it is; leave --format, --submitter, --wait and --json out"
+                "--file gets a file immediately and as it is; leave out --format, --submitter, --wait and --json"
             )
         with serving(store) as service:
             _write(service.content(File(ark=ark, path=file, version=version)), output)
         return
     if output is not None:
-        raise UsageError("--output is for a file; name it with --file, or give a package time ('token')")
+        raise UsageError("--output needs --file; a package is ready later, and 'token' shows where")
     with serving(store, None if endpoint.server(store) else submitter) as service:
         ticket = service.do(Fetch(ark=ark, version=version, format=format_, submitter=submitter))
         if wait and not json:
@@ -83,15 +83,17 @@ def fetch(
 
 
 def manifest(
-    ark: Annotated[str, typer.Argument(metavar="ARK", help="The object.")],
+    ark: Annotated[str, typer.Argument(metavar="ARK", help="The object's ARK.")],
     version: Annotated[
-        int | None, typer.Option(min=1, help="Which version; the newest unless given.", show_default=False)
+        int | None, typer.Option(min=1, help="The version (default: the newest).", show_default=False)
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where it is written; must not be there.", show_default=False),
+        typer.Option(metavar="FILE", help="Write the manifest here; it must not exist.", show_default=False),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON Lines, which can tell any name.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON Lines, which can hold any file name.")
+    ] = False,
     store: StoreOption = None,
 ) -> None:
     """Print the files of a stored object as a manifest: the URL, digest, size, date, name and media type of each."""
@@ -100,7 +102,7 @@ def manifest(
 
 
 def show_token(
-    token: Annotated[str, typer.Argument(metavar="TOKEN", help="As 'fetch' printed it.")],
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="The token that 'fetch' printed.")],
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -112,12 +114,12 @@ def show_token(
 
 def fixity(
     damaged: Annotated[
-        bool, typer.Option("--damaged", help="List the damaged objects; exit code 1 when there are any.")
+        bool, typer.Option("--damaged", help="List the damaged objects; exit code 1 if there are any.")
     ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show how many stored objects are due to be read again, and how many are damaged."""
+    """Show how many stored objects are due for a fixity check, and how many are damaged."""
     with serving(store) as service:
         answer = service.do(Fixity(damaged=damaged))
     if damaged:
@@ -156,7 +158,7 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
             sys.stdout.flush()
         return
     if os.path.lexists(output):
-        raise UsageError(f"{output} is there already; name a file that is not")
+        raise UsageError(f"{output} already exists; name another file")
     part = output.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with part.open("xb") as file:
@@ -164,7 +166,9 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
                 file.write(piece)
         part.rename(output)
     except OSError as error:
-        raise Refused(f"{output} cannot be written ({error.strerror}); name another, or make room") from error
+        raise Refused(
+            f"{output} cannot be written ({error.strerror}); name another file, or free some disk space"
+        ) from error
     finally:
         with suppress(OSError):
             part.unlink()

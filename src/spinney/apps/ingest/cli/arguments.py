@@ -34,10 +34,14 @@ def pausable(incomplete: str) -> list[str]:
     return [name for name in PAUSABLE if name.startswith(incomplete)]
 
 
-BatchArgument = Annotated[str, typer.Argument(metavar="BATCH", help="bid-…, or the number of its job.")]
+BatchArgument = Annotated[
+    str, typer.Argument(metavar="BATCH", help="The batch: bid-…, or the number of its job.")
+]
 ProfileOption = Annotated[
     str | None,
-    typer.Option("--profile", help="Only of this profile.", show_default=False, autocompletion=profile_names),
+    typer.Option(
+        "--profile", help="Only those with this profile.", show_default=False, autocompletion=profile_names
+    ),
 ]
 StageOption = Annotated[
     str | None,

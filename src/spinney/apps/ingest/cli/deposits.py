@@ -38,51 +38,59 @@ def submit_payload(
     profile: Annotated[
         str,
         typer.Option(
-            help="How it is to be treated.", show_default=False, autocompletion=arguments.profile_names
+            help="The profile: how the payload is processed.",
+            show_default=False,
+            autocompletion=arguments.profile_names,
         ),
     ],
     kind: Annotated[
         PayloadKind | None,
-        typer.Option(help="What it is; a manifest says so itself.", show_default=False),
+        typer.Option(help="The kind of payload; a manifest states its own.", show_default=False),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Its name, if not that of the file; needed for stdin.", show_default=False),
+        typer.Option(
+            help="The payload's name (default: the file's); required for stdin.", show_default=False
+        ),
     ] = None,
     submitter: Annotated[
-        str | None, typer.Option(help="In whose name; else your login name.", show_default=False)
+        str | None, typer.Option(help="The submitter (default: your login name).", show_default=False)
     ] = None,
     update: Annotated[
         bool,
         typer.Option(
-            "--update", help="Lay its files over those that the objects have; else they replace them."
+            "--update", help="Add the files to those that the objects have, instead of replacing them."
         ),
     ] = False,
     digest: Annotated[
         str | None,
-        typer.Option(metavar="ALGORITHM:VALUE", help="Of the payload; checked.", show_default=False),
+        typer.Option(metavar="ALGORITHM:VALUE", help="The payload's expected digest.", show_default=False),
     ] = None,
     primary_id: Annotated[
-        str | None, typer.Option(metavar="ARK", help="Of the object, if it has one.", show_default=False)
+        str | None, typer.Option(metavar="ARK", help="The object's ARK, if it has one.", show_default=False)
     ] = None,
     local_id: Annotated[
-        list[str] | None, typer.Option(help="Of the object; may be repeated.", show_default=False)
+        list[str] | None, typer.Option(help="A local id of the object; may be repeated.", show_default=False)
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
-    creator: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
-    date: Annotated[str | None, typer.Option(help="Of the object.", show_default=False)] = None,
+    title: Annotated[str | None, typer.Option(help="The object's title.", show_default=False)] = None,
+    creator: Annotated[str | None, typer.Option(help="The object's creator.", show_default=False)] = None,
+    date: Annotated[str | None, typer.Option(help="The object's date.", show_default=False)] = None,
     notify: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ADDRESS", help="Gets the reports of this batch; may be repeated.", show_default=False
+            metavar="ADDRESS",
+            help="Send the reports of this batch to this address; may be repeated.",
+            show_default=False,
         ),
     ] = None,
-    response: Annotated[str, typer.Option(metavar="FORM", help="Kept with each object.")] = "json",
+    response: Annotated[
+        str, typer.Option(metavar="FORM", help="The form of the response, stored with each object.")
+    ] = "json",
     fail_at: Annotated[
         str | None,
         typer.Option(
             metavar="STAGE",
-            help="A drill, in test mode: each object fails once there.",
+            help="In test mode: let each object fail once at this stage.",
             show_default=False,
             autocompletion=arguments.stages,
         ),
@@ -91,12 +99,13 @@ def submit_payload(
         str | None,
         typer.Option(
             metavar="WORD",
-            help="Handed in again under it within a day, the same makes no second batch.",
+            help="An idempotency key: submitting the same again with it within a day creates no second batch.",
             show_default=False,
         ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless it completed.")
+        bool,
+        typer.Option("--wait", help="Wait until the batch has settled; exit code 1 unless it completed."),
     ] = False,
     json: JsonOption = False,
     store: StoreOption = None,
@@ -105,7 +114,9 @@ def submit_payload(
     from spinney.command_line import wait_for
 
     if key is not None and not _KEY.fullmatch(key):
-        raise UsageError("a key is 1 to 200 printable characters of ASCII without blanks; choose another")
+        raise UsageError(
+            "--key must be 1 to 200 printable ASCII characters without blanks; choose another key"
+        )
     # A server knows the caller; the submitter is part of the payload's description.
     with serving(store, None if endpoint.server(store) else submitter) as service:
         submission = Submit(
@@ -134,7 +145,7 @@ def submit_payload(
 
 
 def check(
-    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="In Checkm or JSON.")],
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="The manifest, in Checkm or JSON.")],
     json: JsonOption = False,
 ) -> None:
     """Check a manifest without depositing it, also for errors by which its objects would fail later; exit code 1 when
@@ -157,7 +168,7 @@ def _name(payload: str, name: str | None) -> str:
     if name is not None:
         return name
     if payload == STDIN:
-        raise UsageError("what comes by stdin has no name; give it one with --name")
+        raise UsageError("a payload on stdin has no name; give it one with --name")
     return Path(payload).name
 
 
@@ -179,7 +190,7 @@ def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
     typer.echo(f"{bid} job {accepted['job']}")
     if held is not None:
         typer.echo(
-            f"spinney: it is held ({display.safe(held)}); 'spinney ingest release --batch {bid}' lets it go on",
+            f"spinney: the batch is held ({display.safe(held)}); 'spinney ingest release --batch {bid}' lets it go on",
             err=True,
         )
 
@@ -197,7 +208,7 @@ def _judgement(judgement: Judgement) -> dict[str, object]:
 
 
 def _verdict(judgement: Judgement) -> str:
-    kind = "no kind of manifest that is known" if judgement.kind is None else str(judgement.kind)
+    kind = "unknown kind of manifest" if judgement.kind is None else str(judgement.kind)
     unknown = f", the sizes of {judgement.sizes_unknown:,} not given" if judgement.sizes_unknown else ""
     text = f"{kind}: {counted(judgement.rows, 'row')}, {counted(judgement.size_bytes, 'byte')}{unknown}"
     if judgement.warnings.count:

@@ -11,15 +11,18 @@ from spinney.command_line import ByOption, StoreOption, completion, display
 from spinney.errors import UsageError
 
 ReasonOption = Annotated[
-    str, typer.Option("--reason", help="Why; shown with what is held.", show_default=False)
+    str,
+    typer.Option("--reason", help="The reason, shown with every held batch and object.", show_default=False),
 ]
 WhyOption = Annotated[
-    str | None, typer.Option("--reason", help="Why; kept in the audit.", show_default=False)
+    str | None, typer.Option("--reason", help="The reason, recorded in the audit log.", show_default=False)
 ]
 WhatArgument = Annotated[
     str,
     typer.Argument(
-        metavar="[QUEUE]", help="ingest, access-small or access-large.", autocompletion=arguments.pausable
+        metavar="[QUEUE]",
+        help="The queue: ingest, access-small or access-large.",
+        autocompletion=arguments.pausable,
     ),
 ]
 
@@ -34,7 +37,7 @@ def hold(
         str,
         typer.Argument(
             metavar="COLLECTION",
-            help="All of its batches and objects.",
+            help="The collection, with all its batches and objects.",
             autocompletion=completion.collections,
         ),
     ],
@@ -55,13 +58,13 @@ def release(
         str | None,
         typer.Argument(
             metavar="[COLLECTION]",
-            help="That is held.",
+            help="The held collection.",
             show_default=False,
             autocompletion=completion.collections,
         ),
     ] = None,
     batch: Annotated[
-        str | None, typer.Option(metavar="BATCH", help="One that is held as it came.", show_default=False)
+        str | None, typer.Option(metavar="BATCH", help="A batch that its profile holds.", show_default=False)
     ] = None,
     reason: WhyOption = None,
     by: ByOption = None,
@@ -69,7 +72,7 @@ def release(
 ) -> None:
     """Release a held collection, or a batch that its profile holds."""
     if (collection is None) == (batch is None):
-        raise UsageError("name a collection, or a batch with --batch: one of the two")
+        raise UsageError("name either a collection, or a batch with --batch")
     with serving(store, by) as service:
         answer = service.do(Release(collection=collection, batch=batch, reason=reason))
     if batch is not None:

@@ -11,7 +11,7 @@ from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.operations import Delete, Requeue, Sweep
 from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,24 +23,28 @@ def add_to(app: typer.Typer) -> None:
 def requeue_objects(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="BATCH|OBJECT...", help="bid-…, jid-…, or the numbers of their jobs."),
+        typer.Argument(
+            metavar="BATCH|OBJECT...", help="Batches or objects: bid-…, jid-…, or the numbers of their jobs."
+        ),
     ],
     stage: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="STAGE",
-            help="From this stage on; else behind the last that was successful.",
+            help="Restart from this stage (default: after the last that was successful).",
             show_default=False,
             autocompletion=arguments.stages,
         ),
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False),
+        typer.Option(
+            metavar="TEXT", help="Only objects whose message contains this text.", show_default=False
+        ),
     ] = None,
     completed: Annotated[
-        bool, typer.Option("--completed", help="Also those that completed, from their first stage on.")
+        bool, typer.Option("--completed", help="Also completed objects, from their first stage on.")
     ] = False,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
@@ -61,9 +65,10 @@ def requeue_objects(
 
 def delete(
     names: Annotated[
-        list[str], typer.Argument(metavar="BATCH...", help="bid-…, or the numbers of their jobs.")
+        list[str],
+        typer.Argument(metavar="BATCH...", help="The batches: bid-…, or the numbers of their jobs."),
     ],
-    completed: Annotated[bool, typer.Option("--completed", help="Also when it completed.")] = False,
+    completed: Annotated[bool, typer.Option("--completed", help="Also delete completed batches.")] = False,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
@@ -83,7 +88,10 @@ def delete(
 
 def sweep_batches(
     days: Annotated[
-        int, typer.Option(min=0, max=36_500, metavar="N", help="Batches that completed so many days ago.")
+        int,
+        typer.Option(
+            min=0, max=36_500, metavar="N", help="Only batches that completed at least so many days ago."
+        ),
     ],
     dry_run: DryRunOption = False,
     json: JsonOption = False,

@@ -20,20 +20,26 @@ def report(
     which: BatchArgument,
     number: Annotated[
         int | None,
-        typer.Option("--number", metavar="N", min=1, help="This one; else the last.", show_default=False),
+        typer.Option(
+            "--number",
+            metavar="N",
+            min=1,
+            help="The number of the report (default: the last).",
+            show_default=False,
+        ),
     ] = None,
     now: Annotated[
-        bool, typer.Option("--now", help="As of now, whatever has been told; told to nobody.")
+        bool, typer.Option("--now", help="Make a report of the current state, without sending it.")
     ] = False,
-    html: Annotated[bool, typer.Option("--html", help="As a page.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print it as HTML.")] = False,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """Print a report of a batch: the last one that was sent, or as it would be now."""
     if now and number is not None:
-        raise UsageError("--now and --number mean different reports; give one of them")
+        raise UsageError("--now and --number exclude each other; give only one of them")
     if html and json:
-        raise UsageError("--html and --json are different forms; give one of them")
+        raise UsageError("--html and --json exclude each other; give only one of them")
     form = Form.HTML if html else Form.JSON if json else Form.TEXT
     with serving(store) as service:
         answer = service.do(Report(batch=which, number=number, now=now, form=form))

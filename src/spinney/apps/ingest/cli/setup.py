@@ -12,9 +12,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def init(json: JsonOption = False) -> None:
-    """Make the folders, the inventory's tables and the storage roots that the settings name.
+    """Create the folders, the inventory's tables and the storage roots that the settings name.
 
-    A repetition changes nothing. The engine's own store is made by 'spinney init'.
+    Running it again changes nothing. 'spinney init' creates the engine's own store.
     """
     endpoint.require_local(None)
     with refused():

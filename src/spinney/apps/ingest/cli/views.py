@@ -14,9 +14,9 @@ from spinney.apps.ingest.verbs.batches import LIMIT_MAX, Batches, Object, Object
 from spinney.command_line import Exit, JsonOption, StoreOption, completion, display
 from spinney.jobs import JOB_ID_MAX, State
 
-LimitOption = Annotated[int, typer.Option("--limit", min=1, max=LIMIT_MAX, help="How many.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=LIMIT_MAX, help="At most so many rows.")]
 AfterOption = Annotated[
-    int, typer.Option("--after", metavar="JOB", min=0, max=JOB_ID_MAX, help="From behind this job on.")
+    int, typer.Option("--after", metavar="JOB", min=0, max=JOB_ID_MAX, help="Start after this job.")
 ]
 
 
@@ -48,18 +48,20 @@ def list_batches(
     profile: ProfileOption = None,
     state: Annotated[
         BatchState | None,
-        typer.Option(help="Only of this state.", show_default=False, autocompletion=arguments.batch_states),
+        typer.Option(
+            help="Only batches in this state.", show_default=False, autocompletion=arguments.batch_states
+        ),
     ] = None,
     submitter: Annotated[
         str | None,
         typer.Option(
-            help="Only of this submitter.", show_default=False, autocompletion=completion.submitters
+            help="Only batches of this submitter.", show_default=False, autocompletion=completion.submitters
         ),
     ] = None,
     collection: Annotated[
         str | None,
         typer.Option(
-            help="Only of this collection.", show_default=False, autocompletion=completion.collections
+            help="Only batches of this collection.", show_default=False, autocompletion=completion.collections
         ),
     ] = None,
     after: AfterOption = 0,
@@ -112,13 +114,17 @@ def list_objects(
     state: Annotated[
         list[State] | None,
         typer.Option(
-            help="Only of this state; may be repeated.", show_default=False, autocompletion=completion.states
+            help="Only objects in this state; may be repeated.",
+            show_default=False,
+            autocompletion=completion.states,
         ),
     ] = None,
     stage: StageOption = None,
     message: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Only those whose message holds this.", show_default=False),
+        typer.Option(
+            metavar="TEXT", help="Only objects whose message contains this text.", show_default=False
+        ),
     ] = None,
     after: AfterOption = 0,
     limit: LimitOption = 50,
@@ -141,7 +147,9 @@ def list_objects(
 
 
 def show_object(
-    which: Annotated[str, typer.Argument(metavar="OBJECT", help="The number of its job, or jid-… .")],
+    which: Annotated[
+        str, typer.Argument(metavar="OBJECT", help="The object: jid-…, or the number of its job.")
+    ],
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -155,30 +163,30 @@ def show_object(
 
 
 def find(
-    ark: Annotated[str | None, typer.Option(help="This object.", show_default=False)] = None,
+    ark: Annotated[str | None, typer.Option(help="The object with this ARK.", show_default=False)] = None,
     local_id: Annotated[
-        str | None, typer.Option(help="Objects of this local id.", show_default=False)
+        str | None, typer.Option(help="Objects with this local id.", show_default=False)
     ] = None,
     file_name: Annotated[
         str | None,
-        typer.Option(help="Files of this name, or with this end of their path.", show_default=False),
+        typer.Option(help="Files with this name, or whose path ends so.", show_default=False),
     ] = None,
     digest: Annotated[
         str | None,
-        typer.Option(metavar="[ALGORITHM:]VALUE", help="Files of this digest.", show_default=False),
+        typer.Option(metavar="[ALGORITHM:]VALUE", help="Files with this digest.", show_default=False),
     ] = None,
     collection: Annotated[
-        str | None, typer.Option(help="Only of this collection.", show_default=False)
+        str | None, typer.Option(help="Only objects of this collection.", show_default=False)
     ] = None,
     after: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="From behind what has this 'place'.", show_default=False),
+        typer.Option(metavar="PLACE", help="Start after the item with this 'place'.", show_default=False),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many rows.")] = 50,
     json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Find stored objects, or files of theirs, in the inventory."""
+    """Find stored objects, or their files, in the inventory."""
     query = Find(
         ark=ark,
         local_id=local_id,
@@ -201,7 +209,7 @@ def find(
 
 
 def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the profiles; exit code 1 when one of them cannot be read."""
+    """List the profiles; exit code 1 if one of them cannot be read."""
     with serving(store) as service:
         items = service.do(Profiles())["items"]
     problems = [item["problem"] for item in items if "problem" in item]
@@ -209,7 +217,7 @@ def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
         display.print_json_lines(items)
     else:
         display.print_table(
-            ("PROFILE", "COLLECTION", "STORAGE", "MINTER", "PRIORITY", "TOLD", "HOLD"),
+            ("PROFILE", "COLLECTION", "STORAGE", "MINTER", "PRIORITY", "REPORTS", "HOLD"),
             (_profile_row(item) for item in items if "problem" not in item),
         )
         for problem in problems:
