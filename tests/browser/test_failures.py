@@ -53,7 +53,7 @@ def test_given_a_cause_when_some_are_tried_and_then_all_then_the_open_page_sees_
     expect(row.get_by_role("link").first).to_contain_text(re.compile(r"^2\b"))
     row.get_by_role("link", name=re.compile("^Retry 2")).click()
     watching.get_by_role("button", name="Retry 2 jobs").click()
-    expect(watching.get_by_text("No failed jobs with this cause")).to_be_visible()
+    expect(watching.get_by_text("No failed job has this failure any more")).to_be_visible()
     for job in failed:
         site.ended(job)
     watching.goto("/failures")

@@ -52,8 +52,8 @@ def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, hous
     admin = new_page(loud=True)
     admin.goto(f"{house.url}/welcome?link={secret}")
     admin.get_by_label("Name").fill("wanda")
-    for label in ("Password (required)", "Repeat the password"):
-        admin.get_by_label(label).fill(PASSWORD)
+    for label in ("Password (required)", "Repeat the password (required)"):
+        admin.get_by_label(label, exact=True).fill(PASSWORD)
     admin.get_by_role("button", name="Create account").click()
     expect(admin).to_have_url(f"{house.url}/")
 
@@ -65,8 +65,8 @@ def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, hous
     link = admin.locator("#secret").inner_text()
     viewer = new_page(loud=True)
     viewer.goto(link)
-    for label in ("Password (required)", "Repeat the password"):
-        viewer.get_by_label(label).fill(PASSWORD)
+    for label in ("Password (required)", "Repeat the password (required)"):
+        viewer.get_by_label(label, exact=True).fill(PASSWORD)
     viewer.get_by_role("main").get_by_role("button").click()
 
     # Then he is in, and what is not for him is refused and says why
