@@ -5,24 +5,7 @@ from dataclasses import dataclass
 
 from spinney.model.access import Rights
 from spinney.model.bulk_runs import StageCount
-from spinney.model.jobs import Job
 from spinney.model.rights.operators import Verb
-from spinney.model.status_numbers import Status
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobDetails(Job):
-    """A job, with the verbs that you may use on it."""
-
-    status: Status
-    """The job's state as a number of two older systems."""
-    fingerprint: str | None
-    """The fingerprint of the job's current failure: ``/failures`` has the group."""
-    allowed: Sequence[str]
-    """The verbs that the job's state and your rights allow now."""
-    links: Mapping[str, str]
-    """Addresses of more about the job."""
-
 
 # --- submitting ---------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class Command(BaseModel):
     Raises UsageError when it is made with values that its fields do not take.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     route: ClassVar[Route]
     role: ClassVar[Role]

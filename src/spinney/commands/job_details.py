@@ -1,19 +1,35 @@
 """Jobs as answers of commands show them: with their numbers, the verbs that are allowed, and where to look next."""
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
-from spinney.model.attempts.failures import Cause
 from spinney.model.jobs import Job
 from spinney.model.states import State
-from spinney.model.status_numbers import KILLED, status
-from spinney.schemas import JobDetails
+from spinney.model.status_numbers import KILLED, Status, status
 from spinney.service.queries import Queries
 from spinney.service.service import Service
+
+if TYPE_CHECKING:
+    from spinney.model.attempts.failures import Cause
 
 JOBS = "/api/v1/jobs"
 _OF_JOB = tuple(field.name for field in fields(Job))
 _BADLY = (State.FAILED, State.ORPHANED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetails(Job):
+    """A job, with the verbs that you may use on it."""
+
+    status: Status
+    """The job's state as a number of two older systems."""
+    fingerprint: str | None
+    """The fingerprint of the job's current failure: ``/failures`` has the group."""
+    allowed: Sequence[str]
+    """The verbs that the job's state and your rights allow now."""
+    links: Mapping[str, str]
+    """Addresses of more about the job."""
 
 
 def job_details(service: Service, jobs: Sequence[Job]) -> list[JobDetails]:
@@ -29,7 +45,7 @@ def plain_job(details: JobDetails) -> Job:
     return Job(**{name: getattr(details, name) for name in _OF_JOB})
 
 
-def _details(queries: Queries, job: Job, cause: Cause | None) -> JobDetails:
+def _details(queries: Queries, job: Job, cause: "Cause | None") -> JobDetails:
     return JobDetails(
         **{name: getattr(job, name) for name in _OF_JOB},
         status=status(job.state, code=job.code, killed=cause is not None and cause.exception in KILLED),

@@ -17,7 +17,7 @@ _FINGERPRINT = WithJsonSchema({"type": "string", "pattern": "^[0-9a-fA-F]{1,16}$
 class JobFilter(BaseModel):
     """Every field that is given must fit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     state: Annotated[list[Annotated[State, Field(strict=False)]] | None, Field(max_length=len(State))] = (
         Field(default=None, description="Only of these states; may be repeated.")

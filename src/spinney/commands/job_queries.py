@@ -7,12 +7,11 @@ from pydantic import Field, WithJsonSchema
 
 from spinney.commands.command import Command
 from spinney.commands.fields import PAGE, PAGE_MAX, After, JobNumber, Limit
-from spinney.commands.job_details import job_details
+from spinney.commands.job_details import JobDetails, job_details
 from spinney.commands.job_filter import JobFilter
 from spinney.model.errors import UsageError
 from spinney.model.jobs import Attempt, Filter
 from spinney.model.values.lists import All, Page
-from spinney.schemas import JobDetails
 from spinney.service.filter_checks import require_known
 from spinney.service.queries import Queries
 from spinney.service.service import Service

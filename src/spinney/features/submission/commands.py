@@ -9,13 +9,12 @@ from pydantic import Field
 
 from spinney.commands import Command
 from spinney.commands.fields import PAGE_MAX, After, JobNumber, Text, Word
-from spinney.commands.job_details import job_details
+from spinney.commands.job_details import JobDetails, job_details
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import FailureGroups
 from spinney.model.states import State
 from spinney.model.values.lists import Page
-from spinney.schemas import JobDetails
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -30,7 +30,6 @@ from spinney.model.rights.operators import Actor
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.model.values.paths import database_file, is_postgres, without_password
-from spinney.store import operators
 from spinney.store.contract import (
     ChangedJobs,
     DeletedFolder,
@@ -62,6 +61,9 @@ from spinney.store.sql.transitions.hold_rows import hold_new
 from spinney.store.sql.transitions.job_operations import Operation
 from spinney.store.sql.transitions.locks import LockRequest
 from spinney.store.sql.transitions.regrowth import Regrowth
+
+if TYPE_CHECKING:
+    from spinney.store import operators
 
 STEP = 200
 """How many jobs one transaction of a sweep changes: well under 50 ms."""
@@ -132,22 +134,22 @@ def open_store(
 class SqlStore:
     """``spinney.store.contract.Store`` on an SQL database."""
 
-    accounts: operators.Accounts
-    sign_in: operators.SignIn
-    holds: operators.Holds
-    explainer: operators.Explainer
-    bulk: operators.Bulk
-    statistics: operators.Statistics
-    fleet: operators.Fleet
-    homes: operators.Homes
-    fetches: operators.Fetches
-    locks: operators.Locks
-    queue_admin: operators.Queues
-    schedules: operators.Schedules
-    retention: operators.Retention
-    doctor: operators.Doctor
-    external_workers: operators.ExternalWorkers
-    webhooks: operators.Webhooks
+    accounts: "operators.Accounts"
+    sign_in: "operators.SignIn"
+    holds: "operators.Holds"
+    explainer: "operators.Explainer"
+    bulk: "operators.Bulk"
+    statistics: "operators.Statistics"
+    fleet: "operators.Fleet"
+    homes: "operators.Homes"
+    fetches: "operators.Fetches"
+    locks: "operators.Locks"
+    queue_admin: "operators.Queues"
+    schedules: "operators.Schedules"
+    retention: "operators.Retention"
+    doctor: "operators.Doctor"
+    external_workers: "operators.ExternalWorkers"
+    webhooks: "operators.Webhooks"
 
     def __init__(self, database: Database) -> None:
         self.database = database
