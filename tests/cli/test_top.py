@@ -121,7 +121,7 @@ def test_a_queue_is_held_and_released(busy: tuple[Shell, str], until_true: Until
         terminal.type("hy")
         terminal.wait_for("reason:")
         terminal.type("\r")
-        terminal.wait_for("say why")
+        terminal.wait_for("enter a reason")
         terminal.type("disk is full\r")
         terminal.wait_for("on queue default by ann: disk is full")
         job = shell.ok("submit", "double", "-p", "n=1").strip()

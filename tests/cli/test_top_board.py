@@ -158,7 +158,7 @@ def test_a_hold_needs_a_reason() -> None:
     made = board()
 
     assert press(made, "h", "y", " ", "enter") is None
-    assert "say why" in made.message
+    assert "enter a reason" in made.message
     action = press(made, "x", "enter")
     assert isinstance(action, Action)
     assert action.reason == " x"

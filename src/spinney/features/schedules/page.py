@@ -165,7 +165,7 @@ def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
 def _interval(given: Mapping[str, str], errors: dict[str, str]) -> float | None:
     text = given.get("every", "").strip()
     if bool(text) == bool(given.get("cron", "").strip()):
-        errors["cron"] = "say either when, by five fields as of crontab, or how often; one of the two"
+        errors["cron"] = "enter either a cron expression or an interval"
         return None
     try:
         return durations.seconds(text) if text else None

@@ -199,7 +199,7 @@ class Board:
             self._drop()
         elif key == "enter":
             if action.verb is Verb.HOLD and not action.reason.strip():
-                self.message = "say why: it is shown with every job that is held"
+                self.message = "enter a reason: it is shown with every held job"
                 return None
             self.pending_action, self.mode, self.message = None, Mode.LOOK, ""
             return action

@@ -22,14 +22,14 @@ HELP = """\
 ↑ ↓ k j        select a line; Page Up, Page Down, Home, End go further
 Tab            list other jobs: running, pending, waiting, scheduled, held, failed
 e              explain why the selected job is not running
-h              hold the selected queue or job: what runs finishes its stage, nothing new starts
+h              hold the selected queue or job: running jobs finish their stage, no others start
 u              release the holds on the selected queue, or the selected held job
 r              retry the selected job, or all failed jobs with the selected failure
-c              cancel the selected job, or it and all below
-q, Ctrl-C      leave; nothing is changed by leaving
+c              cancel the selected job, or it and all its subjobs
+q, Ctrl-C      quit; running jobs and holds are not affected
 
-What changes something asks first, and takes a reason, which is kept in the audit.
-Rates are of the last minute, in whole slices of ten seconds.
+Every change asks for confirmation and takes a reason, which is recorded in the audit log.
+Rates are of the last minute, in steps of ten seconds.
 
 Any key goes back."""
 

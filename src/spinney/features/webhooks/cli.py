@@ -288,7 +288,7 @@ def remove(
     if json:
         display.print_json({"removed": name})
     else:
-        typer.echo(f"webhook {name} is removed")
+        typer.echo(f"webhook {name} is deleted")
 
 
 def deliveries(
