@@ -1,6 +1,7 @@
-"""Jobs for applications: what they read of jobs, and the options of jobs that they submit.
+"""The public types of jobs, for applications that read jobs from the store or submit them with options.
 
-``Job`` is a job as the store has it; the handle that a stage gets is ``spinney.Job``.
+``Job`` here is the record of a job in the store. The handle that a stage function is called with is another class,
+``spinney.Job``. Names are imported from the modules that define them (``_HOMES``) when they are first used.
 """
 
 from typing import TYPE_CHECKING

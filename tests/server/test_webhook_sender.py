@@ -170,7 +170,7 @@ async def test_a_receiver_that_stands_still_keeps_back_its_own_alone(site: Site,
         site.drain()
         async with start():
             await until(lambda: {d.outcome for d in deliveries(site, "quick")} == {DeliveryOutcome.DELIVERED})
-            assert len(slow.calls) == webhook_sender.EACH
+            assert len(slow.calls) == webhook_sender.SENDS_PER_WEBHOOK
             go.set()
             await until(lambda: {d.outcome for d in deliveries(site, "slow")} == {DeliveryOutcome.DELIVERED})
 
@@ -232,7 +232,7 @@ async def test_private_addresses_are_closed_unless_somebody_opens_them(site: Sit
 async def test_a_store_that_is_away_for_a_while_is_told_what_was_answered(
     site: Site, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook_sender, "AWAY_S", 0.02)
+    monkeypatch.setattr(webhook_sender, "STORE_RETRY_S", 0.02)
     fails = [StoreUnavailable("it is away"), StoreUnavailable("it is away")]
     really = SqlWebhooks.told
 

@@ -1,7 +1,7 @@
-"""Read pieces of files in a job's folder for a request from another host.
+"""Read files and list directories in a job's folder, for a user or a request from another host.
 
-The path comes from outside, so each of its parts is opened by itself, starting at the folder: no part leads up, no link
-is followed, and nothing but plain files and directories is opened."""
+The path comes from outside, so the folder root, the job's folder and each part of the path are opened one after the
+other: no part may be ``..``, no link is followed, and only plain files and directories are read."""
 
 import contextlib
 import errno
@@ -16,48 +16,51 @@ from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry
 from spinney.model.values.paths import job_folder
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""With O_NONBLOCK, opening a pipe does not wait; it is refused afterwards because it is no plain file."""
+"""O_NONBLOCK: opening a pipe does not wait for a writer; it is refused afterwards, because it is no plain file."""
 
 
 def read(root: Path, fetch: Fetch) -> FetchResult:
-    """Return the answer to a request for a file or a list of names. It never raises: the result has the error."""
+    """Return a piece of a file or, for a ``length`` of 0, a page of a directory's names. It raises nothing: the
+    result has the message of an error."""
     try:
-        with _opened(root, _steps(fetch.job_id, fetch.path)) as fd:
+        with _open_path(root, _components(fetch.job_id, fetch.path)) as fd:
             return _names(fd, fetch.start) if fetch.length == 0 else _piece(fd, fetch)
-    except (_NoPath, OSError) as error:
-        return FetchResult(error=_why(error))
+    except (_PathRefused, OSError) as error:
+        return FetchResult(error=_reason(error))
 
 
 def open_file(root: Path, job_id: int, path: str) -> int:
-    """Return a descriptor of a plain file in a job's folder, for the caller to close.
+    """Return an open file descriptor of a plain file in a job's folder; the caller closes it.
 
-    Raises NoSuch (the file does not exist), Refused (it is no plain file, or cannot be read).
+    Raises NoSuch if the file does not exist, and Refused if it is no plain file or cannot be read.
     """
     try:
-        with _opened(root, _steps(job_id, path)) as fd:
+        with _open_path(root, _components(job_id, path)) as fd:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise _NoPath("is no plain file")
+                raise _PathRefused("is no plain file")
             return os.dup(fd)
-    except (_NoPath, OSError) as error:
-        why = _why(error)
-        missing = NoSuch if why == MISSING else Refused
-        raise missing(
-            f"{path!r} in the folder of job {job_id} {why}; 'spinney files {job_id}' lists what there is"
+    except (_PathRefused, OSError) as error:
+        reason = _reason(error)
+        error_type = NoSuch if reason == MISSING else Refused
+        raise error_type(
+            f"{path!r} in the folder of job {job_id} {reason}; 'spinney files {job_id}' lists what there is"
         ) from None
 
 
-class _NoPath(Exception):
-    """The path cannot be that of a file in a job's folder; the message is the end of a sentence."""
+class _PathRefused(Exception):
+    """The path cannot be that of a file in a job's folder. The message ends a sentence that begins with it."""
 
 
-def _steps(job_id: int, path: str) -> list[str]:
-    steps = [] if not path else path.split("/")
-    if any(step in ("", ".", "..") or "\0" in step for step in steps):
-        raise _NoPath("is no path within a job's folder")
-    return [*job_folder(job_id).split("/"), *steps]
+def _components(job_id: int, path: str) -> list[str]:
+    """Return the parts of a path in a job's folder, from the folder root downward."""
+    components = [] if not path else path.split("/")
+    if any(component in ("", ".", "..") or "\0" in component for component in components):
+        raise _PathRefused("is no path within a job's folder")
+    return [*job_folder(job_id).split("/"), *components]
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """Return the end of a sentence that begins with the path."""
     if isinstance(error, FileNotFoundError):
         return MISSING
     if isinstance(error, OSError):
@@ -68,12 +71,13 @@ def _why(error: Exception) -> str:
 
 
 @contextmanager
-def _opened(root: Path, steps: list[str]) -> Iterator[int]:
+def _open_path(root: Path, components: list[str]) -> Iterator[int]:
+    """Open one component after the other, and yield the descriptor of the last one."""
     with contextlib.ExitStack() as stack:
         fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the root itself may be a link
         stack.callback(os.close, fd)
-        for step in steps:
-            fd = os.open(step, _FLAGS, dir_fd=fd)
+        for component in components:
+            fd = os.open(component, _FLAGS, dir_fd=fd)
             stack.callback(os.close, fd)
         yield fd
 
@@ -88,17 +92,21 @@ def _names(fd: int, start: int) -> FetchResult:
     if not stat.S_ISDIR(os.fstat(fd).st_mode):
         return FetchResult(error="is no folder")
     with os.scandir(fd) as entries:
-        every = sorted(entry.name for entry in entries)
+        sorted_names = sorted(entry.name for entry in entries)
     return FetchResult(
-        names=tuple(_entry(fd, name) for name in every[max(0, start) : max(0, start) + NAMES_MOST])
+        names=tuple(_entry(fd, name) for name in sorted_names[max(0, start) : max(0, start) + NAMES_MOST])
     )
 
 
 def _entry(fd: int, name: str) -> DirectoryEntry:
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")  # names are bytes, and answers are text
+    text = os.fsencode(name).decode(
+        "utf-8", "backslashreplace"
+    )  # a name may be any bytes, and the answer is text
     try:
         status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except FileNotFoundError:  # deleted meanwhile; it is still counted for the page
+    except (
+        FileNotFoundError
+    ):  # deleted meanwhile; it keeps its place, so that the next page begins where this one ends
         return DirectoryEntry(text, "other", 0)
     kind = "folder" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "other"
     return DirectoryEntry(text, kind, status.st_size)

@@ -1,4 +1,4 @@
-"""``[server]`` of ``spinney.toml``: where a server listens, whom it believes, and how much it takes."""
+"""The table ``[server]`` of ``spinney.toml``: the addresses of a server, how users sign in, and its limits."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
@@ -14,8 +14,8 @@ from spinney.model.errors import UsageError
 
 TABLE = "server"
 PORT = 8620
-ROOM = 500
-"""Connections for requests that are answered at once."""
+SHORT_CONNECTIONS = 500
+"""The connections that are added by default for requests that are answered at once, not streamed."""
 
 
 def _network(text: str) -> str:
@@ -32,135 +32,144 @@ class Oidc(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     issuer: str
-    """Its URL, below which ``/.well-known/openid-configuration`` is found."""
+    """The provider's URL, below which ``/.well-known/openid-configuration`` is."""
     client_id: str
     """The name by which the provider knows this server."""
     client_secret_variable: str = "SPINNEY_OIDC_SECRET"  # noqa: S105 - the name of it
-    """The environment variable that holds the client's secret; where it is empty there is none (a public client)."""
+    """The environment variable that holds the client's secret; if it is empty, this server is a public client, without
+    a secret."""
     scopes: tuple[str, ...] = ("openid", "profile", "email")
-    """What is asked for."""
+    """The scopes that are requested."""
     name_claim: str = "preferred_username"
-    """Which claim is the user's name."""
+    """The claim that has the user's name."""
     groups_claim: str = "groups"
-    """Which claim names the user's groups."""
+    """The claim that lists the user's groups."""
     roles: Mapping[str, Role] = {}
-    """Group to role, for users that the store does not know; the highest counts."""
+    """The role of each group, for users who have no account in the store; the highest role of a user's groups
+    counts."""
     label: str = "Sign in with your organisation"
-    """What the button of the sign-in page says."""
+    """The label of the button on the sign-in page."""
 
 
 class ServerSettings(BaseModel):
-    """Raises ValidationError (``read`` turns it into a UsageError) for what cannot be meant."""
+    """The settings of a server. Raises ValidationError for invalid values, which ``read`` turns into UsageError."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str = "127.0.0.1"
     """The address on which the server listens."""
     port: Annotated[int, Field(ge=0, le=65535)] = PORT
-    """The port on which the server listens; 0: any that is free."""
+    """The port on which the server listens; 0: any free port."""
     socket: str | None = None
-    """The Unix socket; unless given ``server.sock`` in the run-time directory, empty: none."""
+    """The path of the Unix socket; by default ``server.sock`` in the run-time directory; empty: no socket."""
     url: str | None = None
-    """Under which address people reach it, when a proxy stands before it: ``https://spinney.example.org``."""
+    """The URL of the server for users, if they reach it through a reverse proxy: ``https://spinney.example.org``."""
     hosts: tuple[str, ...] = ()
-    """Names that the Host header may bear, beside those it listens on and that of ``url``."""
+    """Names that are accepted in the Host header, in addition to the addresses on which it listens and the host of
+    ``url``."""
     threads: Annotated[int, Field(ge=1, le=64)] = 4
-    """How many requests ask the store at once."""
+    """The number of threads that read and write the store for requests."""
     body_max_bytes: Annotated[int, Field(ge=1024, le=2**40)] = 32 * 2**20
-    """The longest body of JSON or JSON lines."""
+    """The maximum size of a request body of JSON or JSON lines."""
     upload_max_bytes: Annotated[int, Field(ge=1024, le=2**50)] = 10 * 2**30
-    """The longest file that is uploaded."""
+    """The maximum size of an uploaded file."""
     body_patience_s: Annotated[float, Field(gt=0, le=3600), DurationField()] = 30.0
-    """How long nothing may come of a body or a head before the connection is closed."""
+    """How long a client may send nothing in the middle of a request before the connection is closed."""
     streams_max: AtLeastOne = 1000
-    """Event streams at once."""
+    """The maximum number of event streams at once."""
     streams_per_user: AtLeastOne = 50
-    """Event streams of one user."""
+    """The same for one user."""
     streams_per_address: AtLeastOne = 200
-    """Event streams from one address; of IPv6, from one network of 64 bits."""
+    """The same for one client address, as in the other limits for an address; with IPv6, for one /64 network."""
     followers_max: AtLeastOne = 200
-    """Outputs that are followed at once."""
+    """The maximum number of outputs of jobs that are followed at once."""
     followers_per_user: AtLeastOne = 20
-    """Outputs that one user follows."""
+    """The same for one user."""
     followers_per_address: AtLeastOne = 50
-    """Outputs that are followed from one address."""
+    """The same for one client address."""
     downloads_max: AtLeastOne = 400
-    """Downloads of more than 1 MiB at once."""
+    """The maximum number of downloads of more than 1 MiB at once."""
     downloads_per_user: AtLeastOne = 50
-    """Such downloads of one user."""
+    """The same for one user."""
     downloads_per_address: AtLeastOne = 100
-    """Such downloads from one address."""
+    """The same for one client address."""
     uploads_max: AtLeastOne = 200
-    """Bodies at once that have been coming for more than a second."""
+    """The maximum number of request bodies at once that have taken more than a second so far."""
     uploads_per_user: AtLeastOne = 30
-    """Such bodies of one user."""
+    """The same for one user."""
     uploads_per_address: AtLeastOne = 60
-    """Such bodies from one address."""
+    """The same for one client address."""
     connections_max: AtLeastOne | None = None
-    """Open connections; unless given as many as streams, outputs, downloads and uploads may need, and 500 more."""
+    """The maximum number of open connections; by default the sum of the maxima of streams, followed outputs, downloads
+    and uploads, and 500 more."""
     connections_per_address: AtLeastOne = 300
-    """Open connections from one address."""
+    """The maximum number of open connections from one client address."""
     idle_per_address: AtLeastOne = 100
-    """Open connections from one address on which no request is being answered."""
+    """The maximum number of those on which no request is being answered."""
     trusted_header: str | None = None
-    """A header in which a reverse proxy names the user that it has signed in."""
+    """The header in which a reverse proxy names the user whom it has signed in."""
     trusted_proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
-    """The reverse proxies whose word counts, as networks: for ``trusted_header``, and for X-Forwarded-For. Loopback is
-    none of them unless it is listed: any program on this machine could claim to ask for somebody else."""
+    """The networks of the reverse proxies whose ``trusted_header`` and X-Forwarded-For are trusted. Loopback is not
+    among them unless it is listed, because any program on this machine could then act as any user."""
     trusted_role: Role | None = None
-    """The role of a user whom the proxy names and the store does not know; unless given such a one is refused."""
+    """The role of a user whom the proxy names and who has no account in the store; by default such a user is
+    refused."""
     peers: Mapping[str, Role] = {}
-    """Who comes over the Unix socket: user name or number to role. The server's own user is admin."""
+    """The roles of clients of the Unix socket, by the name or number of their system user. The server's own user is
+    admin."""
     oidc: Oidc | None = None
-    """The table ``[server.oidc]``; unless given nobody signs in so."""
+    """The table ``[server.oidc]``; by default there is no sign-in by OpenID Connect."""
     secure_cookies: bool | None = None
-    """Cookies are sent over HTTPS only; unless given as ``url`` says."""
+    """Whether cookies are sent over HTTPS only; by default if ``url`` begins with https."""
     webhook_private: bool = False
     """Whether webhooks may go to loopback and private addresses."""
     metrics: Literal["open", "token"] = "token"
     """Whether ``/metrics`` needs a token."""
     otlp: str | None = None
-    """Where traces go: the URL of an OTLP/HTTP receiver."""
+    """The URL of an OTLP/HTTP receiver for traces; by default none are sent."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What is worth a line of the server's log."""
+    """The lowest level that is written to the server's log."""
 
     @model_validator(mode="after")
-    def _believes_somebody(self) -> Self:
+    def _require_proxies(self) -> Self:
         if self.trusted_header is not None and not self.trusted_proxies:
             raise ValueError(
-                "trusted_header needs trusted_proxies: say whose word counts; with 127.0.0.1/32 every program on this "
-                "machine may name itself as it likes"
+                "trusted_header needs trusted_proxies: list the proxies that set it; with 127.0.0.1/32 every program "
+                "on this machine may act as any user"
             )
         return self
 
     @property
     def connections(self) -> int:
-        """Open connections at once."""
+        """The maximum number of open connections."""
         if self.connections_max is not None:
             return self.connections_max
-        return self.streams_max + self.followers_max + self.downloads_max + self.uploads_max + ROOM
+        return (
+            self.streams_max + self.followers_max + self.downloads_max + self.uploads_max + SHORT_CONNECTIONS
+        )
 
     @property
     def https(self) -> bool:
-        """Whether people reach it over HTTPS."""
+        """Whether users reach the server over HTTPS."""
         return self.url is not None and self.url.startswith("https://")
 
     @property
     def secure(self) -> bool:
-        """Whether cookies go over HTTPS only."""
+        """Whether cookies are sent over HTTPS only."""
         return self.https if self.secure_cookies is None else self.secure_cookies
 
     def trusts(self, address: str | None) -> bool:
-        """Whether what stands at this address is a proxy whose word counts."""
+        """Return whether this is the address of a trusted reverse proxy."""
         try:
-            found = ip_address(address or "")
+            ip = ip_address(address or "")
         except ValueError:
             return False
-        return any(found in ip_network(network) for network in self.trusted_proxies)
+        return any(ip in ip_network(network) for network in self.trusted_proxies)
 
 
 def read(table: Mapping[str, Any], directory: Path) -> ServerSettings:
-    """The settings of the table. Raises UsageError with the key for what cannot be meant."""
+    """Return the settings in the table. Raises UsageError with the key of an invalid value. ``directory``: that of the
+    file, for the message."""
     try:
         return ServerSettings.model_validate(dict(table))
     except ValidationError as error:

@@ -76,7 +76,7 @@ def test_no_file_is_a_sentence(tmp_path: Path) -> None:
         ("x = ", "is no TOML"),
         ('homes = "x"\n' + LEAST, "homes: Extra inputs are not permitted; mend it there"),
         ("home = 5\n" + LEAST, "home: "),
-        ('home = "a\\u0000"\n' + LEAST, "home: no path has a NUL in it; mend it there"),
+        ('home = "a\\u0000"\n' + LEAST, "home: a path cannot contain a NUL; mend it there"),
         ('file_roots = "/srv"\n' + LEAST, "file_roots: Input should be a valid tuple; mend it there"),
         ('areas = ["x"]\n' + LEAST, "areas: Input should be a valid"),
         ('areas = {"../x" = "x"}\n' + LEAST, "areas.../x.[key]: String should match"),
@@ -86,13 +86,16 @@ def test_no_file_is_a_sentence(tmp_path: Path) -> None:
         ("[storage]\n[minters.main]\nnaan='9'\nshoulder='f'", "storage: "),
         (
             LEAST.replace('"archive"', '"s3://key:hush@bucket/x"'),
-            "storage.main.url: an S3 storage is named s3://bucket",
+            "storage.main.url: the URL of an S3 storage is s3://bucket",
         ),
         (
             LEAST.replace('"archive"', '"ftp://example.org/x"'),
             "storage.main.url: objects are stored in a folder",
         ),
-        (LEAST.replace('"archive"', '"file://other/x"'), "storage.main.url: a storage on this machine"),
+        (
+            LEAST.replace('"archive"', '"file://other/x"'),
+            "storage.main.url: the URL of a storage on this machine",
+        ),
         (LEAST.replace('"archive"', '"archive"\nalgorithm = "md5"'), "storage.main.algorithm: "),
         (LEAST.replace('"archive"', '"s3://b"\nendpoint = "ftp://x"'), "storage.main.endpoint: "),
         (LEAST.replace('"99999"', '"x y"'), "minters.main: 'x y' is no NAAN"),

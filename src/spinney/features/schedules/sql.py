@@ -84,7 +84,7 @@ class SqlSchedules:
             found = _require(tx, name)
             if not paused and _fault(tx, self._session.registry, _row(tx, name), now_us) is not None:
                 # Whoever resumes a schedule whose maker may not have it any more answers for it from now on.
-                spec = _spec(found, {maker_rights.KEY: maker_rights.of(tx, actor)})
+                spec = _spec(found, maker_rights.new_entry(tx, actor))
                 tx.run("update schedules set spec = ?, by = ? where name = ?", (spec, actor.by, name))
                 found = replace(found, by=actor.by)
             elif found.paused == paused:
@@ -156,7 +156,7 @@ class SqlSchedules:
             "declared = excluded.declared",
             (
                 made.name,
-                _spec(made, {maker_rights.KEY: maker_rights.of(tx, actor)}),
+                _spec(made, maker_rights.new_entry(tx, actor)),
                 made.paused,
                 made.next_us,
                 made.last_job_id,

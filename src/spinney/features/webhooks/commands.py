@@ -1,7 +1,8 @@
-"""What people ask of webhooks, which are for operators. Every change is audited.
+"""The commands for webhooks, which only operators may use. Every change is audited.
 
-Whoever makes one lends it his eyes: it tells of nothing that lay out of his sight when he made it. So somebody who is
-limited makes and sees webhooks within his limits alone; the others are not there for him.
+A webhook reports only jobs that its maker was allowed to see when it was made. An operator who is limited to some
+collections or queues makes webhooks within these limits, and sees only those; all others do not exist for that
+operator.
 """
 
 import secrets
@@ -23,7 +24,8 @@ from spinney.service.service import ASK, Service, limits
 from spinney.service.submission_lines import known_type
 
 SECRET_BYTES = 32
-_TO = "work with webhooks"
+_ACTION = "work with webhooks"
+"""What an account without the role may not do, for the error's message."""
 
 WebhookName = Annotated[Name, Field(description="The webhook's name.", examples=["archive"])]
 DeliveryId = Annotated[
@@ -31,7 +33,8 @@ DeliveryId = Annotated[
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 100, "pattern": r"^[0-9A-Za-z-]+$"}),
     Field(description="The delivery's id, as the receiver got it.", examples=["9f86d081884c7d65-17"]),
 ]
-# What follows is checked by the model, whose sentences name the webhook.
+# The schemas of these two are only documented here: ``Webhook`` checks the values, so that its messages name the
+# webhook.
 Url = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": URL_MAX})]
 Events = Annotated[
     list[str],
@@ -44,33 +47,34 @@ Events = Annotated[
         }
     ),
 ]
-_URL = "Where to: http or https, without a password."
-_EVENTS = f"Some of {', '.join(EVENTS)}; or `{EVERY}`: all."
-_ROOTS = "Of batches and single jobs alone, not of each subjob."
+_URL = "The URL that is called: http or https, without a password."
+_EVENTS = f"The events that are reported: some of {', '.join(EVENTS)}, or `{EVERY}` for all."
+_ROOTS = "Report batches and single jobs only, not their subjobs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookWithSecret:
-    """A webhook, and the secret with which it is signed from now on: told this once."""
+    """A webhook, and the secret that signs its deliveries from now on. No other answer has the secret."""
 
     webhook: Webhook
     secret: str = field(repr=False)
 
 
-class ListWebhooks(Command, route="GET /webhooks", role=Role.OPERATOR, to=_TO):
+class ListWebhooks(Command, route="GET /webhooks", role=Role.OPERATOR, to=_ACTION):
     """List webhooks.
 
-    Those in sight, by name. Their secrets are not told."""
+    The webhooks that you may see, by name, without their secrets."""
 
     def run(self, service: Service) -> All[Webhook]:
-        return All(items=list(_seen(service).values()))
+        return All(items=list(_visible_webhooks(service).values()))
 
 
-class AddWebhook(Command, route="POST /webhooks", status=201, role=Role.OPERATOR, to=_TO):
+class AddWebhook(Command, route="POST /webhooks", status=201, role=Role.OPERATOR, to=_ACTION):
     """Make a webhook.
 
-    From now on this URL is told when such jobs settle. The answer has the secret with which it is signed: it is
-    told this once. Who is limited to some collections or queues is told of these alone, by what was his limit then."""
+    From now on this URL is called when such jobs settle. The answer has the secret that signs the deliveries, which is
+    not shown again. If you are limited to some collections or queues, the webhook reports only their jobs, even if you
+    are limited less later."""
 
     name: WebhookName
     url: Url = Field(description=_URL, examples=["https://example.org/hooks/spinney"])
@@ -83,29 +87,29 @@ class AddWebhook(Command, route="POST /webhooks", status=201, role=Role.OPERATOR
 
     def run(self, service: Service) -> WebhookWithSecret:
         fields = self.model_dump(exclude={"reason"}) | {"events": tuple(self.events)}
-        asked = Webhook(**fields, within=service.rights.within)
-        _require_known(service, fields)
+        webhook = Webhook(**fields, within=service.rights.within)
+        _require_names(service, fields)
         secret = new_secret()
-        made = service.store.webhooks.add(asked, secret, service.actor(self.reason), now_us=service.clock())
+        made = service.store.webhooks.add(webhook, secret, service.actor(self.reason), now_us=service.clock())
         return WebhookWithSecret(webhook=made, secret=secret)
 
 
-class ShowWebhook(Command, route="GET /webhooks/{name}", role=Role.OPERATOR, to=_TO):
+class ShowWebhook(Command, route="GET /webhooks/{name}", role=Role.OPERATOR, to=_ACTION):
     """Show a webhook.
 
-    What it is told. Its secret is not."""
+    Its settings, without its secret."""
 
     name: WebhookName
 
     def run(self, service: Service) -> Webhook:
-        return _find(service, self.name)
+        return _require_visible(service, self.name)
 
 
-class ChangeWebhook(Command, route="PATCH /webhooks/{name}", role=Role.OPERATOR, to=_TO):
-    """Set a webhook otherwise.
+class ChangeWebhook(Command, route="PATCH /webhooks/{name}", role=Role.OPERATOR, to=_ACTION):
+    """Change, pause or resume a webhook.
 
-    Or pause it, or let it go on. What waited is sent to the new URL; what is due to one that is paused is kept for
-    30 days. What is left out stays as it is; null takes a limit away."""
+    Deliveries that wait are sent to the new URL; those of a paused webhook are kept for 30 days. A field that is left
+    out stays as it is; null removes a limit to a type, collection or queue."""
 
     name: WebhookName
     url: Url | None = Field(default=None, description=_URL, examples=["https://example.org/hooks/spinney"])
@@ -114,161 +118,171 @@ class ChangeWebhook(Command, route="PATCH /webhooks/{name}", role=Role.OPERATOR,
     collection: Name | None = Field(default=None, description="Only of jobs of this collection.")
     queue: Name | None = Field(default=None, description="Only of jobs in this queue.")
     roots_only: bool | None = Field(default=None, description=_ROOTS)
-    paused: bool | None = Field(default=None, description="Send it nothing until it is false again.")
+    paused: bool | None = Field(
+        default=None, description="Whether deliveries wait until this is false again."
+    )
     reason: Reason = None
 
     def run(self, service: Service) -> Webhook:
-        found, hooks = _find(service, self.name), service.store.webhooks
-        named = {name: getattr(self, name) for name in self.model_fields_set - {"name", "paused", "reason"}}
-        # Where null can mean nothing, it is as if the field were not named.
-        change = {k: v for k, v in named.items() if v is not None or k in ("type", "collection", "queue")}
+        webhook, hooks = _require_visible(service, self.name), service.store.webhooks
+        set_fields = {
+            name: getattr(self, name) for name in self.model_fields_set - {"name", "paused", "reason"}
+        }
+        # A null for another field than these three has no meaning, and is ignored.
+        change = {
+            k: v for k, v in set_fields.items() if v is not None or k in ("type", "collection", "queue")
+        }
         if "events" in change:
             change["events"] = tuple(change["events"])
         if change:
-            _require_known(service, change)
-            found = hooks.change(self.name, change, service.actor(self.reason), now_us=service.clock())
+            _require_names(service, change)
+            webhook = hooks.change(self.name, change, service.actor(self.reason), now_us=service.clock())
         if self.paused is not None:
             actor = service.actor(self.reason)
-            found = hooks.pause(self.name, actor, paused=self.paused, now_us=service.clock())
-        return found
+            webhook = hooks.pause(self.name, actor, paused=self.paused, now_us=service.clock())
+        return webhook
 
 
-class RemoveWebhook(Command, route="DELETE /webhooks/{name}", role=Role.OPERATOR, to=_TO, long=True):
+class RemoveWebhook(Command, route="DELETE /webhooks/{name}", role=Role.OPERATOR, to=_ACTION, long=True):
     """Remove a webhook.
 
-    It is told nothing any more, and its deliveries go with it."""
+    Nothing is sent any more, and its deliveries are removed with it."""
 
     name: WebhookName
     reason: Reason = None
 
     def run(self, service: Service) -> None:
-        _find(service, self.name)
+        _require_visible(service, self.name)
         service.store.webhooks.remove(self.name, service.actor(self.reason), now_us=service.clock())
 
 
-class RotateWebhook(Command, route="POST /webhooks/{name}/rotate", role=Role.OPERATOR, to=_TO):
+class RotateWebhook(Command, route="POST /webhooks/{name}/rotate", role=Role.OPERATOR, to=_ACTION):
     """Give a webhook a new secret.
 
-    All that is sent from now on is signed with it, what waits, too. It is told this once."""
+    It signs everything that is sent from now on, also deliveries that wait already. It is not shown again."""
 
     name: WebhookName
     reason: Reason = None
 
     def run(self, service: Service) -> WebhookWithSecret:
-        _find(service, self.name)
+        _require_visible(service, self.name)
         secret, actor = new_secret(), service.actor(self.reason)
-        found = service.store.webhooks.rotate(self.name, secret, actor, now_us=service.clock())
-        return WebhookWithSecret(webhook=found, secret=secret)
+        webhook = service.store.webhooks.rotate(self.name, secret, actor, now_us=service.clock())
+        return WebhookWithSecret(webhook=webhook, secret=secret)
 
 
-class PingWebhook(Command, route="POST /webhooks/{name}/test", status=202, role=Role.OPERATOR, to=_TO):
+class PingWebhook(Command, route="POST /webhooks/{name}/test", status=202, role=Role.OPERATOR, to=_ACTION):
     """Send a webhook a ping.
 
-    On the way that everything else goes: look at its deliveries for what came of it."""
+    The ping is sent like every other delivery; list the deliveries to see its outcome."""
 
     name: WebhookName
 
     def run(self, service: Service) -> Delivery:
-        _find(service, self.name)
+        _require_visible(service, self.name)
         return service.store.webhooks.ping(self.name, service.actor(), now_us=service.clock())
 
 
-class ListDeliveries(Command, route="GET /webhooks/{name}/deliveries", role=Role.OPERATOR, to=_TO):
+class ListDeliveries(Command, route="GET /webhooks/{name}/deliveries", role=Role.OPERATOR, to=_ACTION):
     """List the deliveries of a webhook.
 
-    What it was told, and is to be, with the last answer: newest first, those of 30 days."""
+    Sent and waiting deliveries of the last 30 days, newest first, each with the receiver's last answer."""
 
     name: WebhookName
     after: After = 0
     limit: Limit = PAGE
-    outcome: DeliveryOutcome | None = Field(default=None, description="Only those that stand so.")
+    outcome: DeliveryOutcome | None = Field(default=None, description="Only deliveries with this outcome.")
 
     def run(self, service: Service) -> Page[Delivery]:
-        _find(service, self.name)
-        found = service.store.webhooks.deliveries(
+        _require_visible(service, self.name)
+        deliveries = service.store.webhooks.deliveries(
             self.name, after=self.after, limit=self.limit, outcome=self.outcome
         )
-        return Page(items=found, next=found[-1].seq if len(found) == self.limit else None)
+        return Page(items=deliveries, next=deliveries[-1].seq if len(deliveries) == self.limit else None)
 
 
-class ShowDelivery(Command, route="GET /webhooks/deliveries/{delivery}", role=Role.OPERATOR, to=_TO):
+class ShowDelivery(Command, route="GET /webhooks/deliveries/{delivery}", role=Role.OPERATOR, to=_ACTION):
     """Show a delivery.
 
-    What came of it."""
+    Its outcome so far, with the receiver's last answer."""
 
     delivery: DeliveryId
 
     def run(self, service: Service) -> Delivery:
-        return _delivery(service, self.delivery)
+        return _visible_delivery(service, self.delivery)
 
 
 class RetryDelivery(
-    Command, route="POST /webhooks/deliveries/{delivery}/retry", status=202, role=Role.OPERATOR, to=_TO
+    Command, route="POST /webhooks/deliveries/{delivery}/retry", status=202, role=Role.OPERATOR, to=_ACTION
 ):
     """Send a delivery again.
 
-    At once, whatever came of it before, and for another 24 hours if need be. It keeps its id."""
+    It is sent at once, whatever its outcome was, and if it fails, tried again for another 24 hours. It keeps its id."""
 
     delivery: DeliveryId
     reason: Reason = None
 
     def run(self, service: Service) -> Delivery:
-        _delivery(service, self.delivery)
+        _visible_delivery(service, self.delivery)
         actor = service.actor(self.reason)
         return service.store.webhooks.retry(self.delivery, actor, now_us=service.clock())
 
 
 def new_secret() -> str:
-    """One that nobody guesses."""
+    """Return a new random secret for signing."""
     return f"whs_{secrets.token_urlsafe(SECRET_BYTES)}"
 
 
-def _seen(service: Service) -> Mapping[str, Webhook]:
-    """Those in sight, by name."""
-    found = service.store.webhooks.all(now_us=service.clock())
-    return {webhook.name: webhook for webhook in found if _sees(service, webhook)}
+def _visible_webhooks(service: Service) -> Mapping[str, Webhook]:
+    """Return the webhooks that the caller may see, by name."""
+    webhooks = service.store.webhooks.all(now_us=service.clock())
+    return {webhook.name: webhook for webhook in webhooks if _is_visible(service, webhook)}
 
 
-def _find(service: Service, name: str) -> Webhook:
-    """Raises NoSuch for one that is not there, or out of sight."""
-    seen = _seen(service)
-    if name not in seen:
+def _require_visible(service: Service, name: str) -> Webhook:
+    """Return a webhook. Raises NoSuch unless it exists and the caller may see it."""
+    webhooks = _visible_webhooks(service)
+    if name not in webhooks:
         raise NoSuch(
-            f"there is no webhook {name!r:.80}{did_you_mean(name, seen)}; 'spinney webhook list' shows those there are"
+            f"there is no webhook {name!r:.80}{did_you_mean(name, webhooks)}; "
+            "'spinney webhook list' shows those there are"
         )
-    return seen[name]
+    return webhooks[name]
 
 
-def _delivery(service: Service, delivery: str) -> Delivery:
-    found = service.store.webhooks.delivery(delivery)
-    if not _sees(service, service.store.webhooks.of(found.webhook)):
+def _visible_delivery(service: Service, delivery: str) -> Delivery:
+    """Return a delivery. Raises NoSuch unless it exists and the caller may see its webhook."""
+    existing = service.store.webhooks.delivery(delivery)
+    if not _is_visible(service, service.store.webhooks.of(existing.webhook)):
         raise NoSuch(
             f"there is no delivery {delivery!r:.80}; 'spinney webhook deliveries NAME' shows those of 30 days"
         )
-    return found
+    return existing
 
 
-def _require_known(service: Service, named: Mapping[str, Any]) -> None:
-    """What is mistyped would never be told of; what is out of sight would not either."""
-    within, queue = service.rights.within, named.get("queue")
+def _require_names(service: Service, fields: Mapping[str, Any]) -> None:
+    """Raise unless the collection, type and queue among these fields of a webhook exist and the caller may see them.
+    With a mistyped name the webhook would never report anything."""
+    within, queue = service.rights.within, fields.get("queue")
     for kind, allowed in (("collection", within.collections), ("queue", within.queues)):
-        name = named.get(kind)
+        name = fields.get(kind)
         if name is not None and allowed is not None and name not in allowed:
             raise Forbidden(
-                f"{service.by} is limited to {limits(service.rights)} and may not be told of {kind} {name!r:.80}; {ASK}"
+                f"{service.by} is limited to {limits(service.rights)} and may not get reports of {kind} {name!r:.80}; "
+                f"{ASK}"
             )
-    if named.get("type") is not None:
-        known_type(service.store.types(), named["type"])
+    if fields.get("type") is not None:
+        known_type(service.store.types(), fields["type"])
     if queue is not None:
         require_queue(service.store, queue, within=within)
 
 
-def _sees(service: Service, webhook: Webhook) -> bool:
-    """Whether all that it may tell of is in sight."""
+def _is_visible(service: Service, webhook: Webhook) -> bool:
+    """Return whether the caller may see every job that the webhook may report."""
     mine, its = service.rights.within, webhook.within
     return all(
-        allowed is None or (told is not None and set(told) <= set(allowed))
-        for allowed, told in ((mine.collections, its.collections), (mine.queues, its.queues))
+        allowed is None or (reported is not None and set(reported) <= set(allowed))
+        for allowed, reported in ((mine.collections, its.collections), (mine.queues, its.queues))
     )
 
 

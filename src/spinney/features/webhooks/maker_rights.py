@@ -1,11 +1,12 @@
-"""With whose rights something goes on being done long after somebody asked for it: a webhook is told, a schedule makes
-jobs.
+"""The rights with which webhooks and schedules act: those that their maker has at that moment.
 
-Beside what it is to do, the row's ``spec`` keeps under ``maker`` the account that made it, and its rights are asked
-each time. Without an account (``null``) it has all rights: it was made on a host that has the store, declared by an
-application, or made by somebody whom the server's configuration lets in (``peers``, ``trusted_role``), for whom that
-file speaks. A user who was made anew under the name of a deleted one is somebody else. In rows of older versions,
-which have no ``maker``, a name counts as the user who has it now.
+A webhook reports jobs, and a schedule submits jobs, long after a user made it. So the JSON in ``spec`` of its row has
+an entry ``maker``, the account of that user, whose rights are looked up each time. The entry is ``null``, which means
+all rights, if the maker has no account in the store: an operator on a host with the store, an application that declares
+the schedule, or a user whom the server's configuration admits (``peers``, ``trusted_role``).
+
+A user who was created after another one of the same name was deleted is not the maker: ``since_us`` tells them apart.
+Rows of older versions have no entry; there the current user of that name counts as the maker.
 """
 
 from collections.abc import Mapping
@@ -22,39 +23,42 @@ from spinney.model.values.unreadable import json_value
 from spinney.store.sql.connection.database import Tx
 
 KEY = "maker"
-_WAY_OUT = "whoever resumes it answers for it from then on"
+_ADVICE = "whoever resumes it answers for it from then on"
 
 
-def of(tx: Tx, actor: Actor) -> Mapping[str, Any] | None:
-    """Return what ``spec`` keeps of who makes something now."""
+def new_entry(tx: Tx, actor: Actor) -> Mapping[str, Any]:
+    """Return the entry, to be merged into a ``spec``, that names this actor as the maker."""
     if actor.account is None:
-        return None
-    # Null for a token, and for a user who was deleted at this moment: there is nobody then whose rights it has.
+        return {KEY: None}
+    # None for a token, and for a user who has just been deleted: no later user of that name has this creation time.
     since_us = tx.value("select created_us from users where name = ?", (actor.account,))
-    return {"name": actor.account, "since_us": since_us}
+    return {KEY: {"name": actor.account, "since_us": since_us}}
 
 
-def read(spec: str) -> Mapping[str, Any]:
-    """Return ``maker`` of a row's spec as a mapping to put into another one; empty: it has none."""
-    value = json_value(spec, "what was made")
+def entry_in(spec: str) -> Mapping[str, Any]:
+    """Return the entry of a ``spec``, to be merged into another one; empty in rows of older versions."""
+    value = json_value(spec, "the spec of a webhook or schedule")
     return {KEY: value[KEY]} if isinstance(value, dict) and KEY in value else {}
 
 
-def require(tx: Tx, spec: str, by: str, what: str, now_us: int) -> Rights:
-    """Return what the maker may now. Raises Forbidden unless that is an operator's work. ``what`` ends "may not …"."""
-    kept = read(spec)
-    maker = kept.get(KEY, {"name": by, "since_us": None})
+def require_operator(tx: Tx, spec: str, by: str, action: str, now_us: int) -> Rights:
+    """Return the maker's current rights. Raises Forbidden unless the maker is an operator now.
+
+    ``by``: the name that counts as the maker's where ``spec`` has no entry. ``action`` ends the error's "may not …".
+    """
+    entry = entry_in(spec)
+    maker = entry.get(KEY, {"name": by, "since_us": None})
     if maker is None:
         return ALL_RIGHTS
     name = maker["name"]
     if name.startswith(TOKEN_NAME):
         rights = _token_rights(tx, name, now_us)
     else:
-        rights = _user_rights(tx, name, maker["since_us"], older_version=not kept)
+        rights = _user_rights(tx, name, maker["since_us"], older_version=not entry)
     if isinstance(rights, str):
-        raise Forbidden(f"its maker {name} {rights} and may not {what}; {_WAY_OUT}")
+        raise Forbidden(f"its maker {name} {rights} and may not {action}; {_ADVICE}")
     if not rights.permits(Role.OPERATOR):
-        raise Forbidden(f"its maker {name} is only a {rights.role} now and may not {what}; {_WAY_OUT}")
+        raise Forbidden(f"its maker {name} is only a {rights.role} now and may not {action}; {_ADVICE}")
     return rights
 
 
@@ -64,9 +68,9 @@ def require_schedule(
     """Raise Forbidden unless the maker of a schedule may submit its jobs now."""
     if schedule.declared:
         return
-    rights = require(tx, spec, schedule.by, "make schedules", now_us)
+    rights = require_operator(tx, spec, schedule.by, "make schedules", now_us)
     type_ = types.get(schedule.type)
-    if type_ is not None and rights is not ALL_RIGHTS:  # of an account
+    if type_ is not None and rights is not ALL_RIGHTS:  # the maker has an account
         _require_type(type_, schedule, rights)
     within, options = rights.within, schedule.options
     out_of_reach = []
@@ -83,25 +87,25 @@ def require_schedule(
         out_of_reach.append(f"share {options['share']!r}")
     if out_of_reach:
         raise Forbidden(
-            f"its maker {schedule.by} may no longer submit to {', '.join(out_of_reach)}; {_WAY_OUT}"
+            f"its maker {schedule.by} may no longer submit to {', '.join(out_of_reach)}; {_ADVICE}"
         )
 
 
 def _require_type(type_: TypeSpec, schedule: Schedule, rights: Rights) -> None:
-    """Raise Forbidden unless a schedule of an account may make jobs of this type with its parameters. (One that was
-    made on a host that has the store may; so may what an application declares.)"""
+    """Raise Forbidden unless these rights of an account allow the schedule's jobs: their type, and what their
+    parameters name where the type limits that (a collection, queue, share or submitter)."""
     if not may_submit(type_, rights):
-        raise Forbidden(f"its maker {schedule.by} may not submit {type_.name!r} jobs; {_WAY_OUT}")
+        raise Forbidden(f"its maker {schedule.by} may not submit {type_.name!r} jobs; {_ADVICE}")
     beyond = beyond_limit(type_, schedule.params, rights, schedule.by)
     if beyond is not None:
         raise Forbidden(
             f"its maker {schedule.by} may no longer name the {beyond.limit} that parameter {beyond.parameter!r} names; "
-            f"{_WAY_OUT}"
+            f"{_ADVICE}"
         )
 
 
 def _user_rights(tx: Tx, name: str, since_us: int | None, *, older_version: bool) -> Rights | str:
-    """The user's rights, or why there are none."""
+    """Return the user's rights, or the end of the sentence "its maker NAME …" that says why there are none."""
     row = tx.one("select rights, disabled, created_us from users where name = ?", (name,))
     if row is None and older_version:
         return ALL_RIGHTS
@@ -111,6 +115,7 @@ def _user_rights(tx: Tx, name: str, since_us: int | None, *, older_version: bool
 
 
 def _token_rights(tx: Tx, name: str, now_us: int) -> Rights | str:
+    """Return the rights of a machine's token, or the end of the same sentence."""
     text = tx.value(
         "select rights from tokens where owner = '' and name = ? and revoked_us is null "
         "and (expires_us is null or expires_us > ?)",

@@ -66,7 +66,7 @@ async def webhook(
     return await _one(request, context, name, outcome=outcome, after=after)
 
 
-@router.post(f"{WEBHOOKS}/{{name}}/change", summary="Set a webhook otherwise")
+@router.post(f"{WEBHOOKS}/{{name}}/change", summary="Change, pause or resume a webhook")
 async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
     """What waited is sent to the new URL."""
 

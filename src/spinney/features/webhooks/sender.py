@@ -1,8 +1,9 @@
-"""What webhooks are to be told, sent.
+"""Send the deliveries of webhooks from a server, in the background.
 
-Any number of servers share the work: what is due is taken from the store, for a while, and recorded there. Each sends
-eight at once, of one webhook at most two, and one while its receiver does not take what it is sent; whoever was served
-longest ago comes first. So a receiver that is slow, or away, keeps back its own deliveries and hardly those of others.
+Any number of servers share the work: a server leases due deliveries from the store for a while, sends them, and records
+the results there. It sends up to eight deliveries at once, two for each webhook, or one while the receiver of that
+webhook fails to accept them. The webhook that was served longest ago comes first. So a receiver that is slow or down
+delays its own deliveries, and hardly those of others.
 """
 
 import asyncio
@@ -24,21 +25,23 @@ from spinney.web.store_pool import StorePool
 
 log = logging.getLogger(__name__)
 
-MOST = 8
-"""Deliveries that are on their way at once."""
-EACH = 2
-"""Of one webhook."""
+SENDS_MAX = 8
+"""The maximum number of deliveries that are being sent at once."""
+SENDS_PER_WEBHOOK = 2
+"""The same for one webhook."""
 POLL_S = 1.0
-"""How often the store is asked for what is due."""
-AWAY_S = 5.0
-"""A rest where the store does not answer."""
-FORGET_EVERY_S = 3600.0
-LEAVE_S = 15.0
-"""So long what is on its way is waited for at the end; it is called off before."""
+"""The time between two queries for due deliveries."""
+STORE_RETRY_S = 5.0
+"""The time until the next attempt when the store did not answer."""
+EXPIRE_EVERY_S = 3600.0
+"""The time between two removals of old deliveries."""
+STOP_S = 15.0
+"""How long to wait at the end for deliveries that are being sent, after they have been told to stop."""
 
 
 class WebhookSender:
-    """``async with`` starts it; leaving calls off what is on its way, which is then due at once for other servers."""
+    """Sends due deliveries inside ``async with``. Leaving the block stops those that are being sent; they are due at
+    once again, for other servers."""
 
     def __init__(
         self,
@@ -49,125 +52,131 @@ class WebhookSender:
         transport: Transport | None = None,
         poll_s: float = POLL_S,
     ) -> None:
-        """``private``: URLs may lead to loopback and private addresses. ``transport``: in the place of
-        ``SafeTransport``."""
+        """``private``: URLs may lead to loopback and private addresses. ``clock``: returns microseconds since 1970 UTC.
+        ``transport``: replaces ``SafeTransport``, for tests."""
         self._stores, self._clock, self._poll_s = stores, clock, poll_s
         self._halt = threading.Event()
         self._transport: Transport = transport or (
             lambda: SafeTransport(private=private, advice=webhook_delivery.PRIVATE_ADVICE, halt=self._halt)
         )
-        self._posting = ThreadPoolExecutor(MOST, thread_name_prefix="webhook")
-        self._going: set[asyncio.Task[None]] = set()
-        self._busy: Counter[str] = Counter()
+        self._post_threads = ThreadPoolExecutor(SENDS_MAX, thread_name_prefix="webhook")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sending: Counter[str] = Counter()
+        """The number of deliveries that are being sent, by webhook."""
         self._refusing: set[str] = set()
-        """Webhooks whose receivers did not take what they were sent last."""
-        self._served: dict[str, int] = {}
-        """When each was served last, by a count."""
+        """The webhooks whose receivers did not accept their last delivery."""
+        self._last_turn: dict[str, int] = {}
+        """The turn in which each webhook was last served."""
         self._turn = 0
-        self._again = asyncio.Event()
+        """Grows with each delivery that is chosen."""
+        self._wakeup = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._loops = [asyncio.create_task(loop()) for loop in (self._deliver, self._forget)]
+        self._loops = [asyncio.create_task(loop()) for loop in (self._deliver, self._expire)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._halt.set()
-        self._again.set()
-        deliver, forget = self._loops
-        forget.cancel()
-        # Not cancelled: in Python 3.11 ``wait_for`` may swallow that when what it waits for comes at the same moment.
-        await asyncio.gather(deliver, forget, return_exceptions=True)
-        if self._going:
-            await asyncio.wait(self._going, timeout=LEAVE_S)
-        self._posting.shutdown(wait=False, cancel_futures=True)
+        self._wakeup.set()
+        deliver, expire = self._loops
+        expire.cancel()
+        # Not cancelled: in Python 3.11 ``wait_for`` may lose a cancellation that comes together with the event.
+        await asyncio.gather(deliver, expire, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_S)
+        self._post_threads.shutdown(wait=False, cancel_futures=True)
 
     def wake(self) -> None:
-        """Look at once: something may be due."""
-        self._again.set()
+        """Look for due deliveries now, instead of at the next poll."""
+        self._wakeup.set()
 
     # --- the loops ------------------------------------------------------------------------
 
     async def _deliver(self) -> None:
         while not self._halt.is_set():
             rest_s = self._poll_s
-            self._again.clear()
+            self._wakeup.clear()
             try:
                 await self._start_due()
             except StoreUnusable as error:
-                log.warning("no webhook is told now: %s", error)
-                rest_s = AWAY_S
+                log.warning("webhooks are not delivered now: %s", error)
+                rest_s = STORE_RETRY_S
             except Exception:
-                log.exception("a fault in telling webhooks; it goes on in %g s", AWAY_S)
-                rest_s = AWAY_S
+                log.exception("the delivery of webhooks failed; it is tried again in %g s", STORE_RETRY_S)
+                rest_s = STORE_RETRY_S
             if not self._halt.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._again.wait(), rest_s)
+                    await asyncio.wait_for(self._wakeup.wait(), rest_s)
 
-    async def _forget(self) -> None:
+    async def _expire(self) -> None:
         while True:
             try:
                 while await self._stores.run(lambda store: store.webhooks.forget(now_us=self._clock())):
                     pass
             except StoreUnusable as error:
                 log.warning("old deliveries of webhooks are not removed now: %s", error)
-            await asyncio.sleep(FORGET_EVERY_S)
+            await asyncio.sleep(EXPIRE_EVERY_S)
 
     # --- deliveries -----------------------------------------------------------------------
 
     async def _start_due(self) -> None:
-        if len(self._going) >= MOST:
+        """Lease due deliveries, as many as may be sent now, and start a task for each."""
+        if len(self._tasks) >= SENDS_MAX:
             return
-        due = await self._stores.run(lambda store: store.webhooks.due())
+        first_due_us = await self._stores.run(lambda store: store.webhooks.due())
         now = self._clock()
-        wanted = self._wanted([name for name, next_us in due.items() if next_us <= now])
-        if not wanted:
+        chosen = self._choose([name for name, due_us in first_due_us.items() if due_us <= now])
+        if not chosen:
             return
         until = now + webhook_delivery.DELIVERY_LEASE_US
-        taken = await self._stores.run(lambda store: store.webhooks.take(wanted, now_us=now, until_us=until))
-        for each in taken:
-            self._busy[each.delivery.webhook] += 1
-            task = asyncio.create_task(self._one(each))
-            self._going.add(task)
-            task.add_done_callback(self._going.discard)
+        leased = await self._stores.run(lambda store: store.webhooks.take(chosen, now_us=now, until_us=until))
+        for due in leased:
+            self._sending[due.delivery.webhook] += 1
+            task = asyncio.create_task(self._deliver_one(due))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    def _wanted(self, names: list[str]) -> dict[str, int]:
-        """Whose deliveries are sent next, and how many of each."""
+    def _choose(self, names: list[str]) -> dict[str, int]:
+        """Choose among these webhooks, which have due deliveries, and return how many deliveries of each to send now.
+
+        One delivery of each webhook is chosen before a second one of any.
+        """
         wanted: Counter[str] = Counter()
-        room = MOST - len(self._going)
-        names.sort(key=lambda name: self._served.get(name, 0))
-        for _ in range(EACH):
+        free = SENDS_MAX - len(self._tasks)
+        names.sort(key=lambda name: self._last_turn.get(name, 0))
+        for _ in range(SENDS_PER_WEBHOOK):
             for name in names:
-                at_once = 1 if name in self._refusing else EACH
-                if room and self._busy[name] + wanted[name] < at_once:
+                at_once = 1 if name in self._refusing else SENDS_PER_WEBHOOK
+                if free and self._sending[name] + wanted[name] < at_once:
                     wanted[name] += 1
-                    room -= 1
+                    free -= 1
                     self._turn += 1
-                    self._served[name] = self._turn
+                    self._last_turn[name] = self._turn
         return dict(wanted)
 
-    async def _one(self, due: DueDelivery) -> None:
+    async def _deliver_one(self, due: DueDelivery) -> None:
         name = due.delivery.webhook
         try:
-            told = await self._sent(due)
-            if told.sent:
-                (self._refusing.discard if told.outcome is DeliveryOutcome.DELIVERED else self._refusing.add)(
-                    name
-                )
-            await self._record(due, told)
+            result = await self._send(due)
+            if result.sent:
+                accepted = result.outcome is DeliveryOutcome.DELIVERED
+                (self._refusing.discard if accepted else self._refusing.add)(name)
+            await self._record(due, result)
         except StoreUnusable as error:
             log.warning("delivery %s is sent again later: %s", due.delivery.delivery, error)
         finally:
-            self._busy[name] -= 1
-            if not self._busy[name]:
-                del self._busy[name]
-            self._again.set()
+            self._sending[name] -= 1
+            if not self._sending[name]:
+                del self._sending[name]
+            self._wakeup.set()
 
-    async def _sent(self, due: DueDelivery) -> DeliveryResult:
+    async def _send(self, due: DueDelivery) -> DeliveryResult:
+        """Send a delivery. Its errors become results; raises StoreUnusable when the store cannot be read."""
         try:
-            said = await self._stores.run(lambda store: webhook_delivery.body(store, due, self._clock))
+            body = await self._stores.run(lambda store: webhook_delivery.body(store, due, self._clock))
             return await asyncio.get_running_loop().run_in_executor(
-                self._posting,
-                lambda: webhook_delivery.send(due, said, clock=self._clock, transport=self._transport),
+                self._post_threads,
+                lambda: webhook_delivery.send(due, body, clock=self._clock, transport=self._transport),
             )
         except SendAborted:
             return webhook_delivery.aborted(self._clock)
@@ -179,14 +188,14 @@ class WebhookSender:
             log.exception("delivery %s could not be made", due.delivery.delivery)
             return webhook_delivery.faulty(due, self._clock)
 
-    async def _record(self, due: DueDelivery, told: DeliveryResult) -> None:
-        """What was answered is kept, however long the store is away; but no longer than the delivery is ours."""
+    async def _record(self, due: DueDelivery, result: DeliveryResult) -> None:
+        """Record the result, and try again while the store is unavailable, until the lease of the delivery ends."""
         while True:
             try:
-                await self._stores.run(lambda store: store.webhooks.told(due, told, now_us=self._clock()))
+                await self._stores.run(lambda store: store.webhooks.told(due, result, now_us=self._clock()))
             except StoreUnavailable:
                 if self._halt.is_set() or self._clock() > (due.delivery.next_us or 0):
                     raise
-                await asyncio.sleep(AWAY_S)
+                await asyncio.sleep(STORE_RETRY_S)
             else:
                 return

@@ -80,7 +80,7 @@ class SqlWebhooks:
                 (
                     tx.take("webhook"),
                     made.name,
-                    _spec(made, {maker_rights.KEY: maker_rights.of(tx, actor)}),
+                    _spec(made, maker_rights.new_entry(tx, actor)),
                     secret,
                     secrets.token_hex(8),
                     made.by,
@@ -111,7 +111,7 @@ class SqlWebhooks:
             if made == before:
                 return before
             if made.url == before.url:
-                maker = maker_rights.read(_spec_text(tx, id_))
+                maker = maker_rights.entry_in(_spec_text(tx, id_))
                 tx.run("update webhooks set spec = ? where id = ?", (_spec(made, maker), id_))
             else:  # whoever says where it is sent answers for that, with the own rights
                 made = _hand_over(tx, id_, made, actor)
@@ -231,7 +231,7 @@ class SqlWebhooks:
         if webhook.paused is not None:  # it cannot be read
             return []
         try:
-            rights = maker_rights.require(tx, rest[1], webhook.by, _WHAT, now_us)
+            rights = maker_rights.require_operator(tx, rest[1], webhook.by, _WHAT, now_us)
         except Forbidden as error:
             _pause(tx, webhook.name, str(error), now_us)
             return []
@@ -316,7 +316,7 @@ def _pause(tx: Tx, name: str, why: str, now_us: int) -> None:
 def _fault(tx: Tx, webhook: Webhook, spec: str, now_us: int) -> str | None:
     """Why its maker may not have it any more; None: he may."""
     try:
-        maker_rights.require(tx, spec, webhook.by, _WHAT, now_us)
+        maker_rights.require_operator(tx, spec, webhook.by, _WHAT, now_us)
     except Forbidden as error:
         return str(error)
     return None
@@ -325,7 +325,7 @@ def _fault(tx: Tx, webhook: Webhook, spec: str, now_us: int) -> str | None:
 def _hand_over(tx: Tx, id_: int, webhook: Webhook, actor: Actor) -> Webhook:
     """Whoever resumes a webhook whose maker may not have it any more, or says where it is sent, answers for it from now
     on."""
-    spec = _spec(webhook, {maker_rights.KEY: maker_rights.of(tx, actor)})
+    spec = _spec(webhook, maker_rights.new_entry(tx, actor))
     tx.run("update webhooks set spec = ?, by = ? where id = ?", (spec, actor.by, id_))
     return replace(webhook, by=actor.by)
 

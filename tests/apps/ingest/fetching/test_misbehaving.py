@@ -362,7 +362,7 @@ def test_hosts_that_are_avoided_are_not_asked(web: Web, fetch: Fetch) -> None:
         url = web.put("/a", always=redirect(other.put("/b", BODY)))
         hosts = frozenset({"127.0.0.1"})
 
-        failure = failure_of(fetch, url, hosts=hosts, avoided=frozenset({other.host}))
+        failure = failure_of(fetch, url, hosts=hosts, skipped_hosts=frozenset({other.host}))
 
     assert (failure.host, failure.tried, other.log) == (other.host, 0, [])
 

@@ -20,7 +20,7 @@ ARK_OF_256 = "ark:12345/" + "x" * 245
 
 
 def told(folder: Path, content: bytes) -> Judgement:
-    return judge(put(folder, content), further=early_checks.of_rows)
+    return judge(put(folder, content), further=early_checks.row_checker)
 
 
 def object_of(**said: Any) -> str:
@@ -67,7 +67,7 @@ def test_what_an_object_would_fail_by_is_told_with_its_line(
     ("row", "says"),
     [
         (f"{URL} | | | | | p | image/{'x' * 255}", "the MIME type 'image/"),
-        (f"{URL} | | | {2**63 - 1} | | p", "its files weigh 9223372036854775808 bytes together"),
+        (f"{URL} | | | {2**63 - 1} | | p", "the sizes of its files add up to 9223372036854775808 bytes"),
     ],
 )
 def test_so_is_what_a_file_would(tmp_path: Path, row: str, says: str) -> None:
@@ -91,7 +91,7 @@ def test_two_objects_with_one_local_id_and_two_arks_cannot_both_be(tmp_path: Pat
     found = told(tmp_path, batch(*rows))
 
     assert [problem.line for problem in found.problems] == [FIRST + 2, FIRST + 4]
-    assert f"the local id 'm2' is that of {one} in a row above" in found.problems[0].reason
+    assert f"the local id 'm2' belongs to {one} in a row above" in found.problems[0].reason
 
 
 def test_files_of_an_object_are_told_with_both_places(tmp_path: Path) -> None:
@@ -120,16 +120,16 @@ def test_the_stages_refuse_the_same_in_the_same_words(service: Service, tmp_path
     for number, (said, stage) in enumerate(given, 1):
         row = Row(url=URL, name="a.txt", about=About(**said))
         ran = service.of_file(number=number, about=about(**said)).to(stage)
-        assert (ran.outcome, [ran.message]) == ("error", list(early_checks.of_rows(SINGLE)(row)))
+        assert (ran.outcome, [ran.message]) == ("error", list(early_checks.row_checker(SINGLE)(row)))
 
     rar = service.of_container(b"Rar!", number=3, name="a.rar").to("processing")
     row = Row(url=URL, name="a.rar")
-    assert (rar.outcome, [rar.message]) == ("error", list(early_checks.of_rows(CONTAINERS)(row)))
+    assert (rar.outcome, [rar.message]) == ("error", list(early_checks.row_checker(CONTAINERS)(row)))
 
     for number, name in enumerate((DEEP, LONG), 4):
         order = payload(PayloadKind.FILE, service.web.put("/x", b"x"), name)
         ran = service.object(number, payload=order).run("estimating")
         assert (ran.outcome, [ran.message]) == (
             "error",
-            list(early_checks.of_rows(SINGLE)(Row(url=URL, name=name))),
+            list(early_checks.row_checker(SINGLE)(Row(url=URL, name=name))),
         )

@@ -84,7 +84,7 @@ def test_sizes_that_no_number_can_hold_are_refused(service: Service) -> None:
     deposit = service.object(payload=_of_manifest(service, {"a": b"1", "b": b"2"}, size_bytes=2**63 - 1))
     ran = deposit.run("estimating")
     assert (ran.outcome, ran.signal.retryable) == ("error", False)  # type: ignore[union-attr]
-    assert ran.message == f"its files weigh {2**64 - 2} bytes together, as is said; mend the sizes"
+    assert ran.message == f"the sizes of its files add up to {2**64 - 2} bytes; correct the sizes"
 
 
 def test_a_size_that_was_given_counts_though_the_same_file_is_asked_for_elsewhere(service: Service) -> None:

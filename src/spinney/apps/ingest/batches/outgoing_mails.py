@@ -40,5 +40,5 @@ def set_owner(settings: Settings, key: str, job_id: int) -> None:
 
 def _copy(source: Path, folder: Path) -> Path:
     target = folder / source.name
-    copies.copy_whole(source, target)
+    copies.copy_atomically(source, target)
     return target

@@ -1,7 +1,10 @@
-"""Checks of a finished batch against the guarantees of the service: its history, inventory, archive and folders.
+"""Check that a finished batch keeps the promises of the service, for tests and the demo.
 
-The checks do not rely on the code that processed the batch: the storage's content is read again byte by byte, and what
-ran is taken from the attempts and the operators' calls that the store keeps.
+The checks do not rely on the code that processed the batch. The stored files are read again byte by byte. Which stages
+ran, and when, is known from the attempts in the store, and what operators requested from its audit trail.
+
+A ``bid`` is the name of a batch, a ``jid`` that of one of its objects. The first job of the batch's tree is the batch,
+and each of the others is an object.
 """
 
 import json
@@ -26,22 +29,25 @@ from spinney.operations import AuditCall, Store
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory
 
-_TREE_MAX = 1_000_000
-_CALLS = 1_000
-_AGAIN = ("retry", "rerun")
-_CLEARED = (PAYLOAD, f"{PAYLOAD}.fetching", MANIFEST, f"{MANIFEST}.fetching", CONTENT)
+_JOBS_MAX = 1_000_000
+_CALLS_PER_PAGE = 1_000
+_RERUN_VERBS = ("retry", "rerun")
+"""The operators' verbs, as in the audit trail, after which a stage that passed may run again."""
+_CLEARED_NAMES = (PAYLOAD, f"{PAYLOAD}.fetching", MANIFEST, f"{MANIFEST}.fetching", CONTENT)
+
+"""What an object's job must have removed from its folder when it is completed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """The extent of a check, and the faults that it found."""
+    """What a check has looked at, in numbers, and the faults that it found."""
 
     jobs: int
     attempts: int
     interrupted: int
     """Attempts that ended with the death of their node or worker."""
     objects: int
-    """Objects in the archive that the batch deposited."""
+    """Objects of which the batch stored a version."""
     files: int
     """Files whose content was read again and compared."""
     bytes: int
@@ -50,27 +56,29 @@ class CheckResult:
 
 
 def check(store: Store, batch: int, settings: Settings, folders: Path) -> CheckResult:
-    """Check a batch, given by its job's number; ``folders``: the folder root of the store.
+    """Check a batch. ``batch``: the id of its job; ``folders``: the folder root of the store, below which each job has
+    its folder.
 
-    The guarantees: no stage ran again after it had been recorded as passed, unless an operator requested it in between;
-    every completed object is in the inventory once, and no other is; the archive has what the inventory lists, with
-    the right digests; working folders of completed objects are cleared, and so is the folder of the incoming payload.
+    The promises: no stage runs again after it was recorded as passed, unless an operator requests it in between; every
+    completed object is in the inventory once, unless its content was stored already, and nothing else is; the archive
+    has what the inventory lists, with the right digests; the working folders of completed objects are removed, and so
+    is the payload in the folder ``incoming``.
 
-    Raises UsageError for a storage that is not there, and the errors of store, inventory and storage while they are
-    away.
+    Raises UsageError if a storage is not in the settings, and the errors of store, inventory and storage if they are
+    unavailable.
     """
-    jobs = store.tree(batch, limit=_TREE_MAX)
+    jobs = store.tree(batch, limit=_JOBS_MAX)
     order = BatchOrder.model_validate(jobs[0].params["order"])
     history = {job.id: store.attempts(job.id) for job in jobs}
     requests_us = operator_requests_us(store, history.keys())
     faults = [
-        f"job {job}: the stage '{stage}' ran again after it had passed, and nobody had asked for it"
+        f"job {job}: the stage '{stage}' ran again after it had passed, and no operator had requested it"
         for job, attempts in history.items()
         for stage in ran_twice(attempts, requests_us)
     ]
     objects = {ObjectOrder.model_validate(job.params["order"]).jid: job for job in jobs[1:]}
     with open_inventory(settings.inventory) as inventory:
-        inventory.init()  # where every object failed early there is none
+        inventory.init()  # if every object failed early, the database does not exist yet
         recorded = list(inventory.batch_entries(order.bid))
         unchanged = unchanged_objects.read(folders / job_folder(batch))
         faults += _inventory_faults(objects, recorded, unchanged)
@@ -79,12 +87,12 @@ def check(store: Store, batch: int, settings: Settings, folders: Path) -> CheckR
             for name in {entry.version.storage for entry in recorded}
         }
         verified = [_verify(storages[e.version.storage], inventory, e, faults) for e in recorded]
-    faults += _leftovers(settings, order, objects, folders)
-    attempts_ = [attempt for attempts in history.values() for attempt in attempts]
+    faults += _leftover_faults(settings, order, objects, folders)
+    all_attempts = [attempt for attempts in history.values() for attempt in attempts]
     return CheckResult(
         jobs=len(jobs),
-        attempts=len(attempts_),
-        interrupted=sum(attempt.outcome in (Outcome.LOST, Outcome.DIED) for attempt in attempts_),
+        attempts=len(all_attempts),
+        interrupted=sum(attempt.outcome in (Outcome.LOST, Outcome.DIED) for attempt in all_attempts),
         objects=len(recorded),
         files=sum(files for files, _ in verified),
         bytes=sum(size_bytes for _, size_bytes in verified),
@@ -93,14 +101,14 @@ def check(store: Store, batch: int, settings: Settings, folders: Path) -> CheckR
 
 
 def operator_requests_us(store: Store, jobs: Collection[int]) -> list[int]:
-    """Return when operators requested that one of these jobs run again, in microseconds since 1970 UTC, sorted. A
-    request for many jobs by a filter counts for all jobs."""
-    calls = [call for verb in _AGAIN for call in _calls(store, verb)]
+    """Return the times at which operators requested that one of these jobs run again, in microseconds since 1970 UTC,
+    sorted. A request by a filter counts too, because the audit trail does not list its jobs."""
+    calls = [call for verb in _RERUN_VERBS for call in _calls(store, verb)]
     return sorted(call.at_us for call in calls if json.loads(call.what).get("job") in {None, *jobs})
 
 
 def ran_twice(history: Iterable[Attempt], requests_us: Sequence[int]) -> list[str]:
-    """Return the stages with an attempt after one that passed, and no operator's request between the two."""
+    """Return the stages of a job that ran again after they had passed, without an operator's request in between."""
     passed_us: dict[str, int] = {}
     stages: list[str] = []
     for attempt in sorted(history, key=lambda a: a.fence):
@@ -113,13 +121,15 @@ def ran_twice(history: Iterable[Attempt], requests_us: Sequence[int]) -> list[st
 
 
 def _any_between(times: Sequence[int], begin: int, end: int) -> bool:
+    """Return whether one of these sorted times is from ``begin`` to ``end``."""
     index = bisect_left(times, begin)
     return index < len(times) and times[index] <= end
 
 
 def _calls(store: Store, verb: str) -> Iterator[AuditCall]:
+    """Yield all calls of an operators' verb from the audit trail."""
     after = 0
-    while page := store.audit.calls(after=after, limit=_CALLS, verb=verb):
+    while page := store.audit.calls(after=after, limit=_CALLS_PER_PAGE, verb=verb):
         yield from page
         after = page[-1].first
 
@@ -127,8 +137,8 @@ def _calls(store: Store, verb: str) -> Iterator[AuditCall]:
 def _inventory_faults(
     objects: dict[str, Job], recorded: Iterable[Recorded], unchanged: Collection[str]
 ) -> Iterator[str]:
-    """Yield the differences between the completed objects and the inventory, which has each once except for the
-    unchanged ones."""
+    """Yield a message for each difference between the completed objects and the versions that the inventory records for
+    the batch. ``unchanged``: the objects whose content was stored already, so that they have no new version."""
     entered = Counter(entry.version.job_id for entry in recorded)
     for jid, times in entered.items():
         if times > 1:
@@ -141,7 +151,7 @@ def _inventory_faults(
 
 
 def _verify(storage: Storage, inventory: "Inventory", entry: Recorded, faults: list[str]) -> tuple[int, int]:
-    """Verify an object in its storage, and return the files and bytes that were read; adds to ``faults``."""
+    """Verify a stored object, and return the numbers of files and bytes that were read. Adds messages to ``faults``."""
     try:
         result = storage.verify(entry.ark)
         faults += [f"{entry.ark}: {fault}" for fault in result.faults]
@@ -153,7 +163,7 @@ def _verify(storage: Storage, inventory: "Inventory", entry: Recorded, faults: l
 
 
 def _file_differences(storage: Storage, inventory: "Inventory", entry: Recorded) -> Iterator[str]:
-    """Yield the differences between inventory and storage in the files of a version."""
+    """Yield a message for each file of a version that differs between inventory and storage."""
     number = entry.version.version
     stored = {file.path: (file.size_bytes, file.digest.value) for file in storage.files(entry.ark, number)}
     algorithms = {file.path: file.digest.algorithm for file in storage.files(entry.ark, number)}
@@ -166,13 +176,14 @@ def _file_differences(storage: Storage, inventory: "Inventory", entry: Recorded)
             yield f"{entry.ark}: version {number}: '{path}' is not the same in the archive and in the inventory"
 
 
-def _leftovers(
+def _leftover_faults(
     settings: Settings, order: BatchOrder, objects: dict[str, Job], folders: Path
 ) -> Iterator[str]:
+    """Yield a message for each folder or file that should have been removed."""
     for jid, job in objects.items():
         if job.state is not State.COMPLETED:
             continue
-        places = [folders / job_folder(job.id) / name for name in _CLEARED]
+        places = [folders / job_folder(job.id) / name for name in _CLEARED_NAMES]
         places += [area / jid for area in settings.areas.values()]
         for place in places:
             if place.exists():

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from spinney.apps.ingest.access import Format, Status
-from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Manifest, Token
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
 from spinney.errors import Refused, UsageError
@@ -64,12 +64,12 @@ def fetch(
             raise UsageError(
                 "--file gets a file immediately and as it is; leave out --format, --submitter, --wait and --json"
             )
-        with serving(store) as service:
+        with open_session(store) as service:
             _write(service.content(File(ark=ark, path=file, version=version)), output)
         return
     if output is not None:
         raise UsageError("--output needs --file; a package is ready later, and 'token' shows where")
-    with serving(store, None if endpoint.server(store) else submitter) as service:
+    with open_session(store, None if endpoint.server(store) else submitter) as service:
         ticket = service.do(Fetch(ark=ark, version=version, format=format_, submitter=submitter))
         if wait and not json:
             wait_for(service.control, [ticket["job"]])
@@ -97,7 +97,7 @@ def manifest(
     store: StoreOption = None,
 ) -> None:
     """Print the files of a stored object as a manifest: the URL, digest, size, date, name and media type of each."""
-    with serving(store) as service:
+    with open_session(store) as service:
         _write(service.content(Manifest(ark=ark, version=version, as_json=json)), output)
 
 
@@ -107,7 +107,7 @@ def show_token(
     store: StoreOption = None,
 ) -> None:
     """Show the status of a request for a package: when it will be ready, or where it is and when it expires."""
-    with serving(store) as service:
+    with open_session(store) as service:
         ticket = service.do(Token(token=token))
     _print_ticket(ticket, json=json)
 
@@ -120,7 +120,7 @@ def fixity(
     store: StoreOption = None,
 ) -> None:
     """Show how many stored objects are due for a fixity check, and how many are damaged."""
-    with serving(store) as service:
+    with open_session(store) as service:
         answer = service.do(Fixity(damaged=damaged))
     if damaged:
         _print_damaged(answer["items"], json=json)

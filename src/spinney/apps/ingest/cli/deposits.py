@@ -1,4 +1,5 @@
-"""``submit`` and ``check``: submit payloads, and check manifests."""
+"""The commands ``submit``, which submits a payload (a file, a container or a manifest), and ``check``, which checks a
+manifest."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ import typer
 
 from spinney.apps.ingest import manifests
 from spinney.apps.ingest.cli import arguments
-from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import Judgement, PayloadKind
@@ -23,7 +24,7 @@ from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoin
 from spinney.errors import UsageError
 
 STDIN = "-"
-_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -113,14 +114,14 @@ def submit_payload(
     """Submit a payload, which becomes a batch. Prints the batch and its job."""
     from spinney.command_line import wait_for
 
-    if key is not None and not _KEY.fullmatch(key):
+    if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
         raise UsageError(
             "--key must be 1 to 200 printable ASCII characters without blanks; choose another key"
         )
-    # A server knows the caller; the submitter is part of the payload's description.
-    with serving(store, None if endpoint.server(store) else submitter) as service:
+    # A server acts for the user who signed in; a local store acts for the submitter, if one is named.
+    with open_session(store, None if endpoint.server(store) else submitter) as service:
         submission = Submit(
-            name=_name(payload, name),
+            name=_payload_name(payload, name),
             profile=profile,
             kind=kind,
             submitter=submitter,
@@ -135,7 +136,7 @@ def submit_payload(
             notification=notify or [],
             fail_at=fail_at,
         )
-        with _opened(payload) as source:
+        with _open_payload(payload) as source:
             accepted = service.submit(source, submission, key)
         _print_accepted(accepted, json=json)
         if wait:
@@ -151,20 +152,20 @@ def check(
     """Check a manifest without depositing it, also for errors by which its objects would fail later; exit code 1 when
     there are problems."""
     with refused():
-        judgement = manifests.judge(manifest, further=early_checks.of_rows)
+        judgement = manifests.judge(manifest, further=early_checks.row_checker)
     if json:
-        display.print_json(_judgement(judgement))
+        display.print_json(_judgement_json(judgement))
     else:
         for problem in judgement.problems:
             typer.echo(display.safe(str(problem)))
         for warning in judgement.warnings.first:
             typer.echo(display.safe(f"warning: {warning}"))
-        typer.echo(_verdict(judgement))
+        typer.echo(_summary(judgement))
     if judgement.problems:
         raise typer.Exit(Exit.REFUSED)
 
 
-def _name(payload: str, name: str | None) -> str:
+def _payload_name(payload: str, name: str | None) -> str:
     if name is not None:
         return name
     if payload == STDIN:
@@ -173,7 +174,7 @@ def _name(payload: str, name: str | None) -> str:
 
 
 @contextmanager
-def _opened(payload: str) -> Iterator[BinaryIO]:
+def _open_payload(payload: str) -> Iterator[BinaryIO]:
     if payload == STDIN:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             yield stdin
@@ -195,7 +196,7 @@ def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
         )
 
 
-def _judgement(judgement: Judgement) -> dict[str, object]:
+def _judgement_json(judgement: Judgement) -> dict[str, object]:
     return {
         "kind": judgement.kind,
         "rows": judgement.rows,
@@ -207,7 +208,7 @@ def _judgement(judgement: Judgement) -> dict[str, object]:
     }
 
 
-def _verdict(judgement: Judgement) -> str:
+def _summary(judgement: Judgement) -> str:
     kind = "unknown kind of manifest" if judgement.kind is None else str(judgement.kind)
     unknown = f", the sizes of {judgement.sizes_unknown:,} not given" if judgement.sizes_unknown else ""
     text = f"{kind}: {counted(judgement.rows, 'row')}, {counted(judgement.size_bytes, 'byte')}{unknown}"

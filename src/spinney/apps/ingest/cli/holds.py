@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from spinney.apps.ingest.cli import arguments
-from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.verbs.operations import Hold, Pause, Release, Unpause
 from spinney.command_line import ByOption, StoreOption, completion, display
 from spinney.errors import UsageError
@@ -46,7 +46,7 @@ def hold(
     store: StoreOption = None,
 ) -> None:
     """Hold a collection: running jobs finish their stage, all others are held, also those submitted later."""
-    with serving(store, by) as service:
+    with open_session(store, by) as service:
         answer = service.do(Hold(collection=collection, reason=reason))
     held = answer["jobs"]
     jobs = "1 job is" if held == 1 else f"{held:,} jobs are"
@@ -73,7 +73,7 @@ def release(
     """Release a held collection, or a batch that its profile holds."""
     if (collection is None) == (batch is None):
         raise UsageError("name either a collection, or a batch with --batch")
-    with serving(store, by) as service:
+    with open_session(store, by) as service:
         answer = service.do(Release(collection=collection, batch=batch, reason=reason))
     if batch is not None:
         under = f", but stays under {display.safe(answer['under'][0])}" if answer["under"] else ""
@@ -87,7 +87,7 @@ def pause(
     what: WhatArgument = "ingest", *, reason: ReasonOption, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Pause ingest, or an access queue: none of its jobs start until it is unpaused."""
-    with serving(store, by) as service:
+    with open_session(store, by) as service:
         new_holds = service.do(Pause(what=what, reason=reason))["laid"]
     typer.echo(f"{what} is paused" if new_holds else f"{what} was paused already; its reason stays")
 
@@ -96,6 +96,6 @@ def unpause(
     what: WhatArgument = "ingest", *, reason: WhyOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Unpause ingest, or an access queue."""
-    with serving(store, by) as service:
+    with open_session(store, by) as service:
         ended_holds = service.do(Unpause(what=what, reason=reason))["lifted"]
     typer.echo(f"{what} goes on" if ended_holds else f"{what} was not paused")

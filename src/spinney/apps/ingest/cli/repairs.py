@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from spinney.apps.ingest.cli import arguments
-from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.verbs.operations import Delete, Requeue, Sweep
 from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each
@@ -53,7 +53,7 @@ def requeue_objects(
 ) -> None:
     """Requeue failed objects; of a batch all that failed. When they have settled, the batch reports again."""
     requeue = Requeue(names=names, stage=stage, message=message, completed=completed, dry_run=dry_run)
-    with serving(store, by) as service:
+    with open_session(store, by) as service:
         results = service.do(requeue)["items"]
     if json:
         display.print_json_lines(list(results))
@@ -74,7 +74,7 @@ def delete(
     store: StoreOption = None,
 ) -> None:
     """Delete failed or held batches with all their files; archived objects are kept."""
-    with serving(store, by) as service:
+    with open_session(store, by) as service:
 
         def delete_batch(name: str) -> None:
             deleted = service.do(Delete(batch=name, completed=completed))["deleted"]
@@ -99,7 +99,7 @@ def sweep_batches(
     store: StoreOption = None,
 ) -> None:
     """Delete batches that completed long ago, and payloads that never became a batch."""
-    with serving(store, by) as service:
+    with open_session(store, by) as service:
         swept = service.do(Sweep(days=days, dry_run=dry_run))
     if json:
         display.print_json(swept)

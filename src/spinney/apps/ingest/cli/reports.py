@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from spinney.apps.ingest.cli.arguments import BatchArgument
-from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.verbs.batches import Form, Report
 from spinney.command_line import JsonOption, StoreOption, display, files_of
 from spinney.errors import UsageError
@@ -41,7 +41,7 @@ def report(
     if html and json:
         raise UsageError("--html and --json exclude each other; give only one of them")
     form = Form.HTML if html else Form.JSON if json else Form.TEXT
-    with serving(store) as service:
+    with open_session(store) as service:
         answer = service.do(Report(batch=which, number=number, now=now, form=form))
         if not now:
             with display.closed_pipe_ends_output():

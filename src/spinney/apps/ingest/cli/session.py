@@ -1,4 +1,7 @@
-"""The service that a command uses, local or behind a server."""
+"""The session in which a command uses the ingest service: on a local store, or through a server.
+
+A *verb* is an operation of the service as a value: its fields are the parameters, and ``run`` does it.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,30 +23,31 @@ if TYPE_CHECKING:
     from spinney.command_line import Call
     from spinney.operations import Control
 
-BELOW = "/apps/ingest"
+ROUTE_PREFIX = "/apps/ingest"
 
 
 class IngestSession(Protocol):
-    """A service that runs verbs; each answer is a JSON value."""
+    """Runs verbs; every answer is a JSON value, the same from a local store and from a server."""
 
     @property
     def control(self) -> "Control":
-        """The control of the engine, or its remote counterpart."""
+        """The engine's operations: on the local store, or by calls to the server."""
 
     def do(self, verb: Verb) -> Any:
         """Run a verb, and return its answer."""
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
-        """Submit a payload. ``key``: see ``staff.expect``."""
+        """Submit a payload, and return the batch. ``key``: an idempotency key (``staff.expect``); None: none."""
 
     def content(self, selection: File | Manifest) -> Iterator[bytes]:
-        """Yield a file of a stored object, or the manifest of all. Raises Refused where it is damaged, before its
-        end."""
+        """Yield the bytes of a file of a stored object, or of the object's manifest. Raises Refused before the end if
+        the stored file is damaged."""
 
 
 @contextmanager
-def serving(store: str | None, by: str | None = None) -> Iterator[IngestSession]:
-    """Open the configured service in the name of ``by``; the store is closed at the end."""
+def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSession]:
+    """Open a session on ``store``: the URL of a store or of a server, by default the configured one. Local changes are
+    made in the name of ``by``, by default the login name."""
     with refused(), open_control(store, by) as control:
         yield _RemoteSession(control) if endpoint.server(store) is not None else _LocalSession(control, store)
 
@@ -51,7 +55,7 @@ def serving(store: str | None, by: str | None = None) -> Iterator[IngestSession]
 @dataclass(frozen=True, slots=True)
 class _LocalSession:
     control: "Control"
-    _url: str | None
+    _store: str | None
 
     def do(self, verb: Verb) -> Any:
         return orjson.loads(written(verb.run(self._service)))
@@ -65,7 +69,7 @@ class _LocalSession:
     @property
     def _service(self) -> Service:
         return Service(
-            control=self.control, settings=settings.load(), folders=resolve_settings(self._url).folders
+            control=self.control, settings=settings.load(), folders=resolve_settings(self._store).folders
         )
 
 
@@ -83,7 +87,9 @@ class _RemoteSession:
         arguments: dict[str, Any] = (
             {"json": parameters} if verb.changes else {"query": query_params(**parameters)}
         )
-        return self._send(Call(method=method, path=f"{BELOW}/{verb.name}", decode=orjson.loads, **arguments))
+        return self._send(
+            Call(method=method, path=f"{ROUTE_PREFIX}/{verb.name}", decode=orjson.loads, **arguments)
+        )
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
         from httpx import ConnectError
@@ -91,13 +97,13 @@ class _RemoteSession:
         from spinney.command_line import IDEMPOTENCY, Call, query_params
         from spinney.errors import ServerUnavailable, UnexpectedResponse
 
-        submission.deposit()  # an invalid description is refused before the payload is sent
+        submission.deposit()  # raises for an invalid description, before the payload is sent
         query = query_params(**submission.model_dump(mode="json", exclude_defaults=True))
         key = key or uuid4().hex
         call = Call(
             method="POST",
-            path=f"{BELOW}/submit",
-            decode=_accepted,
+            path=f"{ROUTE_PREFIX}/submit",
+            decode=_without_links,
             query=query,
             content=payload,
             headers={"Content-Type": "application/octet-stream", IDEMPOTENCY: key},
@@ -116,13 +122,13 @@ class _RemoteSession:
 
         query = query_params(**selection.model_dump(exclude_defaults=True))
         name = "file" if isinstance(selection, File) else "manifest"
-        call = Call(method="GET", path=f"{BELOW}/{name}", decode=bytes, query=query)
+        call = Call(method="GET", path=f"{ROUTE_PREFIX}/{name}", decode=bytes, query=query)
         return client_of(self.control).pieces(call)
 
     def _send(self, call: "Call[Any]") -> Any:
         return client_of(self.control).send(call)
 
 
-def _accepted(answer: bytes) -> Any:
-    """Return the answer without links, which lead to the server, so that it is the same as a local one."""
+def _without_links(answer: bytes) -> Any:
+    """Return a server's answer to a submission as a local session would: without the links to the server's pages."""
     return {name: value for name, value in orjson.loads(answer).items() if name != "links"}

@@ -7,7 +7,7 @@ import typer
 
 from spinney.apps.ingest.cli import arguments
 from spinney.apps.ingest.cli.arguments import BatchArgument, ProfileOption, StageOption
-from spinney.apps.ingest.cli.session import serving
+from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.verbs.archive import Find, Profiles
 from spinney.apps.ingest.verbs.batches import LIMIT_MAX, Batches, Object, Objects, Status
@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 
 def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = None) -> None:
     """Show the state of a batch, and how many of its objects are in each state."""
-    with serving(store) as service:
+    with open_session(store) as service:
         facts = service.do(Status(batch=which))
     under = facts.pop("under")
     if json:
@@ -73,7 +73,7 @@ def list_batches(
     query = Batches(
         profile=profile, state=state, submitter=submitter, collection=collection, after=after, limit=limit
     )
-    with serving(store) as service:
+    with open_session(store) as service:
         items = service.do(query)["items"]
     if json:
         display.print_json_lines(items)
@@ -135,7 +135,7 @@ def list_objects(
     query = Objects(
         batch=which, state=state or [], stage=stage, message=message, whole=json, after=after, limit=limit
     )
-    with serving(store) as service:
+    with open_session(store) as service:
         items = service.do(query)["items"]
     if json:
         display.print_json_lines(items)
@@ -154,7 +154,7 @@ def show_object(
     store: StoreOption = None,
 ) -> None:
     """Show all data of an object."""
-    with serving(store) as service:
+    with open_session(store) as service:
         facts = service.do(Object(object=which))["object"]
     if json:
         display.print_json(facts)
@@ -196,7 +196,7 @@ def find(
         limit=limit,
         after=after,
     )
-    with serving(store) as service:
+    with open_session(store) as service:
         items = service.do(query)["items"]
     if json:
         display.print_json_lines(items)
@@ -210,7 +210,7 @@ def find(
 
 def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
     """List the profiles; exit code 1 if one of them cannot be read."""
-    with serving(store) as service:
+    with open_session(store) as service:
         items = service.do(Profiles())["items"]
     problems = [item["problem"] for item in items if "problem" in item]
     if json:

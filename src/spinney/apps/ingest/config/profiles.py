@@ -28,9 +28,9 @@ from spinney.apps.ingest.config.settings import (
     Name,
     Settings,
     Table,
-    checked,
     read,
     readable_errors,
+    validator,
 )
 from spinney.apps.ingest.files.digests import canonical
 from spinney.apps.ingest.files.paths import NotAdmitted
@@ -55,8 +55,8 @@ def _algorithm(text: str) -> str:
         raise ValueError(str(error)) from None
 
 
-Collection = Annotated[str, AfterValidator(checked(partial(names.name, "collection")))]
-Text = Annotated[str, AfterValidator(checked(_text))]
+Collection = Annotated[str, AfterValidator(validator(partial(names.name, "collection")))]
+Text = Annotated[str, AfterValidator(validator(_text))]
 Host = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$")]
 _CACHE: dict[Path, "_CachedProfile"] = {}
 _FRESH_NS = 1_000_000_000
@@ -79,7 +79,7 @@ class Reporting(Table):
 class Callback(Table):
     """A webhook that is called for each object."""
 
-    url: Annotated[str, AfterValidator(checked(require_url))]
+    url: Annotated[str, AfterValidator(validator(require_url))]
     secret: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,60}$")
     """The name of the secret (``reports.WebhookSettings``)."""
 
@@ -106,7 +106,7 @@ class Profile(Table):
     """A working area of its own."""
     hosts: frozenset[Host] = frozenset()
     """``host`` or ``host:port`` of payloads that may be fetched although their addresses are private."""
-    hold: Annotated[str, AfterValidator(checked(partial(names.label, "reason")))] | None = None
+    hold: Annotated[str, AfterValidator(validator(partial(names.label, "reason")))] | None = None
     """The reason for which its batches are held on submission, until staff release them."""
 
     @property

@@ -16,8 +16,9 @@
     sender = "Archive <archive@example.org>"
     admins = ["staff@example.org"]
 
-Relative paths begin at the file's folder. Every node and everybody who submits needs the file, and access to the same
-folders. Passwords and secrets are not in it: they come from the environment, by the names in the settings.
+Relative paths begin at the file's folder. Every node needs the file, and so does every host where payloads are
+submitted without a server; all need access to the same folders. Passwords and secrets are not in the file: it names the
+environment variables that have them.
 """
 
 import os
@@ -49,11 +50,13 @@ from spinney.reports.addresses import mailbox
 VARIABLE = "SPINNEY_INGEST"
 FILE = "ingest.toml"
 ADDRESSES_MAX = 50
-"""The maximum number of addresses of one kind, since a mail has at most a hundred recipients."""
+"""The maximum length of a list of mail addresses: one mail goes to two such lists at most, and to at most a hundred
+recipients."""
 
 
-def checked(check: Callable[[str], object]) -> Callable[[str], str]:
-    """Make a validator of a table from ``check``, which raises for invalid text; valid text is not changed."""
+def validator(check: Callable[[str], object]) -> Callable[[str], str]:
+    """Turn ``check``, which raises NotAdmitted or UsageError for invalid text, into a validator of pydantic. The
+    validator returns valid text unchanged."""
 
     def rule(text: str) -> str:
         try:
@@ -65,33 +68,35 @@ def checked(check: Callable[[str], object]) -> Callable[[str], str]:
     return rule
 
 
-def _beside(path: Path, info: ValidationInfo) -> Path:
+def _from_file_folder(path: Path, info: ValidationInfo) -> Path:
+    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
     if "\0" in str(path):
-        raise ValueError("no path has a NUL in it")
+        raise ValueError("a path cannot contain a NUL")
     return Path(info.context or ".", path)
 
 
-def _inventory(url: str, info: ValidationInfo) -> str:
+def _inventory_url(url: str, info: ValidationInfo) -> str:
+    """Return the URL of the inventory's database; the relative path of an SQLite file begins at the file's folder."""
     file = database_file(url)
-    return url if file is None else f"sqlite:///{_beside(file, info)}"
+    return url if file is None else f"sqlite:///{_from_file_folder(file, info)}"
 
 
-def _target(url: str, info: ValidationInfo) -> str:
+def _storage_url(url: str, info: ValidationInfo) -> str:
     parts = urlsplit(url)
     if parts.scheme == "s3":
         if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
-            raise ValueError("an S3 storage is named s3://bucket/prefix, without credentials in it")
+            raise ValueError("the URL of an S3 storage is s3://bucket/prefix, without credentials")
         return url
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-            raise ValueError("a storage on this machine is named file:///folder")
+            raise ValueError("the URL of a storage on this machine is file:///folder")
         return url
     if "://" in url:
         raise ValueError("objects are stored in a folder, at file:///folder or at s3://bucket/prefix")
-    return str(_beside(Path(url), info))
+    return str(_from_file_folder(Path(url), info))
 
 
-def _web(url: str) -> str:
+def _http_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ValueError("it must be a URL of http or https, without a user or password")
@@ -99,9 +104,9 @@ def _web(url: str) -> str:
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,39}$")]
-Located = Annotated[Path, AfterValidator(_beside)]
-"""A path; relative ones begin at the file's folder."""
-Mailbox = Annotated[str, AfterValidator(checked(mailbox))]
+Located = Annotated[Path, AfterValidator(_from_file_folder)]
+"""A path; a relative one begins at the folder of the settings file."""
+Mailbox = Annotated[str, AfterValidator(validator(mailbox))]
 Mailboxes = Annotated[tuple[Mailbox, ...], Field(max_length=ADDRESSES_MAX)]
 
 
@@ -112,12 +117,16 @@ class Table(BaseModel):
 
 
 class Target(Table):
-    """A storage of objects (``storage.open_storage``)."""
+    """A storage of objects, a table ``[storage.NAME]`` (``storage.open_storage``)."""
 
-    url: Annotated[str, AfterValidator(_target)]
-    endpoint: Annotated[str, AfterValidator(_web)] | None = None
+    url: Annotated[str, AfterValidator(_storage_url)]
+    """A folder, ``file:///folder`` or ``s3://bucket/prefix``."""
+    endpoint: Annotated[str, AfterValidator(_http_url)] | None = None
+    """The URL of an S3 service other than that of Amazon."""
     region: str | None = None
+    """The region of the S3 service."""
     algorithm: Literal["sha512", "sha256"] = "sha512"
+    """The digest algorithm of stored files."""
 
     @property
     def folder(self) -> Path | None:
@@ -128,15 +137,19 @@ class Target(Table):
 
 
 class Minting(Table):
-    """A minter of ARKs: this service itself, or with ``url`` an EZID service."""
+    """A minter of ARKs, a table ``[minters.NAME]``: this service itself or, with ``url``, an EZID service."""
 
     naan: str
+    """The number of the organisation, which every ARK begins with."""
     shoulder: str
     """The shoulder without the NAAN, as in ``fk4``."""
     template: str = "zeedeedk"
+    """The NOID mask of new names; only without ``url``."""
     url: str | None = None
     user: str = ""
+    """The user of the EZID service."""
     password_variable: str = "SPINNEY_EZID_PASSWORD"  # noqa: S105 - the name of it
+    """The environment variable that has the password of the EZID user."""
 
     @model_validator(mode="after")
     def _can_mint(self) -> "Minting":
@@ -164,7 +177,7 @@ class Mail(Table):
     admins: Mailboxes = ()
     """The addresses that get a copy where a profile names no admins of its own."""
     domain: str = Field(default="ingest.invalid", pattern=r"^[A-Za-z0-9.-]{1,120}$")
-    """The right side of Message-IDs: always the same for one service."""
+    """What follows the @ in the Message-IDs of this service. It should never change."""
 
     @model_validator(mode="after")
     def _names_a_server(self) -> "Mail":
@@ -184,7 +197,9 @@ class Downloads(Table):
     """The maximum number of connections to one host over all nodes; ``spinney lock download:HOST --capacity N``
     changes it for a host."""
     tries: int = Field(default=5, ge=1, le=50)
+    """The maximum number of attempts to fetch one file."""
     estimates_at_once: int = Field(default=16, ge=1, le=64)
+    """The maximum number of connections for one object when the sizes of its files are requested."""
     largest_bytes: int | None = Field(default=None, ge=1)
     """A larger file is refused."""
 
@@ -193,65 +208,69 @@ class Working(Table):
     """Working storage, where payloads are kept until they are stored."""
 
     limit: float = Field(default=0.70, gt=0, le=1)
-    """The used share of the disk above which new objects wait."""
+    """The used fraction of the disk above which new objects wait."""
     warning: float = Field(default=0.80, gt=0, le=1)
-    """The used share of the disk above which the messages of waiting objects have a warning."""
+    """The used fraction of the disk above which the messages of waiting objects contain a warning."""
     unpacked_bytes: int = Field(default=1 << 40, ge=1)
     """The maximum unpacked size of one container."""
     ratio: float = Field(default=200.0, ge=1)
-    """The maximum unpacked bytes per byte of a container."""
+    """The maximum unpacked size of a container, as a multiple of its own size."""
 
 
 class Access(Table):
     """Packages of stored objects, made on request."""
 
     small_bytes: int = Field(default=1 << 30, ge=0)
-    """The maximum size of a request in the queue ``access-small``."""
+    """A package of up to this size is made in the queue ``access-small``, a larger one in ``access-large``."""
     keep_days: float = Field(default=7.0, gt=0)
+    """How long a package is kept."""
     bytes_s: float = Field(default=50e6, gt=0)
-    """The assumed rate for estimates until some packages have been made."""
+    """The rate in bytes a second by which the time of a package is estimated, until some packages have been made."""
 
 
 class Fixity(Table):
-    """The audit that reads stored files again."""
+    """The audit that reads stored files again and compares their digests."""
 
     every_days: float = Field(default=90.0, gt=0)
+    """How long after its last audit an object is due again."""
     objects: int = Field(default=1000, ge=1)
     """The maximum number of objects in a run."""
 
 
 class Settings(Table):
-    """All settings."""
+    """All settings of an ingest service; see the example above."""
 
     home: Located
+    """The folder of everything that the service keeps beside the archive."""
     profiles: Located
-    inventory: Annotated[str, AfterValidator(_inventory), Field(repr=False)]
+    """The folder of the profiles, which say how payloads are processed."""
+    inventory: Annotated[str, AfterValidator(_inventory_url), Field(repr=False)]
+    """The URL of the database of stored objects; by default an SQLite file in ``home``."""
     storage: Mapping[Name, Target] = Field(min_length=1)
     minters: Mapping[Name, Minting] = Field(min_length=1)
     areas: Mapping[Name, Located] = {}
-    """Additional working areas, which profiles may name."""
+    """Additional folders for working storage, by name; a profile chooses among them."""
     file_roots: tuple[Located, ...] = ()
     mail: Mail | None = None
     downloads: Downloads = Downloads()
     working: Working = Working()
     access: Access = Access()
     fixity: Fixity = Fixity()
-    public_url: Annotated[str, AfterValidator(_web)] | None = None
-    """The URL of the pages that show jobs, for links in reports."""
+    public_url: Annotated[str, AfterValidator(_http_url)] | None = None
+    """The URL of the server's pages, for links in reports."""
     test_mode: bool = False
-    """Allows failures to be ordered, for drills."""
+    """Whether a submission may make its objects fail on purpose (``--fail-at``), for drills."""
 
     @property
     def incoming(self) -> Path:
-        """The folder of payloads that were submitted, until their batches take them."""
+        """The folder of submitted payloads; the job of a batch moves its payload into its own folder."""
         return self.home / "incoming"
 
     def require_home(self) -> None:
-        """Raise UsageError while the home does not exist, as when its disk is not mounted: all payloads would seem to
-        be gone."""
+        """Raise UsageError unless the home exists. If its disk is not mounted, all payloads would seem to be lost."""
         if not self.incoming.is_dir():
             raise UsageError(
-                f"{self.incoming} is not there: mount the disk of the service's home, or run 'spinney ingest init'"
+                f"{self.incoming} does not exist: mount the disk of the service's home, or run 'spinney ingest init'"
             )
 
     @property
@@ -266,7 +285,7 @@ class Settings(Table):
 
     @property
     def unresponsive_hosts(self) -> Path:
-        """The folder of marks of hosts that do not answer (``objects.unresponsive_hosts``)."""
+        """The folder with a file for each host that does not answer (``objects.unresponsive_hosts``)."""
         return self.home / "silent"
 
     @property
@@ -282,20 +301,21 @@ class Settings(Table):
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the current settings. Raises UsageError with the file and its error."""
+    """Return the settings, read again only after the file has changed. Raises UsageError that names the file."""
     path = Path(environment.get(VARIABLE) or FILE).absolute()
     try:
-        stamp = path.stat().st_mtime_ns
+        modified_ns = path.stat().st_mtime_ns
     except OSError as error:
         raise UsageError(
             f"the ingest service has no settings: {path} cannot be read ({error.strerror}); write it, or name another "
             f"with {VARIABLE}"
         ) from None
-    return _loaded(path, stamp)
+    return _load(path, modified_ns)
 
 
 @lru_cache(maxsize=8)
-def _loaded(path: Path, stamp: int) -> Settings:
+def _load(path: Path, modified_ns: int) -> Settings:
+    """Read the file. ``modified_ns`` is part of the cache's key only."""
     with readable_errors(path):
         document = read(path)
         home = document.setdefault("home", ".")
@@ -309,7 +329,9 @@ def read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); mend its rights, or the path") from None
+        raise UsageError(
+            f"{path} cannot be read ({error.strerror}); correct its permissions, or the path"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no TOML: {error}; mend it there") from None
 

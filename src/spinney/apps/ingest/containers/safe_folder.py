@@ -1,4 +1,4 @@
-"""Writes new files below one folder, without following links or overwriting files."""
+"""Write new files below one folder, without following links or overwriting files."""
 
 import os
 from collections.abc import Iterator
@@ -10,21 +10,21 @@ from typing import BinaryIO, Self
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Beneath:
-    """A folder, open for new files and folders below it.
+class SafeFolder:
+    """A folder in which new files and folders can be made, and nowhere else.
 
-    Paths must have been checked before (``member_names``). The last folder is kept open, since members of one
-    folder mostly follow each other.
+    The caller must have checked the paths (``member_names``): they are relative and have no part ``..``. The folder of
+    the last file is kept open, because the members of a container mostly stand folder by folder.
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = os.open(root, _FOLDER)
-        self._folder = self._root
-        self._path = ""
+        self._root = os.open(root, _OPEN_FOLDER)
+        self._current = self._root
+        self._current_path = ""
 
     def __enter__(self) -> Self:
         return self
@@ -32,7 +32,7 @@ class Beneath:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
+        self._return_to_root()
         os.close(self._root)
 
     def make_folder(self, path: str) -> None:
@@ -41,30 +41,33 @@ class Beneath:
 
     @contextmanager
     def new_file(self, path: str) -> Iterator[BinaryIO]:
-        """Make a new file and its folders, and open it for writing."""
+        """Make a new file, and its folders where they are missing, and open it for writing. Raises FileExistsError."""
         parent, _, name = path.rpartition("/")
         self._enter(parent)
-        with os.fdopen(os.open(name, _NEW_FILE, FILE_MODE, dir_fd=self._folder), "wb", buffering=0) as file:
-            os.fchmod(file.fileno(), FILE_MODE)  # whatever the umask
+        with os.fdopen(
+            os.open(name, _CREATE_FILE, FILE_MODE, dir_fd=self._current), "wb", buffering=0
+        ) as file:
+            os.fchmod(file.fileno(), FILE_MODE)  # os.open applies the umask
             yield file
 
     def _enter(self, path: str) -> None:
-        if path == self._path:
+        """Make the folder ``path`` the current one, and create it and its parents where they are missing."""
+        if path == self._current_path:
             return
-        self._leave()
+        self._return_to_root()
         for part in path.split("/") if path else ():
             with suppress(FileExistsError):
-                os.mkdir(part, FOLDER_MODE, dir_fd=self._folder)
-            deeper = os.open(part, _FOLDER, dir_fd=self._folder)
+                os.mkdir(part, FOLDER_MODE, dir_fd=self._current)
+            deeper = os.open(part, _OPEN_FOLDER, dir_fd=self._current)
             self._close_unless_root()
-            self._folder = deeper
-        self._path = path
+            self._current = deeper
+        self._current_path = path
 
-    def _leave(self) -> None:
+    def _return_to_root(self) -> None:
         self._close_unless_root()
-        self._folder = self._root
-        self._path = ""
+        self._current = self._root
+        self._current_path = ""
 
     def _close_unless_root(self) -> None:
-        if self._folder != self._root:
-            os.close(self._folder)
+        if self._current != self._root:
+            os.close(self._current)

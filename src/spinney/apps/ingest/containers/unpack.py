@@ -17,7 +17,7 @@ from spinney.apps.ingest.containers.formats import Kind
 from spinney.apps.ingest.containers.limits import Limits, Meter
 from spinney.apps.ingest.containers.member_names import Tree
 from spinney.apps.ingest.containers.members import Entry
-from spinney.apps.ingest.containers.safe_folder import Beneath
+from spinney.apps.ingest.containers.safe_folder import SafeFolder
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 CHUNK_BYTES = 1 << 20
@@ -73,7 +73,7 @@ def unpack(
     _make_fresh(into)
     try:
         kind = formats.kind_of(container, name)
-        with container.open("rb") as source, Beneath(into) as below:
+        with container.open("rb") as source, SafeFolder(into) as below:
             meter = Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
             tree = Tree(limits)
             members = list(_members(_entries(source, kind, limits, meter), below, kind, tree, meter, between))
@@ -102,7 +102,7 @@ def _entries(source: BinaryIO, kind: Kind, limits: Limits, meter: Meter) -> Iter
 
 def _members(
     entries: Iterator[Entry],
-    below: Beneath,
+    below: SafeFolder,
     kind: Kind,
     tree: Tree,
     meter: Meter,

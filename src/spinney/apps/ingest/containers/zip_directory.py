@@ -1,8 +1,8 @@
-"""A zip's table of contents, counted before ``zipfile`` reads it into memory.
+"""Count the members of a zip in constant memory, before ``zipfile`` reads its central directory (table of contents).
 
-The end of the file gives position and length of the table (APPNOTE.TXT 4.3.14 to 4.3.16). ``zipfile`` trusts the
-length, ignores the count and makes an object of about a kilobyte for each entry, so that a table of 100 MB could
-take 2 GB. Here it is counted in constant memory first.
+``zipfile`` makes an object of about a kilobyte for each entry of the central directory, and ignores the count that the
+zip declares, so that a directory of 100 MB could take 2 GB of memory. The records at the end of the file, which say
+where the directory is, are defined in APPNOTE.TXT of PKWARE, 4.3.12 to 4.3.16.
 """
 
 import struct
@@ -10,84 +10,87 @@ from typing import BinaryIO
 
 from spinney.apps.ingest.files.paths import NotAdmitted
 
-_END = struct.Struct("<4s4H2LH")
-_END_SIGN = b"PK\x05\x06"
-_END_64 = struct.Struct("<4sQ2H2L4Q")
-_END_64_SIGN = b"PK\x06\x06"
-_LOCATOR = struct.Struct("<4sLQL")
-_LOCATOR_SIGN = b"PK\x06\x07"
-_ENTRY = struct.Struct("<4s4B4HL2L5H2L")
-_ENTRY_SIGN = b"PK\x01\x02"
+# The layouts of the records. Numbers in brackets are the indexes of the unpacked fields that are used here.
+_END = struct.Struct("<4s4H2LH")  # end of central directory: count [4], size [5], length of the comment [7]
+_END_SIGNATURE = b"PK\x05\x06"
+_END_64 = struct.Struct("<4sQ2H2L4Q")  # the same of ZIP64: count [7], size [8]
+_END_64_SIGNATURE = b"PK\x06\x06"
+_LOCATOR = struct.Struct("<4sLQL")  # stands between the two
+_LOCATOR_SIGNATURE = b"PK\x06\x07"
+_ENTRY = struct.Struct("<4s4B4HL2L5H2L")  # one member: lengths of name, extra field and comment [12 to 14]
+_ENTRY_SIGNATURE = b"PK\x01\x02"
 _COMMENT_MAX_BYTES = 0xFFFF
 
-TABLE_MAX_BYTES = 1 << 30
-"""The maximum size of the table, which ``zipfile`` keeps in memory while it reads it."""
+DIRECTORY_MAX_BYTES = 1 << 30
+"""The maximum size of the central directory, which ``zipfile`` reads into memory as a whole."""
 
 
 def count_entries(file: BinaryIO, *, most: int) -> int:
-    """Return how many entries the table of contents has.
+    """Return the number of members, by walking through the central directory.
 
-    Raises NotAdmitted when there are more than ``most``, when the table is damaged, or when the number of
-    entries is not the declared one.
+    Raises NotAdmitted when there are more than ``most``, when the directory is damaged, or when the number of its
+    entries is not the one that the zip declares.
     """
-    start, size, declared, modulus = _locate(file)
-    if size > TABLE_MAX_BYTES:
+    start, size, declared, count_modulus = _locate(file)
+    if size > DIRECTORY_MAX_BYTES:
         raise NotAdmitted(f"its table of contents has {size} bytes; send it in parts")
     count = 0
     position, end = start, start + size
     file.seek(position)
     while position < end:
         head = file.read(_ENTRY.size)
-        if len(head) < _ENTRY.size or not head.startswith(_ENTRY_SIGN):
+        if len(head) < _ENTRY.size or not head.startswith(_ENTRY_SIGNATURE):
             raise NotAdmitted("its table of contents is damaged; send it again")
         fields = _ENTRY.unpack(head)
-        variable = sum(fields[12:15])  # the name, the extra field and the comment
-        file.seek(variable, 1)
-        position += _ENTRY.size + variable
+        variable_bytes = sum(fields[12:15])
+        file.seek(variable_bytes, 1)
+        position += _ENTRY.size + variable_bytes
         count += 1
         if count > most:
             raise NotAdmitted(f"it has more than {most} members; send it in parts")
-    if count % modulus != declared:
-        raise NotAdmitted(f"it says that it has {declared} members and has {count}; send it again")
+    if count % count_modulus != declared:
+        raise NotAdmitted(f"it declares {declared} members and has {count}; send it again")
     return count
 
 
 def _locate(file: BinaryIO) -> tuple[int, int, int, int]:
-    """Return start and size of the table, the declared count of entries, and the modulus of that count."""
+    """Return start and size of the central directory, the declared count of entries, and the number from which that
+    count begins at 0 again (it has 16 bits, with ZIP64 64)."""
     length = file.seek(0, 2)
     tail_start = max(0, length - _END.size - _COMMENT_MAX_BYTES)
     file.seek(tail_start)
     tail = file.read()
-    # The same search as in zipfile: without a comment first, then from the back.
+    # zipfile searches in the same way, so that both find the same record: at the very end, as in a zip without a
+    # comment; otherwise the last one.
     end_offset = len(tail) - _END.size
-    if end_offset < 0 or not (tail.startswith(_END_SIGN, end_offset) and tail.endswith(b"\0\0")):
-        end_offset = tail.rfind(_END_SIGN)
+    if end_offset < 0 or not (tail.startswith(_END_SIGNATURE, end_offset) and tail.endswith(b"\0\0")):
+        end_offset = tail.rfind(_END_SIGNATURE)
     if end_offset < 0 or end_offset + _END.size > len(tail):
-        raise NotAdmitted("it has no end; it was cut off, send it again")
+        raise NotAdmitted("its end record is missing, so it was probably cut off; send it again")
     fields = _END.unpack_from(tail, end_offset)
     if end_offset + _END.size + fields[7] != len(tail):
-        raise NotAdmitted("something stands behind its end; pack it again")
+        raise NotAdmitted("it has bytes behind its end; pack it again")
     end_at = tail_start + end_offset
-    declared, size, modulus = fields[4], fields[5], 1 << 16
-    large = _locate_64(file, end_at)
-    if large is not None:
-        end_at, declared, size = large
-        modulus = 1 << 64
+    declared, size, count_modulus = fields[4], fields[5], 1 << 16
+    end_64 = _locate_64(file, end_at)
+    if end_64 is not None:
+        end_at, declared, size = end_64
+        count_modulus = 1 << 64
     if size > end_at:
         raise NotAdmitted("its table of contents begins before the file does; send it again")
-    return end_at - size, size, declared, modulus
+    return end_at - size, size, declared, count_modulus
 
 
 def _locate_64(file: BinaryIO, end_at: int) -> tuple[int, int, int] | None:
-    """Return position, count and size from the end record of a large zip (ZIP64); None in a small one."""
+    """Return the position of the end record of ZIP64, and its count and size; None in a zip without one."""
     locator_at = end_at - _LOCATOR.size
     if locator_at < _END_64.size:
         return None
     file.seek(locator_at - _END_64.size)
     both = file.read(_END_64.size + _LOCATOR.size)
-    if not both.startswith(_LOCATOR_SIGN, _END_64.size):
+    if not both.startswith(_LOCATOR_SIGNATURE, _END_64.size):
         return None
-    if not both.startswith(_END_64_SIGN):
-        raise NotAdmitted("its end is damaged; send it again")
+    if not both.startswith(_END_64_SIGNATURE):
+        raise NotAdmitted("its ZIP64 end record is damaged; send it again")
     fields = _END_64.unpack_from(both)
     return locator_at - _END_64.size, fields[7], fields[8]

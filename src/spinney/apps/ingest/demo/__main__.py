@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import orjson
 
 from spinney.apps.ingest.batches import promise_checks
-from spinney.apps.ingest.demo.file_server import Web, serving
+from spinney.apps.ingest.demo.file_server import ServedFiles, run_server
 from spinney.apps.ingest.demo.node import kill_whole, node, until, watch
 from spinney.apps.ingest.demo.plan import Plan, make_room, plan
 from spinney.apps.ingest.demo.sample_deposit import FolderContent, Offer, find, offer
@@ -51,14 +51,16 @@ def main() -> int:
 def _run(planned: Plan) -> int:
     began_s = time.monotonic()
     content = find(planned.source, planned.leave_out)
-    with serving() as web:
-        offered = offer(planned.source, content.things, planned.manifests, web.base)
-        web.files, web.damaged = offered.served, offered.damage
-        with opened(planned, set_up(planned, web.host)) as service, planned.log.open("w") as log:
+    with run_server() as served_files:
+        offered = offer(planned.source, content.things, planned.manifests, served_files.base_url)
+        served_files.files, served_files.damaged_path = offered.served, offered.damage
+        with opened(planned, set_up(planned, served_files.host)) as service, planned.log.open("w") as log:
             accepted = submit(service, offered.batch)
-            _announce(planned, web, offered, content)
+            _announce(planned, served_files, offered, content)
             _say(f"Depositing them as {accepted.bid}, job {accepted.job} …")
-            demo = _Demo(plan=planned, service=service, batch=accepted, web=web, offered=offered)
+            demo = _Demo(
+                plan=planned, service=service, batch=accepted, served_files=served_files, offered=offered
+            )
             reports = demo.run(log)
             _say("Looking through history, inventory and archive …")
             result = promise_checks.check(service.store, accepted.job, service.settings, service.folders)
@@ -74,7 +76,7 @@ class _Demo:
     plan: Plan
     service: Service
     batch: Accepted
-    web: Web
+    served_files: ServedFiles
     offered: Offer
 
     @property
@@ -98,7 +100,7 @@ class _Demo:
             watch(self.job, process)
             first = self._report(1)
             self._show(1)
-            self.web.damaged = None
+            self.served_files.damaged_path = None
             objects = requeue(self.service, self.batch.bid)
             _say(f"The byte is mended, and {counted(objects, 'failed object')} requeued …")
             watch(self.job, process)
@@ -151,11 +153,11 @@ class _Demo:
         return self.folder / "reports" / f"{number:04d}"
 
 
-def _announce(planned: Plan, web: Web, offered: Offer, content: FolderContent) -> None:
+def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, content: FolderContent) -> None:
     things = offered.things
     _say(
         f"{planned.source}: {counted(len(things), 'object')} of {counted(sum(len(t.files) for t in things), 'file')}, "
-        f"served at {web.host}"
+        f"served at {served_files.host}"
     )
     for sentence in content.left_out:
         _say(f"  left out: {sentence}")

@@ -1,4 +1,5 @@
-"""An HTTP server on 127.0.0.1 that serves files, one of them with a wrong byte until it is corrected."""
+"""The HTTP server of the demo: it serves files on 127.0.0.1, one of them with a wrong byte, until the demo repairs
+it."""
 
 import secrets
 import threading
@@ -12,32 +13,35 @@ from urllib.parse import urlsplit
 _CHUNK = 1 << 20
 
 
-class Web:
-    """The served files. Any user of this machine can connect, so paths begin with a word that cannot be guessed."""
+class ServedFiles:
+    """The files that the server offers, which may be replaced while it runs.
+
+    Any user of this machine can connect, so every path begins with a prefix that cannot be guessed.
+    """
 
     def __init__(self) -> None:
         self.files: Mapping[str, Path] = {}
-        """The file for each path of a URL, without the word."""
-        self.damaged: str | None = None
-        """The path of the file whose first byte is wrong."""
-        self.base = ""
-        """The beginning of all URLs."""
+        """The local file for each path; a path is what follows ``base_url`` in a URL."""
+        self.damaged_path: str | None = None
+        """The path of the file that is served with a wrong first byte; None: all are served correctly."""
+        self.base_url = ""
+        """The beginning of all URLs, with the secret prefix and a final slash."""
         self.host = ""
-        """``127.0.0.1:PORT``"""
+        """The server's address, as ``127.0.0.1:PORT``."""
 
 
 @contextmanager
-def serving() -> Iterator[Web]:
-    """Run a server on a free port."""
-    web = Web()
-    word = f"/{secrets.token_urlsafe(12)}/"
-    with _Server(("127.0.0.1", 0), _handler(web, word)) as server:
-        web.host = f"127.0.0.1:{server.server_address[1]}"
-        web.base = f"http://{web.host}{word}"
+def run_server() -> Iterator[ServedFiles]:
+    """Run a server on a free port, in a thread of its own, and yield the files that it serves."""
+    served_files = ServedFiles()
+    secret_prefix = f"/{secrets.token_urlsafe(12)}/"
+    with _Server(("127.0.0.1", 0), _handler(served_files, secret_prefix)) as server:
+        served_files.host = f"127.0.0.1:{server.server_address[1]}"
+        served_files.base_url = f"http://{served_files.host}{secret_prefix}"
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="web")
         thread.start()
         try:
-            yield web
+            yield served_files
         finally:
             server.shutdown()
             thread.join()
@@ -48,10 +52,10 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Do nothing: clients that are killed are expected."""
+        """Log nothing: the demo kills workers, whose connections then break."""
 
 
-def _handler(web: Web, word: str) -> type[BaseHTTPRequestHandler]:
+def _handler(served_files: ServedFiles, secret_prefix: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = 1 << 16
@@ -64,24 +68,25 @@ def _handler(web: Web, word: str) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, *, body: bool) -> None:
             path = urlsplit(self.path).path
-            local_file = web.files.get(path.removeprefix(word)) if path.startswith(word) else None
+            path_below = path.removeprefix(secret_prefix)
+            local_file = served_files.files.get(path_below) if path.startswith(secret_prefix) else None
             if local_file is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            damaged = path.removeprefix(word) == web.damaged
+            damage_next = path_below == served_files.damaged_path
             with local_file.open("rb") as file:
                 self.send_response(HTTPStatus.OK)
                 self.send_header("Content-Length", str(local_file.stat().st_size))
                 self.end_headers()
                 while body and (chunk := file.read(_CHUNK)):
-                    self.wfile.write(_with_wrong_byte(chunk) if damaged else chunk)
-                    damaged = False
+                    self.wfile.write(_with_wrong_first_byte(chunk) if damage_next else chunk)
+                    damage_next = False  # only the first byte of the file is wrong
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-            """Do nothing: there are thousands of requests."""
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base_url class names it so
+            """Log nothing: there are thousands of requests."""
 
     return Handler
 
 
-def _with_wrong_byte(chunk: bytes) -> bytes:
+def _with_wrong_first_byte(chunk: bytes) -> bytes:
     return bytes([chunk[0] ^ 1]) + chunk[1:]

@@ -1,7 +1,8 @@
-"""The checks of the stages of an object that need only its manifest, which ``check`` runs before a submission.
+"""Checks of a manifest's rows that would otherwise fail only when the stages of their objects run.
 
-The stages call the same functions, so that both give the same messages. Other checks (allowed hosts, maximum sizes,
-the owners of local ids) need more than a manifest, and are not made here.
+The command ``check`` runs them on a manifest before it is submitted. The stages call the same functions, so that both
+give the same messages. Checks that need more than the manifest are left to the stages: allowed hosts, maximum sizes of
+downloads, the owners of local ids.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,18 +19,20 @@ from spinney.apps.ingest.manifests import PayloadKind, Row, fields
 from spinney.jobs import PARAMS_MAX_BYTES
 
 PATH_MAX_BYTES = 2048
-"""The maximum length of a file's path, the same as in containers, so that it can be opened below the folder of a job
-(Linux: 4096 in all)."""
+"""The maximum length of a file's path, also in containers. Linux allows 4096 bytes, of which the path of the job's
+folder takes some."""
 MANIFEST_MAX_BYTES = 1 << 30
 """The maximum size of the manifest of one object."""
 
-_ANYWHERE = (Path("/"),)
-_PARAMS_MAX_BYTES = PARAMS_MAX_BYTES - 4096
-"""The maximum size of an object's row in a manifest; its job's parameters contain a little more."""
+_ANY_FILE_ROOT = (Path("/"),)
+"""Stands in for the configured folders of ``file:`` URLs, which are checked by the stages."""
+_ROW_MAX_BYTES = PARAMS_MAX_BYTES - 4096
+"""The maximum size of an object's row in a manifest, as JSON: the parameters of the object's job contain the row and up
+to 4096 bytes more."""
 
 
 def require_file(row: Row) -> None:
-    """Raise NotAdmitted for a file that cannot be stored or recorded."""
+    """Raise NotAdmitted unless the file that a row describes can be stored and recorded in the inventory."""
     if row.mime_type is not None:
         entry_rules.name("MIME type", row.mime_type)
     if len(row.name.encode()) > PATH_MAX_BYTES:
@@ -40,60 +43,63 @@ def require_file(row: Row) -> None:
 
 
 def require_total_size(size_bytes: int) -> None:
-    """Raise NotAdmitted for an impossible total size of an object's files."""
+    """Raise NotAdmitted if an object's files are larger together than the inventory can record."""
     if size_bytes > fields.SIZE_MAX_BYTES:
-        raise NotAdmitted(f"its files weigh {size_bytes} bytes together, as is said; mend the sizes")
+        raise NotAdmitted(f"the sizes of its files add up to {size_bytes} bytes; correct the sizes")
 
 
-def of_rows(kind: PayloadKind) -> Callable[[Row], Iterator[str]]:
-    """Return the function that yields the refusals of a row of such a manifest; called once for each row, in order."""
-    return _Objects(kind).refusals if kind.is_batch else _Files().refusals
+def row_checker(kind: PayloadKind) -> Callable[[Row], Iterator[str]]:
+    """Return a function that yields the errors of one row of a manifest of this kind, as messages. It remembers earlier
+    rows: call it once for each row of one manifest, in order."""
+    return _ObjectChecks(kind).messages if kind.is_batch else _FileChecks().messages
 
 
-class _Files:
-    """The checks of the files of one object."""
+class _FileChecks:
+    """Checks the files of one object, row by row, and their total size."""
 
     def __init__(self) -> None:
         self._size_bytes = 0
 
-    def refusals(self, row: Row) -> Iterator[str]:
-        yield from _refusals(lambda: require_file(row), lambda: _require_url(row.url))
+    def messages(self, row: Row) -> Iterator[str]:
+        yield from _messages(lambda: require_file(row), lambda: _require_url(row.url))
         before, self._size_bytes = self._size_bytes, self._size_bytes + (row.size_bytes or 0)
-        if before <= fields.SIZE_MAX_BYTES:  # reported once
-            yield from _refusals(lambda: require_total_size(self._size_bytes))
+        if before <= fields.SIZE_MAX_BYTES:  # otherwise the error has been reported at an earlier row
+            yield from _messages(lambda: require_total_size(self._size_bytes))
 
 
-class _Objects:
-    """The checks of the objects of a batch. Local ids are kept with their ARKs, since two objects cannot share one."""
+class _ObjectChecks:
+    """Checks the objects of a batch, row by row. It keeps the ARK of each local id, because two objects cannot share a
+    local id."""
 
     def __init__(self, kind: PayloadKind) -> None:
         self._kind = kind
         self._arks: dict[str, str] = {}
 
-    def refusals(self, row: Row) -> Iterator[str]:
-        yield from _refusals(
+    def messages(self, row: Row) -> Iterator[str]:
+        yield from _messages(
             lambda: self._require_identity(row),
             lambda: entry_rules.local_ids_admitted(row.about.local_ids),
             lambda: _require_parameters(row),
             lambda: self._require_payload(row),
             *([lambda: _require_url(row.url)] if row.url else []),
         )
-        files = _Files()
+        files = _FileChecks()
         for number, file in enumerate(row.files, 1):
-            yield from (f"files, entry {number}: {reason}" for reason in files.refusals(file))
+            yield from (f"files, entry {number}: {reason}" for reason in files.messages(file))
 
     def _require_identity(self, row: Row) -> None:
+        """Raise NotAdmitted if a local id of this row belongs to another ARK in a row above."""
         local_ids = row.about.local_ids
-        ark_ = None if row.about.primary_id is None else arks.canonical(row.about.primary_id)
+        primary_ark = None if row.about.primary_id is None else arks.canonical(row.about.primary_id)
         known_arks = {local_id: self._arks[local_id] for local_id in local_ids if local_id in self._arks}
         for local_id, ark in known_arks.items():
-            if ark != (ark_ or next(iter(known_arks.values()))):
+            if ark != (primary_ark or next(iter(known_arks.values()))):
                 raise NotAdmitted(
-                    f"the local id '{shown(local_id)}' is that of {ark} in a row above, and this is another object; "
-                    f"mend the primary id or the local ids"
+                    f"the local id '{shown(local_id)}' belongs to {ark} in a row above, and this is another object; "
+                    f"correct the primary id or the local ids"
                 )
-        if ark_ is not None:
-            self._arks.update(dict.fromkeys(local_ids, ark_))
+        if primary_ark is not None:
+            self._arks.update(dict.fromkeys(local_ids, primary_ark))
 
     def _require_payload(self, row: Row) -> None:
         if self._kind is PayloadKind.CONTAINER_BATCH_MANIFEST:
@@ -113,7 +119,7 @@ class _Objects:
 def _require_url(url: str) -> None:
     parsed = urls.admitted(url)
     if parsed.scheme == "file":
-        urls.beneath(parsed, _ANYWHERE)
+        urls.beneath(parsed, _ANY_FILE_ROOT)
 
 
 def _require_parameters(row: Row) -> None:
@@ -128,13 +134,14 @@ def _require_parameters(row: Row) -> None:
         about.title,
         about.date,
     )
-    if len(orjson.dumps(values)) > _PARAMS_MAX_BYTES:
-        raise NotAdmitted(f"what is said of the object takes more than {_PARAMS_MAX_BYTES} bytes; shorten it")
+    if len(orjson.dumps(values)) > _ROW_MAX_BYTES:
+        raise NotAdmitted(f"the description of the object takes more than {_ROW_MAX_BYTES} bytes; shorten it")
 
 
-def _refusals(*required: Callable[[], object]) -> Iterator[str]:
-    for require in required:
+def _messages(*checks: Callable[[], object]) -> Iterator[str]:
+    """Run every check, and yield the messages of those that raise NotAdmitted."""
+    for check in checks:
         try:
-            require()
+            check()
         except NotAdmitted as error:
             yield str(error)

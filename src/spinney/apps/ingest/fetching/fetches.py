@@ -153,7 +153,7 @@ class _Fetching:
             size_bytes=file.size_bytes,
             digest=file.digest,
             largest_bytes=self.rules.largest_bytes,
-            if_larger=self.rules.if_larger,
+            too_large_advice=self.rules.too_large_advice,
         )
         place = Place(
             path=self._part_path(file),
@@ -173,7 +173,7 @@ class _Fetching:
                 is_second = True
             except TryFailed as failure:
                 if failure.unresponsive:
-                    tried += failure.host not in self.rules.avoided
+                    tried += failure.host not in self.rules.skipped_hosts
                     raise _failed(
                         file, failure.reason, retryable=True, tried=tried, host=failure.host
                     ) from None

@@ -84,7 +84,7 @@ class HttpClient:
     @contextmanager
     def _host_watched(self, host: str) -> Iterator[None]:
         """Report that a host answered, and add to an error the host that did not answer."""
-        if host in self._rules.avoided:
+        if host in self._rules.skipped_hosts:
             failure = TryFailed(
                 f"{paths.shown(host)} does not answer; try again later", retryable=True, unresponsive=True
             )

@@ -1,4 +1,4 @@
-"""The rules of fetching, the files to fetch, the results and the errors."""
+"""The parameters, results and errors of fetching files from other servers: limits, files to fetch, fetched files."""
 
 import random
 import socket
@@ -17,33 +17,38 @@ BACKOFF = Backoff(base_s=1.0, factor=2.0, cap_s=60.0, jitter=0.5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Which hosts may be reached, and the limits of time and size."""
+    """The hosts that may be reached, and the limits of time and size."""
 
     hosts: frozenset[str] = frozenset()
-    """``host`` or ``host:port`` (as in a URL: ``[::1]:8080``) that may be reached although its address is
-    loopback, link-local or private. With a port: that port only."""
+    """The hosts, as ``host`` or ``host:port`` (as in a URL: ``[::1]:8080``), that may be reached although their
+    addresses are loopback, link-local or private. With a port, only that port may be reached."""
     file_roots: tuple[Path, ...] = ()
     """The folders below which ``file:`` URLs are allowed."""
     redirects: int = 5
+    """The maximum number of redirects that are followed for one file."""
     connect_s: float = 10.0
+    """The time limit for a connection to a server."""
     read_s: float = 60.0
-    """How long to wait for bytes of a server."""
+    """How long a server may send nothing before the connection is given up."""
     floor_bytes_s: float = 1000.0
+    """The minimum rate: a connection that is slower over ``floor_window_s`` is given up."""
     floor_window_s: float = 60.0
-    """A server that sends less than the minimum over this time of waiting is given up."""
+    """The time over which the rate is measured; only time spent waiting for the server counts."""
     backoff: Backoff = BACKOFF
-    """The delays between the tries of one file."""
+    """The delays between the attempts to fetch one file."""
     retry_after_max_s: float = 120.0
-    """A longer ``Retry-After`` is cut to this."""
+    """The maximum delay that a server may request with ``Retry-After``; a longer one is shortened to this."""
     largest_bytes: int | None = None
-    """A larger file is refused, so that an endless one cannot fill the disk."""
-    if_larger: str = "split it, or have downloads.largest_bytes raised"
-    """The advice in the error for a larger file."""
+    """The maximum size of a file, so that an endless answer cannot fill the disk; None: no limit."""
+    too_large_advice: str = "split it, or have downloads.largest_bytes raised"
+    """What the error for a larger file advises to do."""
     mark_bytes: int = 16 << 20
-    """A process that dies loses at most so many bytes, or those of `mark_s`."""
+    """Received bytes are made durable, with a mark from which fetching can resume, after every so many bytes."""
     mark_s: float = 5.0
-    avoided: frozenset[str] = frozenset()
-    """Hosts as in ``hosts_of`` that get no requests, as if they did not answer: other jobs try them."""
+    """The same after this time, if that is earlier. A process that dies loses at most what followed the last mark."""
+    skipped_hosts: frozenset[str] = frozenset()
+    """Hosts that get no requests, because they did not answer another job lately: their files fail at once, as if the
+    hosts had not answered again. Named as ``hosts_of`` names them."""
     authorities: Path | None = None
     """A PEM file of certificate authorities to trust in addition to the system's."""
 
@@ -79,27 +84,27 @@ class RemoteFile:
     digest: Digest | None = None
     size_bytes: int | None = None
     tried: int = 0
-    """How often earlier calls have tried it, which counts."""
+    """How many attempts earlier calls have made; they count towards the maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A file that was fetched, whole and durable."""
+    """A file that has been fetched: complete, verified and durable."""
 
     name: str
     size_bytes: int
     sums: Mapping[str, str]
-    """The digests of the received bytes, algorithm to lowercase hexadecimal."""
+    """The digests of the received bytes, in lowercase hexadecimal, by algorithm."""
     modified: datetime | None
-    """When it was changed according to the server (or the file system); UTC."""
+    """When it was last changed according to the server, or to the file system for a ``file:`` URL; UTC."""
 
 
 class FetchFailed(Exception):
     """A file could not be fetched.
 
-    ``url`` has neither credentials nor a query. ``retryable``: a later attempt may succeed. ``tried``: how often the
-    file was tried, earlier calls included. ``host``: the server that did not answer, if that is the reason; trying it
-    again at once would be to wait as long in vain.
+    ``url`` has neither credentials nor a query. ``retryable``: a later attempt may succeed. ``tried``: the number of
+    attempts, with those of earlier calls. ``host``: the server that did not answer, if that is the reason; another
+    attempt at once would probably wait as long and fail too.
     """
 
     def __init__(
@@ -115,26 +120,29 @@ class FetchFailed(Exception):
 
     @property
     def unresponsive(self) -> bool:
+        """Whether the reason is a server that did not answer."""
         return self.host is not None
 
 
 class Stopped(Exception):
-    """Fetching was stopped; the received bytes are kept, so that another call continues with them."""
+    """The caller stopped fetching. The received bytes are kept, and another call continues after them."""
 
 
-def resolved(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host by the system's resolver. Raises socket.gaierror."""
+def resolve_addresses(host: str, port: int) -> Sequence[str]:
+    """Return the IP addresses of a host, as the system's resolver knows them. Raises socket.gaierror."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Replaceable parts of the environment, so that tests can control them: random numbers, pauses, clock, resolver."""
+    """What fetching takes from its environment, for tests to replace: random numbers, pauses, clock, name
+    resolution."""
 
     draw: Callable[[], float] = random.random
-    """Returns a number in 0..1 for the jitter of a delay."""
+    """Returns a random number from 0 to 1, for the jitter of a delay."""
     pause: Callable[[threading.Event, float], object] = threading.Event.wait
-    """Waits for so many seconds, or until the event (abort) is set."""
+    """Waits for so many seconds, or until the event is set, which aborts fetching."""
     now: Callable[[], float] = time.monotonic
-    resolve: Callable[[str, int], Sequence[str]] = resolved
+    """Returns the seconds of a monotonic clock."""
+    resolve: Callable[[str, int], Sequence[str]] = resolve_addresses

@@ -14,7 +14,7 @@ class Measure:
     size_bytes: int | None
     digest: Digest | None
     largest_bytes: int | None
-    if_larger: str
+    too_large_advice: str
     """The advice in the error for a larger file."""
 
     def check_announced(self, announced_bytes: int | None) -> None:
@@ -41,6 +41,6 @@ class Measure:
     def _within(self, received_bytes: int) -> None:
         if self.largest_bytes is not None and received_bytes > self.largest_bytes:
             raise TryFailed(
-                f"it is larger than the {self.largest_bytes:,} bytes that are allowed; {self.if_larger}",
+                f"it is larger than the {self.largest_bytes:,} bytes that are allowed; {self.too_large_advice}",
                 retryable=False,
             )

@@ -40,7 +40,7 @@ def estimate(
     from spinney.apps.ingest.fetching.http_client import HttpClient  # with httpx, which is slow to load
 
     halt = threading.Event()
-    rules = replace(rules, avoided=rules.avoided | skipped_hosts)
+    rules = replace(rules, skipped_hosts=rules.skipped_hosts | skipped_hosts)
     client = HttpClient(rules, halt, surroundings or Surroundings(), at_once=at_once, answered=answered)
 
     def estimate_url(url: str, _count: Callable[[int], None]) -> Estimate:

@@ -1,5 +1,7 @@
-"""Copies files while computing their digests, and makes written files durable."""
+"""Copy files while computing their digests, and make written files durable (on disk, whatever happens to the
+machine)."""
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
@@ -11,13 +13,18 @@ from spinney.apps.ingest.files.thread_pool import thread_pool
 
 CHUNK_BYTES = 1 << 20
 SYNCS_AT_ONCE = 4
-"""Measured on ext4: four syncs at once share the journal's commits and take a tenth of the time of sequential ones."""
-_BATCH = 256
+"""The number of threads that call fsync together. Measured on ext4: four at once share the commits of the file system's
+journal and take a tenth of the time of sequential calls."""
+_BATCH_MAX_FILES = 256
+"""The maximum number of files that a thread takes at a time, so that no thread is left with most of the work."""
 
 
 def copy(source: BinaryIO, target: Path, sums: Sums | None = None, *, sync: bool = True) -> int:
-    """Copy ``source`` to ``target``, which must not exist, update ``sums`` with its content, and return its size in
-    bytes. The content is durable on return, unless ``sync`` is False; the caller has to sync the folder."""
+    """Copy ``source`` to the new file ``target`` and return the number of bytes. Raises FileExistsError.
+
+    ``sums`` (digests) are updated with the content. The content is durable on return, unless ``sync`` is False; the
+    name is durable when the caller has synced the folder.
+    """
     size = 0
     with target.open("xb", buffering=0) as out:
         while chunk := source.read(CHUNK_BYTES):
@@ -30,28 +37,29 @@ def copy(source: BinaryIO, target: Path, sums: Sums | None = None, *, sync: bool
     return size
 
 
-def copy_whole(source: Path, target: Path) -> None:
-    """Copy a file; the copy is complete or absent, even if the process dies. The caller has to sync the folder."""
-    beside = target.with_name(f"{target.name}.new")
-    beside.unlink(missing_ok=True)
+def copy_atomically(source: Path, target: Path) -> None:
+    """Copy a file by way of ``target``.new, so that ``target`` is complete or unchanged, even if the process dies. The
+    caller has to sync the folder."""
+    temporary = target.with_name(f"{target.name}.new")
+    temporary.unlink(missing_ok=True)
     with source.open("rb") as file:
-        copy(file, beside)
-    beside.replace(target)
+        copy(file, temporary)
+    temporary.replace(target)
 
 
 def write_durably(path: Path, text: str) -> None:
-    """Write a file durably; it is complete or absent, even if the process dies."""
-    beside = path.with_name(f"{path.name}.new")
-    with beside.open("w", encoding="utf-8", newline="\n") as out:
+    """Write a file durably by way of ``path``.new, so that it is complete or unchanged, even if the process dies."""
+    temporary = path.with_name(f"{path.name}.new")
+    with temporary.open("w", encoding="utf-8", newline="\n") as out:
         out.write(text)
         out.flush()
         os.fsync(out.fileno())
-    beside.replace(path)
+    temporary.replace(path)
     sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:
-    """Make the entries of a folder durable."""
+    """Make the names in a folder durable: new, renamed and removed files."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -60,29 +68,30 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_together(paths: Sequence[Path]) -> None:
-    """Make files, and the entries of folders, durable, several at once, in no order."""
+    """Make these files and folders durable: the content of files, the names in folders. Several threads sync them, in
+    no particular order."""
     if len(paths) == 1:
-        _sync(paths)
+        _sync_each(paths)
         return
-    size = max(1, min(_BATCH, -(-len(paths) // SYNCS_AT_ONCE)))
+    size = max(1, min(_BATCH_MAX_FILES, math.ceil(len(paths) / SYNCS_AT_ONCE)))
     batches = iter([paths[i : i + size] for i in range(0, len(paths), size)])
-    # The calling thread is one of those that sync.
-    others = [thread_pool().submit(_sync_all, batches) for _ in range(SYNCS_AT_ONCE - 1)]
+    # The calling thread syncs too, so that this ends even if the pool has no free thread.
+    others = [thread_pool().submit(_sync_batches, batches) for _ in range(SYNCS_AT_ONCE - 1)]
     try:
-        _sync_all(batches)
+        _sync_batches(batches)
     finally:
         wait(others)
     for other in others:
         other.result()
 
 
-def _sync_all(batches: Iterator[Sequence[Path]]) -> None:
-    # next() of a list's iterator is one step of the interpreter, so that threads may share it.
+def _sync_batches(batches: Iterator[Sequence[Path]]) -> None:
+    # Threads may share a list's iterator: next() of it is atomic in CPython.
     for batch in batches:
-        _sync(batch)
+        _sync_each(batch)
 
 
-def _sync(paths: Sequence[Path]) -> None:
+def _sync_each(paths: Sequence[Path]) -> None:
     for path in paths:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

@@ -1,11 +1,11 @@
-"""The rules for names and paths, and opening files without leaving their root.
+"""Check names and paths of files, and open files so that no path leads out of their root folder.
 
-A path is checked when it is read, from a folder or a manifest. It is checked once more by the kernel when
-the file is opened, component by component and without following symbolic links, so that a link that is set
-in between has no effect.
+A path is checked when it is read from a folder or a manifest. The kernel checks it once more when the file is
+opened, component by component and without following symbolic links, so that a link that somebody creates in between
+has no effect.
 
-A name that cannot be written into a JSON inventory (one that is not UTF-8) is refused by name. All other
-characters are allowed: blanks, line breaks, percent signs, quotes, unprintable ones.
+A name that is not UTF-8 is refused, because it cannot be written into a JSON inventory. All other characters are
+allowed: blanks, line breaks, percent signs, quotes, unprintable ones.
 """
 
 import errno
@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 PRODUCER, SYSTEM = "producer", "system"
-"""The folders of an object: the depositor's files, and the service's own metadata. The names are Merritt's."""
+"""The two folders of an object: the depositor's files, and the service's own metadata. The names are those of the
+Merritt repository."""
 COMPONENT_MAX_BYTES = 255
+"""The maximum length of a file name on Linux."""
 DEPTH_MAX = 200
-"""The maximum depth of folders, since trees are removed by recursion."""
+"""The maximum depth of folders: trees are removed by a recursive function, whose depth Python limits."""
 
 
 class NotAdmitted(Exception):
@@ -30,7 +32,7 @@ class NotAdmitted(Exception):
 
 
 def shown(name: str) -> str:
-    """Return ``name`` on one line for people: unprintable characters are escaped."""
+    """Return ``name`` for a message: on one line, with unprintable characters escaped."""
     plain = name.encode("utf-8", "backslashreplace").decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
 
@@ -38,14 +40,14 @@ def shown(name: str) -> str:
 def component(name: str) -> str:
     """Return ``name`` if it is a valid component of a path; otherwise raise NotAdmitted."""
     if name in ("", ".", ".."):
-        raise NotAdmitted(f"{shown(name)!r} is no name of a file; paths go downward only, so mend it")
+        raise NotAdmitted(f"{shown(name)!r} is no name of a file; paths go downward only, so correct it")
     if "/" in name or "\0" in name:
         raise NotAdmitted(f"'{shown(name)}' has a '/' or a NUL in it; give a plain name")
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
         raise NotAdmitted(
-            f"the name '{shown(name)}' is not UTF-8, and no inventory could tell it; "
+            f"the name '{shown(name)}' is not UTF-8 and cannot be recorded in an inventory; "
             f"rename the file and retry"
         ) from None
     if size > COMPONENT_MAX_BYTES:
@@ -70,18 +72,19 @@ def relative(path: str) -> str:
 
 
 def folded(path: str) -> str:
-    """Return a path in the form in which case and the encoding of accents do not count."""
+    """Return a path in the form that is equal for paths that differ only in case or in the Unicode form of accents."""
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
 
-def kept_apart(folder: Path, first: str, other: str) -> bool:
-    """Whether the file system of a folder treats these two names as different; tested with temporary files in it."""
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        os.close(os.open(f"{place}/{first}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+def distinguishes_names(folder: Path, first: str, other: str) -> bool:
+    """Return whether the folder's file system treats these two names as different (one that ignores case does not).
+    Creates temporary files in the folder to find out."""
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        os.close(os.open(f"{temporary}/{first}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         try:
-            os.close(os.open(f"{place}/{other}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.close(os.open(f"{temporary}/{other}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
             return False
     return True
@@ -91,12 +94,12 @@ def kept_apart(folder: Path, first: str, other: str) -> bool:
 def opened_beneath(root: Path, path: str) -> Iterator[BinaryIO]:
     """Open the regular file at ``path`` below ``root`` for reading, without following links.
 
-    Raises NotAdmitted for a link, a special file or a missing one; OSError when the system fails.
+    Raises NotAdmitted for a link, a special file or a missing file, and OSError for other errors of the system.
     """
     try:
-        handle = _descend(root, path.split("/"))
+        handle = _open_each_part(root, path.split("/"))
     except OSError as error:
-        raise _admission(path, error) from None
+        raise _readable_error(path, error) from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise NotAdmitted(f"'{shown(path)}' is no regular file; put a regular file there")
@@ -104,7 +107,8 @@ def opened_beneath(root: Path, path: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _admission(path: str, error: OSError) -> Exception:
+def _readable_error(path: str, error: OSError) -> Exception:
+    """Return NotAdmitted for an error that the user can correct, otherwise the error itself."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return NotAdmitted(f"'{shown(path)}' leads through a symbolic link; put the file itself there")
     if error.errno == errno.ENOENT:
@@ -112,7 +116,8 @@ def _admission(path: str, error: OSError) -> Exception:
     return error
 
 
-def _descend(root: Path, parts: list[str]) -> int:
+def _open_each_part(root: Path, parts: list[str]) -> int:
+    """Open each folder from the one above it, without following links, and return a descriptor of the last part."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
@@ -121,7 +126,7 @@ def _descend(root: Path, parts: list[str]) -> int:
             )
             os.close(descriptor)
             descriptor = deeper
-        # O_NONBLOCK: a named pipe without a writer must not hold the stage up before it is refused.
+        # O_NONBLOCK: opening a named pipe without a writer would wait; the caller refuses it afterwards.
         return os.open(
             parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor
         )

@@ -1,4 +1,8 @@
-"""Minters of ARKs: the protocol of every minter, and the local one, which needs no service."""
+"""Minters of ARKs: the protocol of every minter, and the local one, which needs no service.
+
+An ARK is an identifier that never changes, as in ``ark:/12345/fk4abc``: the NAAN ``12345`` is the number of the
+organisation, the shoulder ``fk4`` a prefix that the organisation reserves for one minter, and the rest is minted.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,34 +19,37 @@ _SHOULDER = re.compile(r"[0-9A-Za-z=~*+@_$]+", re.ASCII)
 class Minter(Protocol):
     """Mints ARKs.
 
-    ``key`` identifies the thing for ever (a job's id). A minter returns the same ARK for the same key where it
-    can; where it cannot, its documentation says so, and its caller stores each answer at once. Raises NotAdmitted
-    when another attempt would have the same result, another error when it might not.
+    ``key`` identifies, permanently, the object that gets the ARK (it is the id of the object's job). A minter should
+    return the same ARK for the same key. One that cannot says so in its docstring, and its callers store each ARK at
+    once. ``mint`` raises NotAdmitted for an error that another attempt would repeat, and other errors for those that
+    may pass.
     """
 
     def mint(self, key: str, about: Mapping[str, str]) -> str:
-        """Return an ARK in its canonical form (``arks.canonical``); ``about`` has who, what, when, target."""
+        """Return an ARK in its canonical form (``arks.canonical``). ``about``: the metadata that a service keeps with
+        it, under ``who``, ``what``, ``when`` and ``target`` (a URL)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalMinter:
-    """Mints ``ark:/naan/shoulder…`` from numbers, always the same ARK for the same key.
+    """Turns the number of a key into ``ark:/naan/shoulder…``, always the same ARK for the same key.
 
-    NAAN, shoulder, template and order must stay the same while there are names of that shoulder: the numbers
-    continue, and another template could make a name from a new number that was given before. A new template
-    needs a new shoulder. By convention a shoulder consists of letters and one digit, such as ``fk4``.
+    Template and order must not change once a shoulder is in use: the numbers continue, and another template could turn
+    a new number into an ARK that exists already. A new template needs a new shoulder. By convention a shoulder consists
+    of letters and one digit, such as ``fk4``.
     """
 
     naan: str
     shoulder: str
     """The shoulder without the NAAN: ``fk4``."""
     template: str
-    """A NOID mask without a prefix: ``zeedeedk``, ``reedeedk``."""
+    """A NOID mask without a prefix, such as ``zeedeedk`` or ``reedeedk`` (see ``noid``)."""
     number: Callable[[str, str], int]
-    """Returns the number for this minter's name and a key: from 0, always the same for a key, distinct for others."""
+    """Called with ``name`` and a key; returns the number of the key: 0, 1, 2…, always the same for one key, another for
+    every other key."""
     order: bytes = field(default=b"", repr=False)
-    """The key of the names' order (``noid.nth``); without one, ``z`` counts up."""
+    """The secret that shuffles the order of the names (``noid.nth``); without one, a ``z`` template counts up."""
 
     def __post_init__(self) -> None:
         if not _NAAN.fullmatch(self.naan):
@@ -54,11 +61,11 @@ class LocalMinter:
 
     @property
     def name(self) -> str:
-        """The name that separates its numbers from those of other minters."""
+        """The name under which this minter's numbers are counted."""
         return f"{self.naan}/{self.shoulder}"
 
     def mint(self, key: str, about: Mapping[str, str]) -> str:
-        """Return the ARK of a key. Raises NotAdmitted when the template has no more names."""
+        """Return the ARK of a key. Raises NotAdmitted when the template has no names left."""
         pattern = noid.template(f"{self.shoulder}.{self.template}")
         name = noid.nth(pattern, self.number(self.name, key), authority=self.naan, key=self.order)
         return arks.canonical(f"ark:/{self.naan}/{name}")

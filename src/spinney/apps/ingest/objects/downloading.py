@@ -16,7 +16,7 @@ from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import RemoteFile, Stopped
 from spinney.apps.ingest.files import copies, disk_space
 from spinney.apps.ingest.files.digests import Sums
-from spinney.apps.ingest.files.paths import NotAdmitted, folded, kept_apart, shown
+from spinney.apps.ingest.files.paths import NotAdmitted, distinguishes_names, folded, shown
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import unresponsive_hosts
 from spinney.apps.ingest.objects.provisioning import disk, release, renew
@@ -65,7 +65,7 @@ def _require_apart(work: Work, rows: list[dict[str, Any]]) -> None:
     )
     for name_, other in islice(similar, _TRIED):
         parts = zip(name_.split("/"), other.split("/"), strict=True)
-        if not any(kept_apart(work.folder, a, b) for a, b in parts if a != b):
+        if not any(distinguishes_names(work.folder, a, b) for a, b in parts if a != b):
             raise NotAdmitted(
                 f"'{shown(name_)}' and '{shown(other)}' are one file on the disk of {shown(str(work.folder))}, since "
                 f"upper and lower case or accents do not count there; rename one, or have the working folder on "

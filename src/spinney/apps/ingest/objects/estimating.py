@@ -176,7 +176,9 @@ def _fetch_manifest(work: Work) -> Any:
             watch.with_tries([remote_file]),
             folder,
             replace(
-                watch.rules, largest_bytes=early_checks.MANIFEST_MAX_BYTES, if_larger="divide the object"
+                watch.rules,
+                largest_bytes=early_checks.MANIFEST_MAX_BYTES,
+                too_large_advice="divide the object",
             ),
             tries=work.settings.downloads.tries,
             stopped=lambda: work.job.cancelled,

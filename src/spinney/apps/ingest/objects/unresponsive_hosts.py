@@ -158,7 +158,7 @@ class Watch:
             self._claim([mark.host for mark in requested], now)
         # A host that only a redirect leads to is encountered then, and claimed like the others from then on.
         self.rules = replace(
-            self.rules, avoided=frozenset(self._marks_at_start.keys() - self._claimed.keys())
+            self.rules, skipped_hosts=frozenset(self._marks_at_start.keys() - self._claimed.keys())
         )
 
     def with_tries(self, files: Iterable[RemoteFile]) -> Sequence[RemoteFile]:
@@ -198,7 +198,7 @@ class Watch:
             raise Fail(
                 f"{self._purpose} {error}" if self._purpose == MANIFEST else str(error), retryable=can_pass
             ) from error
-        if error.host in self.rules.avoided:
+        if error.host in self.rules.skipped_hosts:
             mark = self._marks.of(error.host)
             if mark is None:
                 raise Defer(1.0, f"{shown(error.host)} answers again") from error

@@ -26,7 +26,7 @@ def bring_list(work: Work) -> bool:
     if source is None:
         return False
     if source != target:
-        copies.copy_whole(source, target)
+        copies.copy_atomically(source, target)
         copies.sync_folder(work.folder)
     clear_others(work)
     return True

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
 from spinney.store.sql.connection.schema_state import WORKS_WITH, SchemaState
-from spinney.store.sql.migrations.upgrades import OWN, with_finish
+from spinney.store.sql.migrations.upgrades import OWN, scripts_with_finish
 
 _TURN = "insert into counters (name, value) values ('turn', 0) on conflict do nothing"
 
@@ -52,14 +52,14 @@ def _revisions(schema_state: SchemaState | None) -> str:
     )
     with Operations.context(context):
         context.run_migrations()
-        for revision in with_finish(scripts) if schema_state is None else ():
+        for revision in scripts_with_finish(scripts) if schema_state is None else ():
             revision.module.finish()
     return out.getvalue()
 
 
 def _marks(schema_state: SchemaState | None) -> list[str]:
     scripts = ScriptDirectory(str(OWN))
-    finished = with_finish(scripts) if schema_state is None else []
+    finished = scripts_with_finish(scripts) if schema_state is None else []
     works_with = finished[-1].revision if finished else scripts.get_base()
     values = {"folder_token": secrets.token_hex(16), WORKS_WITH: works_with}
     return [

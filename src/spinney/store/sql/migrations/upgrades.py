@@ -1,16 +1,17 @@
-"""Bringing a store's schema up to date, with Alembic, while nodes of the version before work on.
+"""Bring a store's schema up to date with Alembic, while nodes of the previous version keep running.
 
-Each revision has up to two parts:
+Each revision is a script with one or two functions, which are run at different times:
 
-* ``upgrade()``, the part **before**, which ``spinney init`` runs beside nodes of the version before. It adds: tables,
-  columns that may be empty, indexes (``large_index`` where the table may be large). After it the code before must go
-  on working and the code behind must work already; so nothing is renamed, dropped, tightened or filled here.
-* ``finish()``, the part **after**, if there is one, which ``spinney init --finish`` runs when the last node of an
-  older schema has left: it drops, tightens, fills. ``meta`` then says that older code may not come back
-  (``schema_state``). A part before must not count on the parts after of earlier revisions.
+* ``upgrade()``, the revision's part **before** the nodes are replaced: ``spinney init`` runs it while nodes of the
+  previous version work. It only adds: tables, nullable columns, indexes (``large_index`` where the table may be large).
+  The previous version and the new one must both work with the result, so it renames, drops and fills nothing, and adds
+  no constraint to what exists.
+* ``finish()``, the optional part **after** they were replaced: ``spinney init --finish`` runs it when the last node of
+  an older schema has left. It drops, fills, and adds constraints. The row ``works_with`` of the table ``meta`` then
+  keeps older code from working with the store (``schema_state``).
 
-What is missing runs in one transaction, in its turn: a crash leaves the schema as it was. In a new store all parts
-run at once.
+``finish()`` of a revision may run after ``upgrade()`` of later ones, so no ``upgrade()`` may depend on a ``finish()``.
+All missing parts run in order in one transaction: a crash leaves the schema as it was. In a new store both run at once.
 """
 
 import secrets
@@ -30,10 +31,11 @@ from spinney.store.sql.connection.database import Database
 from spinney.store.sql.connection.schema_state import INDEX, WORKS_WITH, SchemaState, require_workable
 
 OWN = Path(__file__).parent
-"""Where the revisions are."""
-_NAMED = 5
-_WITHOUT_SCHEMA = "0002"
-"""Nodes said which schema they work with from the next revision on."""
+"""The folder of the revisions."""
+_NODES_NAMED = 5
+"""How many nodes an error names."""
+_UNRECORDED_SCHEMA = "0002"
+"""The schema that is assumed for a node that recorded none: only from the next revision on did nodes record theirs."""
 
 
 def upgrade(
@@ -43,11 +45,11 @@ def upgrade(
     meta: Mapping[str, str] | None = None,
     for_new_store: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the store, or run the parts before that it lacks. One that is current is left alone, and so is one that is
-    newer, as long as this code may work with it.
+    """Create the store's tables, or run ``upgrade()`` of the revisions that it lacks. A current store is not changed,
+    nor is a newer one; raises StoreUnusable if this code may not work with a newer one.
 
-    ``meta``: rows of ``meta`` that are written in the same transaction, where they are not there yet;
-    ``for_new_store``: those that only a store has which is made by it.
+    ``meta``: rows for the table ``meta`` that are added in the same transaction unless they exist; ``for_new_store``:
+    rows that are added only if the store is new.
     """
 
     def run(connection: Connection) -> None:
@@ -63,7 +65,7 @@ def upgrade(
         )
         with Operations.context(context):
             context.run_migrations()
-            finished = with_finish(scripts) if current is None else []
+            finished = scripts_with_finish(scripts) if current is None else []
             for script in finished:
                 script.module.finish()
         first = scripts.get_base()
@@ -82,12 +84,12 @@ def upgrade(
 
 
 def finish(database: Database, *, folder: Path = OWN) -> Sequence[str]:
-    """Run the parts after that are left; returns their revisions.
+    """Run ``finish()`` of the revisions where it is pending, and return these revisions.
 
-    Raises StoreUnusable while a node of an older schema has not left, and where a part before is missing.
+    Raises StoreUnusable if a node of an older schema has not left, or if an ``upgrade()`` is missing.
     """
     with database.look():
-        pass  # there is a store, and it is not one of other code
+        pass  # raises StoreUnusable unless there is a store with which this code may work
     done: list[str] = []
 
     def run(connection: Connection) -> None:
@@ -96,12 +98,12 @@ def finish(database: Database, *, folder: Path = OWN) -> Sequence[str]:
         context = MigrationContext.configure(connection)
         schema_state = _schema_state(connection, context.get_current_revision() or "")
         require_workable(database.name, schema_state, schema=_head(scripts))
-        left = _left(scripts, schema_state)
-        if not left:
+        pending = _finish_pending(scripts, schema_state)
+        if not pending:
             return
-        _require_no_older_node(database, connection, left[-1].revision)
+        _require_no_older_node(database, connection, pending[-1].revision)
         with Operations.context(context):
-            for script in left:
+            for script in pending:
                 script.module.finish()
                 done.append(script.revision)
         connection.execute(
@@ -113,17 +115,22 @@ def finish(database: Database, *, folder: Path = OWN) -> Sequence[str]:
 
 
 def unfinished(database: Database, *, folder: Path = OWN) -> Sequence[str]:
-    """Revisions whose part after has still to run."""
+    """Return the revisions whose ``finish()`` is pending."""
     schema_state = database.schema_state()
     scripts = ScriptDirectory(str(folder))
-    return [] if schema_state is None else [script.revision for script in _left(scripts, schema_state)]
+    return (
+        [] if schema_state is None else [script.revision for script in _finish_pending(scripts, schema_state)]
+    )
 
 
 def large_index(
     revision: str, name: str, table: str, columns: Sequence[str], where: str | None = None
 ) -> None:
-    """For a part before: an index on a table that may be large. On PostgreSQL it is built beside the writers, behind
-    the transaction; code of this revision may not work with the store until it is there."""
+    """In ``upgrade()``: create an index on a table that may be large.
+
+    On PostgreSQL, unless the table is empty, it is only noted in ``meta``, and built concurrently after the
+    transaction, so that writers do not wait. Code of this revision may not work with the store until it is built.
+    """
     context, connection = op.get_context(), op.get_bind()
     if context.dialect.name == "sqlite" or context.as_sql or _empty(connection, table):
         conditions: dict[str, Any] = {}
@@ -151,13 +158,15 @@ def _head(scripts: ScriptDirectory) -> str:
     return str(scripts.get_current_head())
 
 
-def with_finish(scripts: ScriptDirectory) -> list[Script]:
-    """Those that have a part after, oldest first."""
+def scripts_with_finish(scripts: ScriptDirectory) -> list[Script]:
+    """Return the scripts of the revisions that have a ``finish()``, oldest first."""
     return [s for s in reversed(list(scripts.walk_revisions())) if hasattr(s.module, "finish")]
 
 
-def _left(scripts: ScriptDirectory, schema_state: SchemaState) -> list[Script]:
-    return [s for s in with_finish(scripts) if schema_state.works_with < s.revision <= schema_state.schema]
+def _finish_pending(scripts: ScriptDirectory, schema_state: SchemaState) -> list[Script]:
+    return [
+        s for s in scripts_with_finish(scripts) if schema_state.works_with < s.revision <= schema_state.schema
+    ]
 
 
 # --- the store --------------------------------------------------------------------------------
@@ -169,28 +178,28 @@ def _schema_state(connection: Connection, schema: str) -> SchemaState:
 
 
 def _require_no_older_node(database: Database, connection: Connection, revision: str) -> None:
-    row = connection.execute(
+    nodes = connection.execute(
         text(
             "select name, version, host, coalesce(schema_version, :unknown) from nodes where state <> 'left' "
             "and coalesce(schema_version, :unknown) < :revision order by id"
         ),
-        {"unknown": _WITHOUT_SCHEMA, "revision": revision},
+        {"unknown": _UNRECORDED_SCHEMA, "revision": revision},
     ).all()
-    if not row:
+    if not nodes:
         return
-    named = ", ".join(f"{n[0]} on {n[2]} (Spinney {n[1]}, schema {n[3]})" for n in row[:_NAMED])
-    more = f" and {len(row) - _NAMED} more" if len(row) > _NAMED else ""
+    named = ", ".join(f"{n[0]} on {n[2]} (Spinney {n[1]}, schema {n[3]})" for n in nodes[:_NODES_NAMED])
+    more = f" and {len(nodes) - _NODES_NAMED} more" if len(nodes) > _NODES_NAMED else ""
     raise StoreUnusable(
         f"{database.name} is not finished: nodes of older schemas than {revision} have not left: {named}{more}; stop "
         f"them with SIGTERM and start them with this version, or, when one is dead, run "
-        f"'spinney doctor --repair --dead {row[0][0]}'"
+        f"'spinney doctor --repair --dead {nodes[0][0]}'"
     )
 
 
 def _refuse_foreign(database: Database, connection: Connection) -> None:
-    """Where there are tables of another program, everything is left alone."""
+    """Raise StoreUnusable if the database has tables of another program."""
     names = inspect(connection).get_table_names()
     if names and "alembic_version" not in names:
         raise StoreUnusable(
-            f"{database.name} holds another program's tables; name another place for the store"
+            f"{database.name} has tables of another program; choose another database for the store"
         )

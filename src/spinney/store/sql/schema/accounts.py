@@ -1,4 +1,8 @@
-"""Who may use a server, and what servers remember of them."""
+"""The tables of users, tokens and sign-ins, and of the idempotency keys of their requests.
+
+Columns that end in ``_us`` are times in microseconds since 1970 UTC (``Id`` is a 64-bit integer). Secrets are kept as
+digests only, except the keys with which servers sign.
+"""
 
 from sqlalchemy import Column, Index, Integer, Table, text
 
@@ -15,7 +19,9 @@ users = Table(
     Column("by", Chars, nullable=False),
     Column("disabled", Flag, nullable=False, server_default=text("0")),
 )
-"""``rights``: JSON of ``model.access.Rights``. ``password``: its argon2 hash; None: none opens anything."""
+"""The users that operators created. ``rights``: ``model.access.Rights`` as JSON. ``password``: the argon2 hash of the
+password; null: the user cannot sign in with a password. ``password_us``: when it was set. ``by``: who created the
+user."""
 
 tokens = Table(
     "tokens",
@@ -34,7 +40,8 @@ tokens = Table(
     Index("tokens_by_expiry", "expires_us", **where("expires_us is not null")),
     Index("tokens_by_revocation", "revoked_us", **where("revoked_us is not null")),
 )
-"""``owner``: a user, or empty: a machine's. ``digest``: SHA-256 of the secret, which nobody keeps."""
+"""API tokens. ``owner``: the user for whom it acts; empty: it is a machine's, with rights of its own. ``digest``:
+SHA-256 of the token's secret, which is not stored. ``used_us``: when it was last used."""
 
 sessions = Table(
     "sessions",
@@ -50,7 +57,9 @@ sessions = Table(
     Index("sessions_by_user", "user_name"),
     Index("sessions_by_end", "ends_us"),
 )
-"""``digest``: SHA-256 of what the browser has. It ends at ``ends_us``, or ``idle_us`` after it was last seen."""
+"""Sessions of users in browsers. ``digest``: SHA-256 of the cookie. A session ends at ``ends_us``, or earlier when
+there was no request for ``idle_us`` (a duration) after ``seen_us``. ``address``, ``agent``: of the browser that signed
+in."""
 
 login_failures = Table(
     "login_failures",
@@ -60,8 +69,9 @@ login_failures = Table(
     Column("last_us", Id, nullable=False),
     Index("login_failures_by_time", "last_us"),
 )
-"""``whose``: SHA-256 of a user name or of an address, whether there is such a user or not (people type passwords
-there). Kept for a day."""
+"""Counts of failed sign-ins, by which further ones are limited. ``whose``: SHA-256 of the typed user name or of the
+client's address. A name is hashed and recorded even if no user has it, because people type passwords into that field by
+mistake. Rows are kept for a day after the last failure."""
 
 invites = Table(
     "invites",
@@ -71,8 +81,8 @@ invites = Table(
     Column("ends_us", Id, nullable=False),
     Column("by", Chars, nullable=False),
 )
-"""Links that set a password, once. ``user_name``: whose; empty: they make the first admin. ``digest``: SHA-256 of the
-secret in it."""
+"""Links with which a user sets a password; each works once. ``user_name``: the user; empty: the link creates the first
+admin. ``digest``: SHA-256 of the secret in the link. ``by``: who made it."""
 
 server_secrets = Table(
     "server_secrets",
@@ -81,7 +91,7 @@ server_secrets = Table(
     Column("value", Chars, nullable=False),
     Column("made_us", Id, nullable=False),
 )
-"""What all servers of a store sign with; 32 random bytes each, in hexadecimal."""
+"""The keys with which all servers of this store sign; each is 32 random bytes in hexadecimal."""
 
 idempotency = Table(
     "idempotency",
@@ -96,5 +106,8 @@ idempotency = Table(
     Column("at_us", Id, nullable=False),
     Index("idempotency_by_time", "at_us"),
 )
-"""Submissions with a key of the submitter's program, and the jobs that each made: written with them. ``done`` 0: they
-are being written in steps under the ``staging`` row of ``first_id``. Kept for a day."""
+"""Submissions with an idempotency key, and the range of ids of their jobs, so that a repeated request gets the first
+answer. A row is written in the transaction of its jobs. ``owner``, ``key``: the submitter and the key that its program
+chose. ``digest``: of the request, since another request must not use the same key. ``held``: how many of the jobs were
+put on hold. ``done`` is 0 while the jobs of a large submission are still being written, in steps, under the ``staging``
+row of ``first_id``. Rows are kept for a day."""
