@@ -75,7 +75,7 @@ def sync_together(paths: Sequence[Path]) -> None:
         return
     size = max(1, min(_BATCH_MAX_FILES, math.ceil(len(paths) / SYNCS_AT_ONCE)))
     batches = iter([paths[i : i + size] for i in range(0, len(paths), size)])
-    # The calling thread syncs too, so that this ends even if the pool has no free thread.
+    # The calling thread syncs too, so that the work begins even if the pool has no free thread.
     others = [thread_pool().submit(_sync_batches, batches) for _ in range(SYNCS_AT_ONCE - 1)]
     try:
         _sync_batches(batches)
