@@ -497,7 +497,7 @@ def test_other_shells_are_told_what_each_command_does(bare: Shell, kind: str) ->
     told = _call(bare.folder, _SPINNEY_COMPLETE=f"complete_{kind}", **line).stdout
 
     assert "hold" in told
-    assert "List the holds in force" in told
+    assert "List the active holds" in told
 
 
 @pytest.mark.parametrize("kind", ["zsh", "fish"])

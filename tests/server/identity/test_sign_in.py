@@ -208,7 +208,7 @@ def test_given_a_reader_who_is_not_known_then_a_page_leads_to_the_form_and_back(
 
 
 def test_given_no_user_at_all_then_the_form_says_what_to_do(house: House) -> None:
-    assert "Open the link that the server printed" in house.client().get("/sign-in").text
+    assert "open the link that the server printed" in house.client().get("/sign-in").text
 
 
 def test_given_a_body_that_no_form_has_then_it_is_refused(house: House) -> None:

@@ -106,7 +106,7 @@ def test_given_a_link_to_set_a_password_then_the_page_is_of_that_user_alone(hous
     secret = house.control.do(MakeLink(name="ann")).secret
     browser = house.client()
     page = _open(browser, secret).text
-    assert "A new password for ann" in page
+    assert "Set a new password for ann" in page
 
     new = "another horse battery"
     answer = _fill(browser, page, name="eve", password=new, again=new)

@@ -116,7 +116,7 @@ def test_the_command_line_has_it_at_hand_and_through_a_server(holding: Service) 
             assert (broken.returncode, broken.stdout) == (1, "")
             assert ("is damaged" if side == both.here else "not the whole") in broken.stderr
             assert "no file" in side(*fetch, "nothing", "--output", "broken").stderr
-            assert "is there already" in side(*fetch, "long", "--output", "there").stderr
+            assert "already exists" in side(*fetch, "long", "--output", "there").stderr
             assert "cannot be written" in side(*fetch, "long", "--output", "nowhere/long").stderr
             assert {path.name for path in holding.folder.iterdir()} == before
     for words in (("--file", "long", "--wait"), ("--output", "x")):
