@@ -28,7 +28,7 @@ from spinney.features.submission import api as submissions
 from spinney.features.submission import commands as batches
 from spinney.features.types import commands as types
 from spinney.features.webhooks import commands as webhooks
-from spinney.server import openapi, store_info
+from spinney.server import caller, openapi
 from spinney.web.api.command_routes import command_routes
 from spinney.web.files import spool
 
@@ -56,7 +56,7 @@ PARTS = (
     files.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     external.router,
-    store_info.me,
+    caller.me,
 )
 
 

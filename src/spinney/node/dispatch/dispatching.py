@@ -56,7 +56,6 @@ class Dispatching:
         self._writer, self._reader, self._settings, self._now_us = writer, reader, settings, now_us
         self._signals = signals
         root = Path(settings.folders)
-        self.queue = queue
         self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         """The first worker's description of the application."""
         requests = Requests(writer, reader, now_us=now_us, signals=signals, insist_s=settings.lease_period_s)
