@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from spinney import Defer, Fail
 from spinney.apps.ingest.files.paths import NotAdmitted
-from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.errors import BadName, BadParameters, UsageError
+from spinney.tables import TablesUnusable
 
 AWAY_S = 15.0
 """How long a stage waits while the inventory does not answer, in seconds."""
@@ -18,13 +18,13 @@ MEND_S = 60.0
 
 @contextmanager
 def admission(*, lane: bool = False) -> Iterator[None]:
-    """Turn NotAdmitted into a failure that is not tried again, and InventoryUnusable and UsageError into a Defer.
+    """Turn NotAdmitted into a failure that is not tried again, and TablesUnusable and UsageError into a Defer.
 
     ``lane``: a UsageError defers all jobs of the stage, since they would all meet the same error.
     """
     try:
         yield
-    except InventoryUnusable as error:
+    except TablesUnusable as error:
         raise Defer(AWAY_S, str(error)) from error
     except (BadName, BadParameters):  # errors of the job itself, not of its settings
         raise

@@ -18,7 +18,6 @@ from starlette.responses import Response
 
 from spinney.apps.ingest.access.file_content import Content
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.inventory import InventoryUnusable
 from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
@@ -38,6 +37,7 @@ from spinney.routes import (
     replayed,
     routes,
 )
+from spinney.tables import TablesUnusable
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -225,7 +225,7 @@ def _with_engine_errors(call: Callable[[], T]) -> T:
     try:
         with refused():
             return call()
-    except InventoryUnusable as error:
+    except TablesUnusable as error:
         raise StoreUnavailable(str(error)) from error
 
 

@@ -15,10 +15,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from servers import postgres_schema, postgres_url
-from spinney.apps.ingest.inventory import File, Inventory, InventoryAway, InventoryUnusable, open_inventory
-from spinney.apps.ingest.inventory.sql import upgrades
+from spinney.apps.ingest.inventory import File, Inventory, open_inventory
+from spinney.apps.ingest.inventory.opening import TABLES
 from spinney.apps.ingest.inventory.sql.schema import metadata
 from spinney.model.errors import SpinneyError, UsageError
+from spinney.tables import TablesAway, TablesUnusable
 
 from .words import ARK, entry
 
@@ -36,14 +37,14 @@ def test_the_tables_are_those_that_the_code_knows(bare_url: str) -> None:
 
 
 def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: str) -> None:
-    scripts = ScriptDirectory(str(upgrades.OWN))
+    scripts = ScriptDirectory(str(TABLES.migrations))
     with open_inventory(bare_url) as inventory:
         if bare_url.startswith("sqlite"):
             file = Path(bare_url.removeprefix("sqlite:///"))
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
         with inventory._database.write() as connection:
-            inventory._database.prepare(connection)
+            inventory._database._backend.lock_for_setup(connection)
             context = MigrationContext.configure(
                 connection,
                 opts={
@@ -54,7 +55,7 @@ def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: 
             with Operations.context(context):
                 context.run_migrations()
 
-        with pytest.raises(InventoryUnusable, match=r"is older than this program; run 'spinney ingest init'"):
+        with pytest.raises(TablesUnusable, match=r"is older than this program; run 'spinney ingest init'"):
             inventory.find(ark="x")
         inventory.init()
         inventory.record(entry(files=[File(path="a", size_bytes=1, modified="1999")]))
@@ -65,7 +66,7 @@ def test_one_of_an_older_version_is_told_to_be_and_brought_up_to_date(bare_url: 
 def test_what_has_not_been_made_is_told_with_the_mend(bare_url: str) -> None:
     with (
         open_inventory(bare_url) as inventory,
-        pytest.raises(InventoryUnusable, match=r"run 'spinney ingest init'"),
+        pytest.raises(TablesUnusable, match=r"run 'spinney ingest init'"),
     ):
         inventory.find(ark="x")
 
@@ -74,7 +75,7 @@ def test_an_empty_file_is_no_inventory_yet(tmp_path: Path) -> None:
     (tmp_path / "inventory.db").touch()
 
     with open_inventory(f"sqlite:///{tmp_path}/inventory.db") as inventory:
-        with pytest.raises(InventoryUnusable, match=r"run 'spinney ingest init'"):
+        with pytest.raises(TablesUnusable, match=r"run 'spinney ingest init'"):
             inventory.find(ark="x")
         inventory.init()
         assert inventory.find(ark="x") == []
@@ -86,7 +87,7 @@ def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
 
     with (
         open_inventory(f"sqlite:///{file}") as inventory,
-        pytest.raises(InventoryUnusable, match="is no database"),
+        pytest.raises(TablesUnusable, match="is no database"),
     ):
         inventory.init()
 
@@ -111,9 +112,9 @@ def test_a_newer_inventory_is_refused(url: str) -> None:
     with open_inventory(url) as inventory:
         before = set_version(inventory, "9999")
         try:
-            with pytest.raises(InventoryUnusable, match="newer version"):
+            with pytest.raises(TablesUnusable, match="newer version"):
                 inventory.init()
-            with pytest.raises(InventoryUnusable, match="newer version"):
+            with pytest.raises(TablesUnusable, match="newer version"):
                 inventory.find()
         finally:
             set_version(inventory, before)
@@ -166,7 +167,7 @@ def test_a_connection_that_the_server_ends_is_made_anew() -> None:
             # Returns when it has gone.
             assert other.execute("select pg_terminate_backend(%s, 60000)", (ours,)).fetchone() == (True,)
 
-        with pytest.raises(InventoryAway, match="cannot be reached"):
+        with pytest.raises(TablesAway, match="cannot be reached"):
             inventory.record(entry(version=2))
         inventory.record(entry(version=2))
 
@@ -196,7 +197,7 @@ def silent_port() -> Iterator[int]:
 def test_no_error_and_no_repr_tells_a_password(form: str, silent_port: int) -> None:
     inventory = open_inventory(form.format(port=silent_port))
 
-    with pytest.raises(InventoryAway) as away:
+    with pytest.raises(TablesAway) as away:
         inventory.find(ark="x")
 
     told = "".join(traceback.format_exception(away.value))

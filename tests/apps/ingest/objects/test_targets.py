@@ -120,7 +120,7 @@ def test_a_callback_waits_while_a_profile_cannot_be_read(service: Service, recei
 
 
 def test_an_inventory_that_is_away_uses_no_attempt(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spinney.apps.ingest.inventory.sql.database._BUSY_S", 0.01)
+    monkeypatch.setattr("spinney.tables.database._BUSY_S", 0.01)
     deposit = service.of_file()
     deposit.to("processing")
     open_resources._inventory.cache_clear()

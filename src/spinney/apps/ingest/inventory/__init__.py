@@ -16,13 +16,14 @@ so is a local id that belongs to another object.
 
 ``inventory`` has the operations, and ``opening`` opens it. ``model`` has the classes, ``entry_rules`` the validation.
 ``versions`` records a version, with ``file_spans`` for storing a file once for many versions; ``minter_numbers``,
-``local_ids``, ``searches`` and ``fixity_checks`` implement the other operations. ``sql`` has tables, upgrades and the
-two databases. Importing this package loads no SQLAlchemy; opening an inventory does.
+``local_ids``, ``searches`` and ``fixity_checks`` implement the other operations. ``sql`` has the tables and
+their migrations; ``spinney.tables`` does the rest. Importing this package loads no SQLAlchemy; opening an inventory
+does.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable, LocalIdTaken
+from spinney.apps.ingest.inventory.errors import LocalIdTaken
 from spinney.apps.ingest.inventory.model import (
     Audit,
     Damaged,
@@ -49,8 +50,6 @@ __all__ = [
     "Found",
     "FoundFile",
     "Inventory",
-    "InventoryAway",
-    "InventoryUnusable",
     "LocalIdTaken",
     "Object",
     "Recorded",

@@ -1,7 +1,6 @@
 """The errors of the inventory. Every message says what to do next."""
 
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
-from spinney.errors import SpinneyError
 
 
 class LocalIdTaken(NotAdmitted):
@@ -13,12 +12,3 @@ class LocalIdTaken(NotAdmitted):
             f"the local id '{shown(local_id)}' of collection '{shown(collection)}' belongs to {shown(ark)}; "
             f"deposit to that object, or choose another local id"
         )
-
-
-class InventoryUnusable(SpinneyError):
-    """The inventory cannot be used as it is; the message names the cause and the remedy."""
-
-
-class InventoryAway(InventoryUnusable):
-    """The inventory does not answer now, or its disk is full. Whether the operation was carried out may be unknown; it
-    may be repeated, since every operation is idempotent."""

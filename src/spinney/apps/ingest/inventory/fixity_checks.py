@@ -15,8 +15,8 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory.entry_rules import plain
 from spinney.apps.ingest.inventory.model import Audit, Damaged, Due
 from spinney.apps.ingest.inventory.sql import values
-from spinney.apps.ingest.inventory.sql.database import Database
 from spinney.apps.ingest.inventory.sql.schema import audits, objects, versions
+from spinney.tables.database import Database
 
 KEPT = 10
 """How many audits of an object are kept; the time at which its damage began is kept beside them."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -10,20 +9,18 @@ from spinney.apps.ingest.files.digests import Digest
 from spinney.apps.ingest.inventory import fixity_checks, minter_numbers, searches, versions
 from spinney.apps.ingest.inventory import local_ids as binding
 from spinney.apps.ingest.inventory.model import Audit, Damaged, Due, Entry, File, Found, Object, Recorded
-from spinney.apps.ingest.inventory.sql import upgrades
-from spinney.apps.ingest.inventory.sql.database import Database
+from spinney.tables.database import Database
 
 
 class Inventory:
     """The content of the archive. Use it in a ``with`` block, or ``close`` it; from any thread, but not across a fork.
 
-    All methods raise InventoryAway while the database does not answer, and InventoryUnusable when it cannot be used as
+    All methods raise TablesAway while the database does not answer, and TablesUnusable when it cannot be used as
     it is; those with text parameters, NotAdmitted for text that cannot be stored. Writes are durable on return.
     """
 
-    def __init__(self, database: Database, file: Path | None) -> None:
-        self._database, self._file = database, file
-        self._is_checked = False
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def __enter__(self) -> Self:
         return self
@@ -38,7 +35,7 @@ class Inventory:
 
     def init(self) -> None:
         """Make the tables, or upgrade them. Several processes may do so at once; current tables are left alone."""
-        upgrades.init(self._database, self._file)
+        self._database.init()
 
     def close(self) -> None:
         self._database.close()
@@ -48,12 +45,12 @@ class Inventory:
     def number(self, minter: str, key: str) -> int:
         """Return the number of this key with this minter, from 1; a new one when it has none. No number is given twice;
         there may be gaps."""
-        return minter_numbers.number(self._checked_database, minter, key)
+        return minter_numbers.number(self._database.checked(), minter, key)
 
     def bind(self, collection: str, local_ids: Iterable[str], ark: str) -> None:
         """Bind all of these local ids to this ark, which need not be recorded yet, or none of them. Raises
         LocalIdTaken when one belongs to another ark."""
-        binding.bind(self._checked_database, collection, local_ids, ark)
+        binding.bind(self._database.checked(), collection, local_ids, ark)
 
     def record(self, entry: Entry) -> None:
         """Enter a version with its files, and bind its local ids. A repetition changes nothing; versions may be
@@ -62,18 +59,18 @@ class Inventory:
         Raises NotAdmitted for a version that is recorded with other content and for an object of another collection or
         owner; LocalIdTaken. ``created`` is not compared; the first value is kept.
         """
-        versions.record(self._checked_database, entry)
+        versions.record(self._database.checked(), entry)
 
     def audited(self, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]) -> None:
         """Enter the result of reading all files of an object: a sentence for each fault, none when all is well. A
         repetition with the same ``when`` changes nothing. Raises NotAdmitted for an object that is not recorded."""
-        fixity_checks.audited(self._checked_database, ark, when, files, size_bytes, faults)
+        fixity_checks.audited(self._database.checked(), ark, when, files, size_bytes, faults)
 
     # --- looking up -----------------------------------------------------------------------
 
     def ark_of(self, collection: str, local_id: str) -> str | None:
         """Return the ark that a local id is bound to."""
-        return binding.ark_of(self._checked_database, collection, local_id)
+        return binding.ark_of(self._database.checked(), collection, local_id)
 
     def find(
         self,
@@ -97,7 +94,7 @@ class Inventory:
         Raises NotAdmitted for an invalid digest or place, and for a limit outside 1..1000.
         """
         return searches.find(
-            self._checked_database,
+            self._database.checked(),
             ark=ark,
             local_id=local_id,
             file_name=file_name,
@@ -110,21 +107,21 @@ class Inventory:
 
     def object(self, ark: str) -> Object | None:
         """Return an object with its versions, or None."""
-        return searches.object_(self._checked_database, ark)
+        return searches.object_(self._database.checked(), ark)
 
     def files(self, ark: str, version: int) -> Iterator[File]:
         """Yield the files of a version, by path, from one snapshot; close the iterator when you leave it early. Raises
         NotAdmitted, at the first step, for a version that is not recorded."""
-        return searches.files_of(self._checked_database, ark, version)
+        return searches.files_of(self._database.checked(), ark, version)
 
     def batch_entries(self, batch_id: str, *, apart: str | None = None) -> Iterator[Recorded]:
         """Yield the versions that a batch has made, object by object. ``apart``: a folder whose files are also counted
         separately."""
-        return searches.batch_entries(self._checked_database, batch_id, apart)
+        return searches.batch_entries(self._database.checked(), batch_id, apart)
 
     def storages(self) -> set[str]:
         """Return the names of the storages of recorded versions. Reads all versions."""
-        return searches.storages(self._checked_database)
+        return searches.storages(self._database.checked())
 
     # --- fixity ---------------------------------------------------------------------------
 
@@ -133,19 +130,12 @@ class Inventory:
     ) -> list[Due]:
         """Return objects not audited since ``before``: those never audited first, then the least recently audited.
         ``within``: only objects of these collections."""
-        return fixity_checks.due(self._checked_database, before, limit, within)
+        return fixity_checks.due(self._database.checked(), before, limit, within)
 
     def audits(self, ark: str) -> Sequence[Audit]:
         """Return the last audits of an object (at most ``fixity_checks.KEPT``), newest first."""
-        return fixity_checks.history(self._checked_database, ark)
+        return fixity_checks.history(self._database.checked(), ark)
 
     def damaged(self, limit: int = 1000, *, within: Sequence[str] | None = None) -> list[Damaged]:
         """Return the objects whose last audit found faults. ``within``: only objects of these collections."""
-        return fixity_checks.damaged(self._checked_database, limit, within)
-
-    @property
-    def _checked_database(self) -> Database:
-        if not self._is_checked:
-            upgrades.require(self._database)
-            self._is_checked = True
-        return self._database
+        return fixity_checks.damaged(self._database.checked(), limit, within)

@@ -6,8 +6,8 @@ from sqlalchemy import Connection, select
 
 from spinney.apps.ingest.inventory.entry_rules import KEY_MAX_BYTES, local_ids_admitted, name
 from spinney.apps.ingest.inventory.errors import LocalIdTaken
-from spinney.apps.ingest.inventory.sql.database import Database
 from spinney.apps.ingest.inventory.sql.schema import local_ids
+from spinney.tables.database import Database
 
 _MANY = 500
 """The number of names in one statement; SQLite allows 32,766 parameters, older builds 999."""

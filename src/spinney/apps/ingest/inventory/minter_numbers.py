@@ -3,8 +3,8 @@
 from sqlalchemy import select
 
 from spinney.apps.ingest.inventory.entry_rules import KEY_MAX_BYTES, name
-from spinney.apps.ingest.inventory.sql.database import Database
 from spinney.apps.ingest.inventory.sql.schema import minters, numbers
+from spinney.tables.database import Database
 
 
 def number(database: Database, minter: str, key: str) -> int:

@@ -1,11 +1,21 @@
 """Opening of an inventory, in a module of its own so that SQLAlchemy is loaded only when one is opened."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spinney.config import database_file
+from spinney.tables import TableSet
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory.inventory import Inventory
+
+
+TABLES = TableSet(
+    name="inventory",
+    prefix="inv",
+    migrations=Path(__file__).parent / "sql" / "migrations",
+    head="0002",
+    init="spinney ingest init",
+)
 
 
 def open_inventory(url: str) -> "Inventory":
@@ -14,6 +24,5 @@ def open_inventory(url: str) -> "Inventory":
     It connects on first use. Raises UsageError for another URL.
     """
     from spinney.apps.ingest.inventory.inventory import Inventory
-    from spinney.apps.ingest.inventory.sql.database import database
 
-    return Inventory(database(url), database_file(url))
+    return Inventory(TABLES.open(url))

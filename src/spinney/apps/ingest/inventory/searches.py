@@ -17,8 +17,8 @@ from spinney.apps.ingest.inventory.entry_rules import plain
 from spinney.apps.ingest.inventory.local_ids import bound_to
 from spinney.apps.ingest.inventory.model import File, Found, FoundFile, Object, Recorded
 from spinney.apps.ingest.inventory.sql import rows, values
-from spinney.apps.ingest.inventory.sql.database import Database
 from spinney.apps.ingest.inventory.sql.schema import files, local_ids, objects, versions
+from spinney.tables.database import Database
 
 PAGE_MAX = 1000
 _BEHIND_SLASH = chr(ord("/") + 1)

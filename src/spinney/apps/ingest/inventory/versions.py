@@ -10,8 +10,8 @@ from spinney.apps.ingest.inventory.file_spans import Changes, Span, span_changes
 from spinney.apps.ingest.inventory.local_ids import bind_within
 from spinney.apps.ingest.inventory.model import Entry, Version
 from spinney.apps.ingest.inventory.sql import rows, values
-from spinney.apps.ingest.inventory.sql.database import Database
 from spinney.apps.ingest.inventory.sql.schema import files, objects, versions
+from spinney.tables.database import Database
 
 
 def record(database: Database, entry: Entry) -> None:

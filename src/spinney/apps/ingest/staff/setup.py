@@ -21,7 +21,7 @@ class Prepared:
 def prepare(settings: Settings) -> Iterator[Prepared]:
     """Make all that the service needs, and yield each when it exists.
 
-    Raises OSError, NotAdmitted, InventoryUnusable, and NotThere for a missing storage that has held objects: it is not
+    Raises OSError, NotAdmitted, TablesUnusable, and NotThere for a missing storage that has held objects: it is not
     replaced by an empty one.
     """
     folders = {

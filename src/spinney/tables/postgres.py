@@ -1,4 +1,4 @@
-"""An inventory in a PostgreSQL database, 14 or later.
+"""A set of tables in a PostgreSQL database, 14 or later.
 
 It needs no state of the session, so that a pooler in transaction mode may be used: settings are made for each
 transaction, and no statements are prepared.
@@ -14,14 +14,15 @@ import psycopg
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable
-from spinney.apps.ingest.inventory.sql.database import INIT, POOL, Database, writes
-from spinney.errors import UsageError
+from spinney.model.errors import UsageError
+from spinney.tables.database import POOL, Database, writes
+from spinney.tables.errors import TablesAway, TablesUnusable
+from spinney.tables.table_set import TableSet
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _EACH = (
     "set local lock_timeout = '60s'; set local statement_timeout = '300s'; "
-    # An idle writer keeps an object's lock; a reader of a long result keeps nothing.
+    # An idle writer keeps the locks of its rows; a reader of a long result keeps nothing.
     "set local idle_in_transaction_session_timeout = '{idle}'; set local jit = off"
 )
 _CONNECTING: dict[str, Any] = {
@@ -29,16 +30,15 @@ _CONNECTING: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
-    "application_name": "spinney inventory",
 }
 _FORM = "write it as postgresql://user:password@host/database, with letters that mean something in a URL as %40, %2F"
 
 
-def open_postgres(url: str) -> Database:
+def open_postgres(tables: TableSet, url: str) -> Database:
     """Return the database at a libpq URL; ``?schema=name`` puts the tables in a schema of their own. Raises
     UsageError."""
-    conninfo, schema = _parsed(url)
-    backend = _Postgres(conninfo, schema)
+    conninfo, schema = _parsed(tables, url)
+    backend = _Postgres(tables, conninfo, schema)
     engine = create_engine(
         "postgresql+psycopg://",
         creator=backend.connect,
@@ -47,12 +47,13 @@ def open_postgres(url: str) -> Database:
         **POOL,
     )
     event.listen(engine, "begin", backend.begin)
-    return Database(engine, backend.name, backend)
+    return Database(tables, engine, backend.name, backend)
 
 
 class _Postgres:
-    def __init__(self, conninfo: dict[str, Any], schema: str | None) -> None:
-        self._conninfo, self._schema = _CONNECTING | conninfo, schema
+    def __init__(self, tables: TableSet, conninfo: dict[str, Any], schema: str | None) -> None:
+        self._tables, self._schema = tables, schema
+        self._conninfo = _CONNECTING | {"application_name": f"spinney {tables.name}"} | conninfo
         self.name = _shown(conninfo, schema)
 
     def __repr__(self) -> str:
@@ -69,31 +70,36 @@ class _Postgres:
             statements += f'; set local search_path to "{self._schema}"'
         connection.exec_driver_sql(statements)
 
+    def make(self) -> None:
+        """Do nothing: the database itself is its administrator's to make."""
+
     def lock_for_setup(self, connection: Connection) -> None:
-        connection.exec_driver_sql("select pg_advisory_xact_lock(hashtext('spinney inventory'))")
+        connection.exec_driver_sql(
+            "select pg_advisory_xact_lock(hashtext(%s))", (f"spinney {self._tables.name}",)
+        )
         if self._schema is not None:
             connection.exec_driver_sql(f'create schema if not exists "{self._schema}"')
 
     def sentence(self, error: BaseException | None) -> Exception | None:
         name, message = self.name, self._message(error)
         if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
-            return InventoryUnusable(f"{name} holds no inventory; {INIT}, or name another database")
+            return TablesUnusable(
+                f"{name} holds no {self._tables.name}; run '{self._tables.init}', or name another database"
+            )
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            return InventoryUnusable(f"{name} refuses: {message}; have its owner grant that to this user")
+            return TablesUnusable(f"{name} refuses: {message}; have its owner grant that to this user")
         if isinstance(error, psycopg.errors.DiskFull):
-            return InventoryAway(
+            return TablesAway(
                 f"the disk of {name} is full; make room there, then go on: nothing was half-written"
             )
         if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
-            return InventoryAway(
-                f"{name} did not answer in time ({message}); see pg_stat_activity, then go on"
-            )
+            return TablesAway(f"{name} did not answer in time ({message}); see pg_stat_activity, then go on")
         if isinstance(
             error, psycopg.errors.IdleInTransactionSessionTimeout | psycopg.errors.ReadOnlySqlTransaction
         ):
-            return InventoryAway(f"{name} ended the transaction ({message}); go on")
+            return TablesAway(f"{name} ended the transaction ({message}); go on")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return InventoryAway(f"{name} cannot be reached: {message}; start it, or name another database")
+            return TablesAway(f"{name} cannot be reached: {message}; start it, or name another database")
         return None
 
     def _message(self, error: BaseException | None) -> str:
@@ -107,22 +113,23 @@ class _Postgres:
 _SECRET = ("password", "sslpassword", "oauth_client_secret")
 
 
-def _parsed(url: str) -> tuple[dict[str, Any], str | None]:
+def _parsed(tables: TableSet, url: str) -> tuple[dict[str, Any], str | None]:
     place, _, query = url.partition("?")
     settings = [setting.partition("=") for setting in query.split("&") if setting]
     schema = {name: value for name, _, value in settings}.get("schema")
     if schema is not None and (not _SCHEMA.fullmatch(schema) or schema.startswith("pg_")):
         raise UsageError(
-            "the schema of an inventory has small letters, digits and underscores, as schema=inventory"
+            f"the schema of {tables.article} {tables.name} has small letters, digits and underscores, "
+            f"as schema={tables.name}"
         )
     others = "&".join("".join(setting) for setting in settings if setting[0] != "schema")
     try:
         conninfo = psycopg.conninfo.conninfo_to_dict(f"{place}?{others}" if others else place)
     except psycopg.ProgrammingError:
         # The error's text quotes the part that it could not parse.
-        raise UsageError(f"the URL of the inventory's database cannot be read; {_FORM}") from None
+        raise UsageError(f"the URL of the {tables.name}'s database cannot be read; {_FORM}") from None
     if any("@" in str(conninfo.get(part, "")) for part in ("host", "port", "dbname")):
-        raise UsageError(f"the URL of the inventory's database has an '@' behind the host; {_FORM}")
+        raise UsageError(f"the URL of the {tables.name}'s database has an '@' behind the host; {_FORM}")
     return conninfo, schema
 
 

@@ -1,9 +1,9 @@
-"""The database of an inventory: connections, transactions, and errors with helpful messages.
+"""The database of a set of tables: connections, transactions, and errors with helpful messages.
 
 A transaction that writes begins as one: on SQLite it takes the only write lock at once (one that reads first and
 writes later could be refused in the middle), on PostgreSQL each statement sees what was committed before it (READ
-COMMITTED), so that a transaction that waited for a row's lock sees the changes of its holder. Locks are taken in one
-order (the object, then its local ids by name), so that there are no deadlocks.
+COMMITTED), so that a transaction that waited for a row's lock sees the changes of its holder. An application that locks
+several rows takes them in one order, so that there are no deadlocks.
 
 SQLite keeps a write-ahead log and syncs it at every commit (synchronous = FULL).
 """
@@ -22,11 +22,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from spinney.apps.ingest.inventory.errors import InventoryAway, InventoryUnusable
-from spinney.config import database_file, is_postgres
-from spinney.errors import UsageError
+from spinney.tables import upgrades
+from spinney.tables.errors import TablesAway, TablesUnusable
+from spinney.tables.table_set import TableSet
 
-INIT = "run 'spinney ingest init'"
 _BUSY_S = 60.0
 _CACHE_KIB = 65_536
 _WRITES = "spinney_writes"
@@ -34,32 +33,52 @@ _WRITES = "spinney_writes"
 
 
 class Database:
-    """The database of one inventory; any thread may use it."""
+    """The database of one set of tables, ``name`` for people; any thread may use it, but not across a fork.
 
-    def __init__(self, engine: Engine, name: str, backend: "Backend") -> None:
-        self._engine, self.name, self._backend = engine, name, backend
-        self.dialect = engine.dialect.name
+    Transactions raise TablesAway while the database does not answer, and TablesUnusable when it cannot be used as it
+    is."""
+
+    def __init__(self, tables: TableSet, engine: Engine, name: str, backend: "Backend") -> None:
+        self._tables, self._engine, self._backend = tables, engine, backend
+        self.name, self.dialect = name, engine.dialect.name
+        self._is_checked = False
 
     def __repr__(self) -> str:
         return f"Database({self.name})"
+
+    def init(self) -> None:
+        """Make the tables, or upgrade them. Several processes may do so at once; current tables are left alone."""
+        self._backend.make()
+        with self.read() as connection:
+            if upgrades.revision(self._tables, connection) == self._tables.head:
+                return
+        with self.write() as connection:
+            self._backend.lock_for_setup(connection)
+            upgrades.upgrade(self._tables, self.name, connection)
+
+    def checked(self) -> "Database":
+        """Return this database, once it is sure that its tables have the revision that this code works with. Raises
+        TablesUnusable where they have not."""
+        if not self._is_checked:
+            with self.read() as connection:
+                upgrades.require(self._tables, self.name, connection)
+            self._is_checked = True
+        return self
 
     def write(self) -> AbstractContextManager[Connection]:
         """Run one transaction; its writes are durable when the block has been left."""
         return self._transaction(writes=True)
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Run one read-only transaction on one snapshot of the inventory."""
+        """Run one read-only transaction on one snapshot of the tables."""
         return self._transaction(writes=False)
 
     def insert(self, table: Table) -> "postgresql.Insert | sqlite.Insert":
         """Return an INSERT that supports ``on_conflict``."""
         return sqlite.insert(table) if self.dialect == "sqlite" else postgresql.insert(table)
 
-    def prepare(self, connection: Connection) -> None:
-        """Wait until no other process makes the tables; called in the transaction that will make them."""
-        self._backend.lock_for_setup(connection)
-
     def close(self) -> None:
+        """Close all connections that no thread uses; those in use are closed when they are given back."""
         self._engine.dispose()
 
     @contextmanager
@@ -84,33 +103,23 @@ class Database:
 class Backend(Protocol):
     """The differences between the kinds of databases."""
 
-    def lock_for_setup(self, connection: Connection) -> None: ...
+    def make(self) -> None:
+        """Make what must be there before one can connect."""
+
+    def lock_for_setup(self, connection: Connection) -> None:
+        """Wait until no other process makes the tables; called in the transaction that will make them."""
 
     def sentence(self, error: BaseException | None) -> Exception | None:
         """Return the error for a driver's error; None for one that is a bug of this program."""
 
 
-def database(url: str) -> Database:
-    """Return the database at ``sqlite:///file`` or ``postgresql://user@host/database``. Raises UsageError."""
-    if is_postgres(url):
-        try:
-            from spinney.apps.ingest.inventory.sql.postgres import open_postgres  # its driver is an extra
-        except ImportError as error:
-            raise UsageError(
-                "an inventory on PostgreSQL needs its driver; install it with: pip install 'spinney[postgresql]'"
-            ) from error
-        return open_postgres(url)
-    path = database_file(url)
-    if path is None:
-        scheme = url.partition(":")[0]
-        raise UsageError(
-            f"an inventory is named by sqlite:///file or postgresql://user@host/database, not by '{scheme[:20]}:…'"
-        )
+def open_sqlite(tables: TableSet, path: Path) -> Database:
+    """Return the database in a SQLite file."""
     engine = create_engine("sqlite://", creator=lambda: _connect(path), poolclass=QueuePool, **POOL)
     event.listen(
         engine, "begin", lambda c: c.exec_driver_sql(f"begin {'immediate' if writes(c) else 'deferred'}")
     )
-    return Database(engine, str(path), _Sqlite(path))
+    return Database(tables, engine, str(path), _Sqlite(tables, path))
 
 
 POOL: dict[str, Any] = {"pool_size": 4, "max_overflow": -1, "hide_parameters": True}
@@ -118,6 +127,7 @@ POOL: dict[str, Any] = {"pool_size": 4, "max_overflow": -1, "hide_parameters": T
 
 
 def writes(connection: Connection) -> bool:
+    """Return whether the transaction that begins on this connection will write."""
     return bool(connection.get_execution_options().get(_WRITES))
 
 
@@ -125,34 +135,44 @@ def writes(connection: Connection) -> bool:
 
 
 class _Sqlite:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, tables: TableSet, path: Path) -> None:
+        self._tables, self._path = tables, path
+
+    def make(self) -> None:
+        """Make the file, readable by its owner only."""
+        file = self._path
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise TablesUnusable(
+                f"cannot make the {self._tables.name} {file}: {error.strerror}; choose a folder you can write to"
+            ) from error
 
     def lock_for_setup(self, connection: Connection) -> None:
         """Do nothing: BEGIN IMMEDIATE has taken the lock."""
 
     def sentence(self, error: BaseException | None) -> Exception | None:
-        path, text = self._path, str(error).lower()
+        path, text, name = self._path, str(error).lower(), self._tables.name
+        remedy = f"run '{self._tables.init}', or name another file"
         if "no such table" in text:
-            return InventoryUnusable(f"{path} holds no inventory; {INIT}, or name another file")
+            return TablesUnusable(f"{path} holds no {name}; {remedy}")
         if "unable to open" in text or "readonly" in text:
             if not path.exists():
-                return InventoryUnusable(f"there is no inventory at {path}; {INIT}, or name another file")
-            return InventoryUnusable(f"cannot write to the inventory {path}; check its owner and rights")
+                return TablesUnusable(f"there is no {name} at {path}; {remedy}")
+            return TablesUnusable(f"cannot write to the {name} {path}; check its owner and rights")
         if "not a database" in text or "malformed" in text:
-            return InventoryUnusable(f"{path} is no database or is damaged; restore it from a backup")
+            return TablesUnusable(f"{path} is no database or is damaged; restore it from a backup")
         if "locked" in text or "busy" in text:
-            return InventoryAway(
-                f"{path} was kept locked for {_BUSY_S:g} s; close what has it open, then go on"
-            )
+            return TablesAway(f"{path} was kept locked for {_BUSY_S:g} s; close what has it open, then go on")
         if "full" in text:
             free = shutil.disk_usage(path.parent).free
-            return InventoryAway(
+            return TablesAway(
                 f"the disk that holds {path} is full, with {free:,} bytes free; make room, then go on: nothing was "
                 f"half-written"
             )
         if "disk i/o" in text:
-            return InventoryAway(f"the disk that holds {path} does not answer; check the disk, then go on")
+            return TablesAway(f"the disk that holds {path} does not answer; check the disk, then go on")
         return None
 
 

@@ -1,0 +1,27 @@
+"""Tables of an application's own, on SQLite or PostgreSQL, beside those of the store.
+
+An application that keeps more than jobs (an inventory, a list of services) declares a ``TableSet`` once: its name, and
+the folder of its Alembic migrations. ``open`` returns a ``Database``, whose transactions are SQLAlchemy connections::
+
+    from spinney.tables import TableSet
+
+    tables = TableSet("shelves", migrations=Path(__file__).parent / "migrations", head="0001", init="library init")
+
+    database = tables.open(tables.beside(app.settings.store))
+    database.init()                                  # make the tables, or upgrade them
+    with database.write() as connection:             # one transaction, durable when the block has been left
+        connection.execute(database.insert(shelf).values(name="north").on_conflict_do_nothing())
+    with database.read() as connection:              # one snapshot
+        names = connection.scalars(select(shelf.c.name)).all()
+
+The tables are no part of the store: they have their own transactions, and a stage that writes them must be repeatable,
+as for every other effect outside the store (``docs/applications.md``). Errors of the driver arrive as ``TablesAway``
+(try again later) or ``TablesUnusable`` (somebody has to do something), each with a sentence that says what.
+
+``table_set`` the declaration · ``database`` transactions, and SQLite · ``postgres`` the same on PostgreSQL ·
+``upgrades`` migrations · ``errors``. SQLAlchemy is imported when tables are first opened."""
+
+from spinney.tables.errors import TablesAway, TablesUnusable
+from spinney.tables.table_set import TableSet
+
+__all__ = ["TableSet", "TablesAway", "TablesUnusable"]

@@ -1,0 +1,111 @@
+"""An application's own tables: made beside those of a store, upgraded, and refused with a sentence that helps."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from servers import postgres_schema
+from spinney.errors import UsageError
+from spinney.tables import TablesAway, TableSet, TablesUnusable
+
+MIGRATION = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = {revision!r}, {below!r}
+
+def upgrade():
+    {does}
+"""
+FIRST = 'op.create_table("shelf_books", sa.Column("title", sa.Text, primary_key=True))'
+SECOND = 'op.add_column("shelf_books", sa.Column("year", sa.Integer))'
+
+
+@pytest.fixture
+def migrations(tmp_path: Path) -> Path:
+    folder = tmp_path / "migrations"
+    (folder / "versions").mkdir(parents=True)
+    (folder / "script.py.mako").touch()
+    for revision, below, does in (("0001", None, FIRST), ("0002", "0001", SECOND)):
+        file = folder / "versions" / f"{revision}_books.py"
+        file.write_text(MIGRATION.format(revision=revision, below=below, does=does))
+    return folder
+
+
+def shelves(migrations: Path, head: str = "0002") -> TableSet:
+    return TableSet(name="shelf", prefix="shelf", migrations=migrations, head=head, init="library init")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'library' / 'store.db'}"
+    else:
+        with postgres_schema() as place:
+            yield place
+
+
+def test_several_processes_make_the_tables_at_once_and_rows_are_kept(migrations: Path, url: str) -> None:
+    tables = shelves(migrations)
+    databases = [tables.open(url) for _ in range(4)]
+    threads = [threading.Thread(target=database.init) for database in databases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with databases[0].checked().write() as connection:
+        connection.execute(text("insert into shelf_books (title, year) values ('Walden', 1854)"))
+    with databases[1].checked().read() as connection:
+        assert connection.execute(text("select title, year from shelf_books")).all() == [("Walden", 1854)]
+    for database in databases:
+        database.close()
+
+
+def test_a_transaction_that_fails_leaves_nothing(migrations: Path, url: str) -> None:
+    database = shelves(migrations).open(url)
+    database.init()
+    insert = text("insert into shelf_books (title) values ('Walden')")
+    with pytest.raises(ZeroDivisionError), database.write() as connection:
+        assert connection.execute(insert).rowcount / 0
+    with database.read() as connection:
+        assert connection.scalar(text("select count(*) from shelf_books")) == 0
+    database.close()
+
+
+def test_what_is_missing_older_or_newer_is_refused_with_what_to_do(migrations: Path, url: str) -> None:
+    older, newer = shelves(migrations, "0001").open(url), shelves(migrations, "0003").open(url)
+    current = shelves(migrations).open(url)
+    with pytest.raises(TablesUnusable, match=r"no shelf.*run 'library init'"):
+        current.checked()
+    current.init()
+    with pytest.raises(TablesUnusable, match=r"was made by a newer version of this program"):
+        older.checked()
+    with pytest.raises(TablesUnusable, match=r"is older than this program; run 'library init'"):
+        newer.checked()
+    for database in (older, newer, current):
+        database.close()
+
+
+def test_the_tables_lie_beside_those_of_the_store(migrations: Path, tmp_path: Path) -> None:
+    tables = shelves(migrations)
+    assert tables.beside(f"sqlite:///{tmp_path}/jobs.db") == f"sqlite:///{tmp_path}/jobs.shelf.db"
+    assert tables.beside("postgresql://me@host/db?schema=jobs&sslmode=require") == (
+        "postgresql://me@host/db?sslmode=require&schema=shelf"
+    )
+    assert tables.beside("postgresql://me@host/db") == "postgresql://me@host/db?schema=shelf"
+
+
+def test_an_unknown_kind_of_database_is_refused(migrations: Path) -> None:
+    with pytest.raises(UsageError, match="a shelf is named by sqlite:///file or postgresql://"):
+        shelves(migrations).open("mysql://host/db")
+
+
+def test_a_server_that_does_not_listen_is_away(migrations: Path) -> None:
+    database = shelves(migrations).open("postgresql://me:hidden@127.0.0.1:1/db")
+    with pytest.raises(TablesAway, match="cannot be reached") as away:
+        database.checked()
+    assert "hidden" not in str(away.value)
