@@ -15,12 +15,14 @@ import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from spinney.model.rights.operators import Actor
-from spinney.store.operators import Audit
+
+if TYPE_CHECKING:
+    from spinney.store.sql.audit import SqlAudit
 
 TOGETHER_US = 60_000_000
 """How long the second and later refusals of a kind are counted before they are entered."""
@@ -79,7 +81,7 @@ class RefusalLog:
         self._kinds: dict[_Key, _Kind] = {}
         self._hours: dict[str, _Hour] = {}
 
-    def enter(self, audit: Audit, by: str, verb: str, what: Mapping[str, Any], *, now_us: int) -> None:
+    def enter(self, audit: "SqlAudit", by: str, verb: str, what: Mapping[str, Any], *, now_us: int) -> None:
         """Record that a caller was refused something. ``verb`` is one of few; ``what`` may be anything, but no
         secret."""
         same = {key: value for key, value in what.items() if by != NOBODY or key not in _CHOSEN}
@@ -94,7 +96,7 @@ class RefusalLog:
             _enter(audit, key, 1, now_us, {} if key[2] == _OTHERS else what)
         self.flush(audit, now_us=now_us)
 
-    def flush(self, audit: Audit, *, now_us: int, all_: bool = False) -> None:
+    def flush(self, audit: "SqlAudit", *, now_us: int, all_: bool = False) -> None:
         """Enter what has been counted long enough (``all_``: all, at the end)."""
         counted: list[tuple[_Key, int, list[str]]] = []
         with self._lock:
@@ -134,7 +136,7 @@ class RefusalLog:
         return key
 
 
-def _enter(audit: Audit, key: _Key, count: int, now_us: int, more: Mapping[str, Any]) -> None:
+def _enter(audit: "SqlAudit", key: _Key, count: int, now_us: int, more: Mapping[str, Any]) -> None:
     by, verb, what = key
     actor = Actor(by=by, call=uuid.uuid4().hex)
     audit.enter(verb, {**orjson.loads(what), **more}, actor, count=count, now_us=now_us)

@@ -28,7 +28,7 @@ The suite in ``tests/contract`` is the specification; an implementation is right
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from spinney.model.access import AccessScope
 from spinney.model.fleet import Load
@@ -47,9 +47,7 @@ from spinney.model.jobs import (
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.types import QueueSpec, TypeSpec
-
-if TYPE_CHECKING:  # the classes of what features keep, which whoever only reads jobs does not load
-    from spinney.store import operators
+from spinney.store.parts import Parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,47 +437,6 @@ class JobOperations(Protocol):
 
         Raises Refused when a job below is open (cancel it first). The caller removes the folders; ``deleted_folders``
         lists them until ``folder_gone``."""
-
-
-class Parts(Protocol):
-    """The parts that features implement; see ``spinney.store.operators``."""
-
-    @property
-    def accounts(self) -> "operators.Accounts": ...
-    @property
-    def audit(self) -> "operators.Audit": ...
-    @property
-    def sign_in(self) -> "operators.SignIn": ...
-    @property
-    def holds(self) -> "operators.Holds": ...
-    @property
-    def explainer(self) -> "operators.Explainer": ...
-    @property
-    def bulk(self) -> "operators.Bulk": ...
-    @property
-    def statistics(self) -> "operators.Statistics": ...
-    @property
-    def failures(self) -> "operators.Failures": ...
-    @property
-    def fleet(self) -> "operators.Fleet": ...
-    @property
-    def homes(self) -> "operators.Homes": ...
-    @property
-    def fetches(self) -> "operators.Fetches": ...
-    @property
-    def locks(self) -> "operators.Locks": ...
-    @property
-    def queue_admin(self) -> "operators.Queues": ...
-    @property
-    def schedules(self) -> "operators.Schedules": ...
-    @property
-    def retention(self) -> "operators.Retention": ...
-    @property
-    def doctor(self) -> "operators.Doctor": ...
-    @property
-    def external_workers(self) -> "operators.ExternalWorkers": ...
-    @property
-    def webhooks(self) -> "operators.Webhooks": ...
 
 
 class Store(Kernel, Administration, JobOperations, Parts, Protocol):

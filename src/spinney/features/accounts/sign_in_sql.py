@@ -34,7 +34,7 @@ _FIRST_ADMIN = ""
 
 
 class SqlSignIn:
-    """``spinney.store.operators.SignIn`` on SQL."""
+    """Sign-in: sessions, one-time links, and the delay of those who guess passwords. All secrets come as digests."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -42,6 +42,9 @@ class SqlSignIn:
     # --- slowing --------------------------------------------------------------------------
 
     def attempt(self, limits: Sequence[LoginLimit], *, now_us: int) -> LoginAttempt:
+        """Count a failure under each limit, for a day, before a password is looked at. After the free failures under a
+        limit the next attempt is answered only after 1 s, then 2, 4, … 300 s: until then this raises TooManyAttempts,
+        and counts nothing."""
         with self._session.look() as tx:
             _require_time(tx, limits, now_us)
         with self._session.write(durable=False) as tx:
@@ -71,6 +74,9 @@ class SqlSignIn:
         agent: str | None = None,
         now_us: int,
     ) -> Login:
+        """Open a session, and take the attempt back. ``proof``: the hash that was verified; None: a proxy has
+        authenticated the user. The session ends after ``lasts_us``, or ``idle_us`` after its last use. Raises BadLogin
+        where the password has been changed since, or the user is deleted or disabled."""
         with self._session.write() as tx:
             found = tx.one("select disabled, password from users where name = ?", (name,))
             if found is None or found[0] or (proof is not None and found[1] != proof):
@@ -85,6 +91,8 @@ class SqlSignIn:
         return _login(row)
 
     def known(self, digest: str, *, used: bool = True, now_us: int) -> Identity | None:
+        """Return whose session this is, with the rights in force; None where it has ended or the user is disabled. If
+        ``used``, notes, to the minute, that it was used; a power failure may undo that."""
         with self._session.look() as tx:
             row = tx.one(
                 f"select {_SESSION}, rights from sessions join (select name, rights from users where disabled = 0) u "
@@ -103,10 +111,12 @@ class SqlSignIn:
         return Identity(name=login.user, rights=rights_in(row[-1]), session=login)
 
     def take_back(self, attempt: LoginAttempt) -> None:
+        """Take back the failures that were counted for an attempt that succeeded and opens no session."""
         with self._session.write() as tx:
             take_back(tx, attempt)
 
     def close(self, digest: str, actor: Actor, *, now_us: int) -> bool:
+        """End a session; False where there was none."""
         with self._session.write() as tx:
             user = tx.value("select user_name from sessions where digest = ?", (digest,))
             if user is None:
@@ -116,6 +126,7 @@ class SqlSignIn:
             return True
 
     def sessions(self, user: str, *, now_us: int) -> Sequence[Login]:
+        """Return a user's sessions, oldest first. Raises NoSuch."""
         with self._session.look() as tx:
             accounts.require(tx, user)
             found = tx.all(
@@ -126,6 +137,7 @@ class SqlSignIn:
         return [_login(row) for row in found]
 
     def end(self, user: str, actor: Actor, *, now_us: int) -> int:
+        """End all sessions of a user, and return how many there were. Raises NoSuch."""
         with self._session.write() as tx:
             accounts.require(tx, user)
             tx.run("delete from sessions where user_name = ?", (user,))
@@ -137,6 +149,9 @@ class SqlSignIn:
     # --- links ----------------------------------------------------------------------------
 
     def invite(self, user: str | None, digest: str, actor: Actor, *, lasts_us: int, now_us: int) -> Link:
+        """Store a link that sets this user's password once (None: creates the first admin), and void the one before.
+        The first admin's link ends no later than the first of its kind, and none can be made after that. Raises NoSuch,
+        and Refused (the user is disabled; for None: there is a user, or such a link has expired)."""
         with self._session.write() as tx:
             if user is None:
                 _require_nobody(tx)
@@ -155,10 +170,13 @@ class SqlSignIn:
         return Link(user=user, ends_us=ends_us)
 
     def link(self, digest: str, *, now_us: int) -> Link | None:
+        """Return what the link is good for now; None where it is void."""
         with self._session.look() as tx:
             return _link(tx, digest, now_us)
 
     def accept(self, digest: str, name: str, password: str, actor: Actor, *, now_us: int) -> User:
+        """Use up a link. ``name`` is that of the first admin. Of two simultaneous calls one succeeds. Raises
+        BadLogin."""
         with self._session.write() as tx:
             link = _link(tx, digest, now_us)
             if link is None:
@@ -175,6 +193,8 @@ class SqlSignIn:
     # --- what servers share ---------------------------------------------------------------
 
     def secret(self, name: str, *, now_us: int) -> bytes:
+        """Return 32 random bytes, always the same ones for a name in this store. They are not among the store's
+        ``facts``."""
         sql = "select value from server_secrets where name = ?"
         with self._session.look() as tx:
             found = tx.value(sql, (name,))
@@ -188,6 +208,7 @@ class SqlSignIn:
         return bytes.fromhex(found)
 
     def expire(self, tx: Tx, now_us: int, limit: int = 500) -> None:
+        """Remove, in the caller's transaction, at most ``limit`` expired sessions, links and tokens."""
         _expire(tx, now_us, limit)
 
 

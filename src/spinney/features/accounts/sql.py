@@ -24,7 +24,11 @@ _TOKEN = "id, name, owner, rights, created_us, by, expires_us, revoked_us, used_
 
 
 class SqlAccounts:
-    """``spinney.store.operators.Accounts`` on SQL."""
+    """Users and tokens.
+
+    The caller has checked names and rights; passwords come as hashes, secrets as digests
+    (``spinney.model.rights.accounts``). A call that changes nothing is not in the audit, and no secret ever is.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -32,22 +36,29 @@ class SqlAccounts:
     # --- users ----------------------------------------------------------------------------
 
     def users(self) -> Sequence[User]:
+        """Return all users by name."""
         with self._session.look() as tx:
             return [_user(row) for row in tx.all(f"select {_USER} from users order by name")]
 
     def user(self, name: str) -> User:
+        """Return one user. Raises NoSuch."""
         with self._session.look() as tx:
             return require(tx, name)
 
     def any_user(self) -> bool:
+        """Return whether there is any user, disabled ones included."""
         with self._session.look() as tx:
             return any_user(tx)
 
     def add(self, name: str, rights: Rights, password: str | None, actor: Actor, *, now_us: int) -> User:
+        """Create a user; without a password a proxy has to authenticate the user. Raises Refused (the name is
+        taken)."""
         with self._session.write() as tx:
             return add(tx, name, rights, password, actor, now_us)
 
     def change(self, name: str, rights: Rights, actor: Actor, *, now_us: int) -> User:
+        """Change the rights of a user, and of the user's tokens, from the next request on. Raises NoSuch, and Refused
+        (the only admin without limits)."""
         with self._session.write() as tx:
             before = require(tx, name)
             if before.rights == rights:
@@ -59,6 +70,8 @@ class SqlAccounts:
             return require(tx, name)
 
     def disable(self, name: str, actor: Actor, *, disabled: bool, now_us: int) -> User:
+        """Disable a user, or enable it again. Ends the sessions and voids the links; tokens are refused meanwhile.
+        Raises NoSuch, and Refused (the only admin without limits)."""
         with self._session.write() as tx:
             before = require(tx, name)
             if before.disabled == disabled:
@@ -71,6 +84,7 @@ class SqlAccounts:
             return require(tx, name)
 
     def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
+        """Delete a user, and revoke the tokens. Raises NoSuch, and Refused (the only admin without limits)."""
         with self._session.write() as tx:
             _require_another_admin(tx, require(tx, name))
             _shut_out(tx, name)
@@ -82,6 +96,7 @@ class SqlAccounts:
     # --- passwords ------------------------------------------------------------------------
 
     def password(self, name: str) -> tuple[User, str | None] | None:
+        """Return a user with the hash of the password; None where there is no such user."""
         with self._session.look() as tx:
             row = tx.one(f"select {_USER}, password from users where name = ?", (name,))
         return None if row is None else (_user(row), row[-1])
@@ -89,18 +104,24 @@ class SqlAccounts:
     def set_password(
         self, name: str, password: str | None, actor: Actor, *, proof: str | None = None, now_us: int
     ) -> User:
+        """Set another password (None: none); ends sessions and voids links. ``proof``: the hash that was verified
+        before. Raises NoSuch, and BadLogin (the password has been changed since)."""
         with self._session.write() as tx:
             if proof is not None and tx.value("select password from users where name = ?", (name,)) != proof:
                 raise BadLogin("the password was changed meanwhile; log in with the new one")
             return set_password(tx, name, password, actor, now_us)
 
     def rehash(self, name: str, before: str, after: str) -> None:
+        """Replace the hash of a password by a better one of the same password; does nothing where it has been changed
+        since."""
         with self._session.write() as tx:
             tx.run("update users set password = ? where name = ? and password = ?", (after, name, before))
 
     # --- tokens ---------------------------------------------------------------------------
 
     def tokens(self, owner: str | None = None) -> Sequence[Token]:
+        """Return the tokens by owner and name, with those that became void not long ago; of one owner (empty: of
+        machines)."""
         with self._session.look() as tx:
             found = tx.all(
                 f"select {_TOKEN} from tokens where (cast(? as text) is null or owner = ?) "
@@ -110,10 +131,13 @@ class SqlAccounts:
         return [_token(row) for row in found]
 
     def token(self, token_id: str) -> Token:
+        """Return one token. Raises NoSuch."""
         with self._session.look() as tx:
             return _require_token(tx, token_id)
 
     def make_token(self, token: Token, digest: str, actor: Actor, *, now_us: int) -> Token:
+        """Store a new token. Raises NoSuch (the owner) and Refused (the owner is disabled, or has a token of that
+        name)."""
         owner = token.owner or ""
         with self._session.write() as tx:
             if token.owner is not None and require(tx, token.owner).disabled:
@@ -156,6 +180,7 @@ class SqlAccounts:
             return _require_token(tx, token.id)
 
     def revoke(self, token_id: str, actor: Actor, *, now_us: int) -> Token:
+        """Revoke a token for ever. Raises NoSuch."""
         with self._session.write() as tx:
             before = _require_token(tx, token_id)
             if before.revoked_us is not None:
@@ -166,6 +191,8 @@ class SqlAccounts:
             return _require_token(tx, token_id)
 
     def known(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:
+        """Return whose secret this is, with the rights in force; None where the token is unknown or void. Notes, to the
+        minute, that the token was used; a power failure may undo that."""
         with self._session.look() as tx:
             row = tx.one(f"select {_TOKEN}, digest from tokens where id = ?", (token_id,))
             # Compared also where there is none, so that the time does not tell which ids there are.

@@ -44,7 +44,7 @@ ENOUGH_S = 0.02
 
 
 class SqlBulk:
-    """``spinney.store.operators.Bulk`` on SQL."""
+    """Operators' verbs on many jobs, one bounded step at a time."""
 
     def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
         self._session, self._clock = session, clock
@@ -58,16 +58,27 @@ class SqlBulk:
         limit: int = 1000,
         newest: bool = False,
     ) -> list[int]:
+        """Return the ids of matching jobs, ascending, after ``after`` and up to ``until``; with ``newest`` descending,
+        from below ``after`` (0: from the last) and down to ``until``."""
         with self._session.look() as tx:
             return filter_queries.ids(tx.all, which, after=after, until=until, limit=limit, newest=newest)
 
     def count(self, which: Filter, *, most: int) -> int:
+        """Count the matching jobs, but no further than ``most``."""
         with self._session.look() as tx:
             return filter_queries.count(tx.all, which, most=most)
 
     def apply(
         self, order: Order, job_ids: Sequence[int], actor: Actor, *, which: Filter | None = None, now_us: int
     ) -> BulkStep:
+        """Apply the order to each of these jobs (at most about 50) that allows it, and report why the others do not.
+
+        ``which`` is the filter that found them. Jobs that do not match it any more are skipped, as are jobs (retry,
+        rerun) that are superseded since a stage above them ran again, and jobs (cancel, hold) to which it was done
+        already. With it, the cancel of a job with open children is not refused: the job is cancelled when they have
+        settled. ``instead`` of the result names, for jobs of a retry that failed because of their children, the
+        children to retry.
+        """
         with self._session.write() as tx:
             working = _Working(
                 tx,
@@ -89,6 +100,9 @@ class SqlBulk:
 
     @contextmanager
     def trial(self) -> Iterator[Callable[[], None]]:
+        """Undo at the end of the block everything that was done with this store object within it. Other writers wait
+        meanwhile, so call the function that the block receives between two steps: when others have waited for long, it
+        rolls back what was done until then and lets them in. A deletion that would take long is counted, not done."""
         begun = self._clock()
         with ExitStack() as trying:
             trying.enter_context(self._session.trial())
@@ -103,12 +117,16 @@ class SqlBulk:
             yield let_others
 
     def failed_children(self, job_id: int, *, after: int = 0, limit: int = 50) -> list[int]:
+        """Return the ids of the children because of which a job failed, or will fail, and which are to be retried in
+        its place."""
         with self._session.look() as tx:
             return Operation(tx, self._session.registry, 0, "").failed_children(
                 job_id, after=after, limit=limit
             )
 
     def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
+        """Return jobs without a parent that have children, the newest first, from below ``before`` (0: from the
+        last)."""
         found: list[int] = []
         with self._session.look() as tx:
             while len(found) < limit:
@@ -124,6 +142,8 @@ class SqlBulk:
         return found
 
     def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
+        """Return, for retry and rerun, the jobs that would go on: these jobs, those retried in their place, and those
+        above and after them that would wait again. Each with its type and the stages that it would run."""
         with self._session.look() as tx:
             registry = self._session.registry
             operation = Operation(tx, registry, 0, "")
@@ -134,6 +154,7 @@ class SqlBulk:
             return preview.found
 
     def first_failure_us(self, root_id: int) -> int | None:
+        """Return when the first of a tree's failed jobs settled; None where none has failed."""
         with self._session.look() as tx:
             found: int | None = tx.value(
                 "select min(settled_us) from jobs where state = 'failed' and superseded is null and "
@@ -143,6 +164,10 @@ class SqlBulk:
             return found
 
     def names(self, kind: str, *, within: AccessScope | None = None) -> Collection[str]:
+        """Return the values that a filter may have for ``queue``, ``node``, ``collection`` or ``submitter``: those of
+        all jobs, and the declared queues. It reads all jobs, and is meant for the message about a filter that matched
+        nothing. ``within``: the queues and collections of these limits, and the values of the newest thousand jobs
+        within them."""
         with self._session.look() as tx:
             if kind == "queue":
                 queues = None if within is None else within.queues

@@ -16,10 +16,9 @@ from spinney.terminal.connection import now_us, open_control, resolve_settings
 
 if TYPE_CHECKING:
     from spinney.control import Control
-    from spinney.features.doctor.service import RepairResult
+    from spinney.features.doctor.service import Checker, RepairResult
     from spinney.model.rights.operators import Violation
     from spinney.store.contract import Store
-    from spinney.store.operators import Checker
 
 SHOWN = 20
 """So many violations of a rule are told one by one; of the others, how many."""

@@ -1,4 +1,4 @@
-"""What the folders show: ``spinney.store.operators.Checker`` for what lies outside of the database.
+"""The doctor's checks of job folders: ``spinney.features.doctor.service.Checker`` for what the database cannot show.
 
 The walk goes down the tree of directories, a hundred entries a level, and asks the store about the jobs of one
 directory at a time. First the folder is seen, then the store is asked, then the folder is looked for again: a

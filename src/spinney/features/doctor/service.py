@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from spinney.model.access import Role
 from spinney.model.errors import SpinneyError, UsageError
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Check, Violation
+from spinney.model.rights.operators import Actor, Check, Violation
 from spinney.model.values.hints import did_you_mean
 from spinney.service.service import Service
-
-if TYPE_CHECKING:
-    from spinney.store.operators import Checker
 
 ROUNDS = 20
 """A repair may bring to light what was hidden behind it; so it is examined anew until a round repairs nothing."""
@@ -29,16 +26,33 @@ class RepairResult:
     """Why it could not be repaired."""
 
 
+class Checker(Protocol):
+    """Checks and repairs invariants: of the database (``SqlDoctor``), or of the folders (``FolderCheck``)."""
+
+    def checks(self) -> Sequence[Check]:
+        """Return the rules, in the order in which they are checked."""
+
+    def examine(
+        self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
+    ) -> Iterator[Violation]:
+        """Check all rules (or only these), and yield each violation as it is found. ``deep``: also the rules that take
+        long."""
+
+    def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
+        """Repair a violation if it still exists, and return whether anything was changed. Raises SpinneyError when it
+        cannot be repaired as things are."""
+
+
 class Doctor(Service):
     """``others`` examine what lies outside of the database: folders. It sees all there is, so it takes an operator
     without limits; others get Forbidden."""
 
-    def checks(self, others: Sequence["Checker"] = ()) -> list[Check]:
+    def checks(self, others: Sequence[Checker] = ()) -> list[Check]:
         """All invariants that are known."""
         return [check for examiner in self._all(others) for check in examiner.checks()]
 
     def examine(
-        self, only: Collection[str] | None = None, *, deep: bool = False, others: Sequence["Checker"] = ()
+        self, only: Collection[str] | None = None, *, deep: bool = False, others: Sequence[Checker] = ()
     ) -> Iterator[Violation]:
         """Everything that must not be, rule by rule, as it is found. Changes nothing.
 
@@ -49,14 +63,14 @@ class Doctor(Service):
         return self._examined(only, deep, others)
 
     def _examined(
-        self, only: Collection[str] | None, deep: bool, others: Sequence["Checker"]
+        self, only: Collection[str] | None, deep: bool, others: Sequence[Checker]
     ) -> Iterator[Violation]:
         now_us = self.clock()
         for examiner in self._all(others):
             yield from examiner.examine(only, deep=deep, now_us=now_us)
 
     def repair(
-        self, only: Collection[str] | None = None, *, deep: bool = False, others: Sequence["Checker"] = ()
+        self, only: Collection[str] | None = None, *, deep: bool = False, others: Sequence[Checker] = ()
     ) -> Iterator[RepairResult]:
         """Repair whatever can be, round after round, until there is nothing left that can. Each is a step of its
         own, and this may be left off after any. The nodes are woken in the end."""
@@ -65,7 +79,7 @@ class Doctor(Service):
         return self._repaired(only, deep, others)
 
     def _repaired(
-        self, only: Collection[str] | None, deep: bool, others: Sequence["Checker"]
+        self, only: Collection[str] | None, deep: bool, others: Sequence[Checker]
     ) -> Iterator[RepairResult]:
         actor = self.actor()
         given_up: set[tuple[str, str]] = set()
@@ -105,10 +119,10 @@ class Doctor(Service):
         self.wake_nodes()
         return concerned
 
-    def _all(self, others: Sequence["Checker"]) -> list["Checker"]:
+    def _all(self, others: Sequence[Checker]) -> list[Checker]:
         return [self.store.doctor, *others]
 
-    def _require_known(self, only: Collection[str] | None, others: Sequence["Checker"]) -> None:
+    def _require_known(self, only: Collection[str] | None, others: Sequence[Checker]) -> None:
         known = {check.rule for check in self.checks(others)}
         for rule in only or ():
             if rule not in known:

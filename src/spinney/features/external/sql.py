@@ -32,24 +32,34 @@ _WISHED = (
 
 
 class SqlExternalWorkers:
-    """``spinney.store.operators.ExternalWorkers`` on SQL."""
+    """External workers: they run external stages, and are no nodes of Spinney's own.
+
+    To the rest of the store each is a node: ``Store.beat``, ``flush_and_claim`` and ``recover`` take its id.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def all(self) -> Sequence[ExternalWorker]:
+        """Return the external workers that have not left."""
         with self._session.look() as tx:
             return [
                 _external_worker(row) for row in tx.all(f"{_PARTY} where n.state <> 'left' order by n.id")
             ]
 
     def named(self, name: str) -> ExternalWorker | None:
+        """Return the external worker of that name, whoever owns it and even if it has left."""
         with self._session.look() as tx:
             return _named(tx, name)
 
     def join(
         self, external_worker: ExternalWorker, actor: Actor, *, version: str, now_us: int
     ) -> ExternalWorker:
+        """Enter an external worker (its id and ``join_count`` are ignored), in place of one of its name that has left.
+
+        Raises Refused (one of its name is there, or is still being recovered; the folders of the store are local),
+        UnknownType, and UsageError (a stage that is not external).
+        """
         with self._session.write() as tx:
             self._require_shared_folders()
             self._require_external(external_worker)
@@ -127,6 +137,8 @@ class SqlExternalWorkers:
                 )
 
     def find(self, node_id: int, join_count: int, owner: str) -> ExternalWorker:
+        """Return an external worker to its owner, even if it has left. Raises NoSuchExternalWorker (also where it has
+        another owner) and ExternalWorkerGone (it has joined again since)."""
         with self._session.look() as tx:
             found = _found(tx, node_id, None)
             if found.owner != owner:
@@ -139,6 +151,7 @@ class SqlExternalWorkers:
             return found
 
     def given(self, node_id: int) -> Sequence[ExternalLease]:
+        """Return its leases, ordered by their fences."""
         with self._session.look() as tx:
             found = tx.all(
                 f"select l.job_id, l.fence, l.slot, l.lane, coalesce(l.running_us, l.claimed_us), {_WISHED} "
@@ -160,6 +173,8 @@ class SqlExternalWorkers:
             ]
 
     def expire(self, node_id: int, beat: int, *, now_us: int) -> bool:
+        """Mark a silent external worker as left, unless its heartbeat counter has moved on from ``beat``. Returns
+        whether it has left; its leases are to be recovered then."""
         with self._session.write() as tx:
             state, now = tx.one("select state, beat from nodes where id = ?", (node_id,)) or ("left", beat)
             if state != "left" and now == beat:
@@ -167,6 +182,7 @@ class SqlExternalWorkers:
             return bool(state == "left" or now == beat)
 
     def left(self, external_worker: ExternalWorker, actor: Actor, *, now_us: int) -> None:
+        """Mark an external worker as left; its leases are to be recovered."""
         with self._session.write() as tx:
             nodes.update(tx, external_worker.id, "left", now_us)
             note(tx, now_us, actor, "leave", {"external_worker": external_worker.name}, 1)

@@ -44,11 +44,18 @@ LOOKED_BACK = 10_000
 
 
 class SqlHolds:
-    """``spinney.store.operators.Holds`` on SQL."""
+    """The holds of a store, laid by operators.
+
+    A hold takes effect with the next claim; the state ``held`` of the jobs follows by bounded sweeps. Under a hold no
+    job starts, running jobs finish their stage, and new jobs are accepted and held. Only jobs that could be claimed
+    become ``held``: a job that waits for something else waits for that first. A hold on a single job, or on the top of
+    a tree, stays in force when the job settles, and ends with the deletion of the job.
+    """
 
     def __init__(self, session: Session, clock: Callable[[], float] = time.perf_counter) -> None:
         self._session, self._registry, self._clock = session, session.registry, clock
         self.took_s = 0.0
+        """How long the last step of this store object blocked other writers; its wait for the lock not counted."""
         self._sweep = hold_sweep.HoldSweep(session.registry)
         self._stamp = 0
         """When this store object last took a step."""
@@ -58,6 +65,12 @@ class SqlHolds:
     def lay(
         self, scope: Scope, name: str, reason: str, actor: Actor, *, until_us: int | None = None, now_us: int
     ) -> Hold:
+        """Lay a hold: nothing that it covers is claimed from now on. When the same person lays the same hold again
+        (scope, name and reason), the first one gets the new end, and there is no second one.
+
+        Raises NoSuchJob, UnknownType, UsageError (a queue that nobody has named, or an invalid name) and Refused (a
+        single job that has settled).
+        """
         with self._session.write() as tx:
             if scope is not Scope.JOB:
                 _check_name(tx, self._registry, scope, name)
@@ -67,6 +80,8 @@ class SqlHolds:
             return hold
 
     def lift(self, hold_id: int, actor: Actor, *, now_us: int) -> Hold:
+        """Release a hold; the sweep then moves on the jobs that no other hold covers. A hold that was released before,
+        and not swept since, is returned again (see ``lifted``). Raises NoSuch."""
         with self._session.write() as tx:
             found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
             if found is None:
@@ -84,27 +99,34 @@ class SqlHolds:
     # --- looking --------------------------------------------------------------------------
 
     def would_hold(self, scope: Scope, name: str) -> HoldPreview:
+        """Return how many jobs a wide hold (``lay`` and the sweep after it) would hold. Raises what ``lay`` raises."""
         with self._session.look() as tx:
             _check_name(tx, self._registry, scope, name)
             return hold_previews.of_laying(tx, scope, name)
 
     def would_go_on(self, hold_ids: Collection[int]) -> HoldPreview:
+        """Return how many jobs would go on if these wide holds were lifted and swept."""
         with self._session.look() as tx:
             return hold_previews.of_lifting(tx, self._registry, hold_ids)
 
     def all(self) -> Sequence[Hold]:
+        """Return the holds in force, oldest first."""
         with self._session.look() as tx:
             return [hold_coverage.hold(row) for row in tx.all(f"select {COLUMNS} from holds order by id")]
 
     def lifted(self) -> Sequence[Hold]:
+        """Return the wide holds that were released and whose jobs have not all been swept since, latest first. ``by``
+        is who released them, not who laid them."""
         with self._session.look() as tx:
             return _lifted(tx, self._registry)
 
     def covering(self, job_id: int) -> Sequence[Hold]:
+        """Return the holds that cover a job, oldest first. Raises NoSuchJob."""
         with self._session.look() as tx:
             return hold_coverage.holds_of(tx, self._registry, _visible(tx, job_id))
 
     def held(self, hold_id: int) -> int:
+        """Return how many held jobs this hold covers."""
         with self._session.look() as tx:
             found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
             if found is None:
@@ -122,6 +144,8 @@ class SqlHolds:
             return int(tx.value(sql, binds))
 
     def leased_under(self, node_id: int, after: int) -> tuple[int, Sequence[int]]:
+        """Return what a node should hand back where it has not begun it: the number of the last hold, and the fences of
+        this node's leases that a hold covers which was laid after the hold with the number ``after``."""
         with self._session.look() as tx:
             last = tx.value("select value from counters where name = 'hold'")
             if last <= after:
@@ -138,6 +162,12 @@ class SqlHolds:
     # --- sweeping -------------------------------------------------------------------------
 
     def sweep(self, *, now_us: int, limit: int = STEP, yielding: bool = False) -> bool:
+        """Do one bounded step, and return whether there is more to do: pending jobs that a hold covers become ``held``,
+        held ones that no hold covers any more are placed anew, and holds whose time is over end.
+
+        ``yielding``: do nothing and return False if any process took a step within the last two seconds. A power
+        failure may undo the last steps; the next sweep repeats them.
+        """
         with self._session.look() as tx:
             if not self._due(now_us) or (yielding and self._another_is_at_it(tx, now_us)):
                 return False

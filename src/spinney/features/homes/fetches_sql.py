@@ -20,16 +20,23 @@ KEPT_US = 60_000_000
 
 
 class SqlFetches:
-    """``spinney.store.operators.Fetches`` on SQL."""
+    """Requests for pieces of files in job folders on another host, which the nodes there answer through the store.
+
+    They are few and small: the caller waits for the answer and takes it away; unclaimed ones expire.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def expire(self, tx: Tx, now_us: int) -> None:
+        """Remove, in the caller's transaction, requests and answers for which nobody waits any more."""
         if self._session.registry.homes.local:
             tx.run("delete from fetches where asked_us < ?", (now_us - KEPT_US,))
 
     def ask(self, job_id: int, path: str, *, start: int = 0, length: int, now_us: int) -> int:
+        """Request a piece of a file, by its path within the job's folder, or (``length`` 0) the names in a directory
+        from the ``start``-th on. Returns the id of the request. Raises NoSuchJob, and Refused (the job has no folder,
+        no node has it, or too many requests are open)."""
         if "\0" in path or path.encode("utf-8", "replace").decode() != path:
             raise Refused("such a path cannot be asked for from another host; ask on the host itself")
         with self._session.write(durable=False) as tx:
@@ -53,15 +60,18 @@ class SqlFetches:
             return number
 
     def due(self, home_id: int) -> Sequence[Fetch]:
+        """Return the requests to the nodes of a home that are not answered yet."""
         with self._session.database.look() as tx:
             sql = "select id, job_id, path, start, length from fetches where home = ? and answer is null order by id"
             return [Fetch._make(row) for row in tx.all(sql, (home_id,))]
 
     def answer(self, fetch_id: int, found: FetchResult) -> None:
+        """Store the answer to a request. The first answer counts; an answer to an expired request is ignored."""
         with self._session.write(durable=False) as tx:
             tx.run("update fetches set answer = ? where id = ? and answer is null", (_told(found), fetch_id))
 
     def take(self, fetch_id: int) -> FetchResult | None:
+        """Return the answer and remove it; None while there is none. Raises Refused when the request has expired."""
         with self._session.database.look() as tx:
             found = tx.one("select answer from fetches where id = ?", (fetch_id,))
         if found is None:
@@ -72,6 +82,7 @@ class SqlFetches:
         return _heard(found[0])
 
     def drop(self, fetch_id: int) -> None:
+        """Remove a request for whose answer nobody waits any more."""
         with self._session.write(durable=False) as tx:
             tx.run("delete from fetches where id = ?", (fetch_id,))
 

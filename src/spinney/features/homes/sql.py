@@ -17,21 +17,30 @@ _NAMED = 3
 
 
 class SqlHomes:
-    """``spinney.store.operators.Homes`` on SQL."""
+    """Where jobs have their folders, in a store whose folders are local (``spinney.model.homes``).
+
+    A job's home is the folder root where its last attempt began; only nodes with that root may claim the job. Folders
+    are never moved. A job that is released from its home begins with an empty folder wherever it runs next, at the
+    stage where it stopped; no file is touched by that.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def all(self) -> Sequence[Home]:
+        """Return every folder root that a node has joined with; nothing where folders are shared."""
         with self._session.look():
             return list(self._session.registry.homes.known.values())
 
     def of(self, job_id: int) -> Home | None:
+        """Return the home of a job, or where it runs now; None where it has none yet, or folders are shared. Raises
+        NoSuchJob."""
         with self._session.look() as tx:
             row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
             return whereabouts(tx, self._session.registry.homes, row)
 
     def elsewhere(self, job_ids: Sequence[int], mark: str) -> Sequence[int]:
+        """Return those of these jobs whose folder is in another root than the one with this mark."""
         with self._session.look() as tx:
             homes = self._session.registry.homes
             here = next((home.id for home in homes.known.values() if home.mark == mark), 0)
@@ -41,11 +50,14 @@ class SqlHomes:
             return [job_id for job_id, node_id in found if homes.of(tx, node_id) not in (0, here)]
 
     def waiting(self, home_id: int, *, most: int) -> int:
+        """Count the jobs that only nodes of this home may claim, but no further than ``most``."""
         with self._session.look() as tx:
             sql = "select 1 from lanes l join ready r on r.lane = l.id where l.home = ? limit ?"
             return int(tx.value(f"select count(*) from ({sql}) counted", (home_id, most)))
 
     def let_go_of_job(self, job_id: int, actor: Actor, *, now_us: int) -> Home:
+        """Release a job from its home, and return that home. Raises NoSuchJob, and Refused (the job has no home or is
+        running, or folders are shared)."""
         with self._session.write() as tx:
             registry = self._session.registry
             self._require_local()
@@ -68,6 +80,9 @@ class SqlHomes:
             return home
 
     def let_go(self, home_id: int, actor: Actor, *, now_us: int) -> Home:
+        """Release all jobs of a home at once, and forget the folders of its deleted jobs. When a node joins with that
+        root again, it gets back the jobs that have not begun elsewhere. Raises Refused (a node of this home is there,
+        it was released already, or folders are shared)."""
         with self._session.write() as tx:
             self._require_local()
             home = self._session.registry.homes.known.get(home_id)

@@ -36,7 +36,7 @@ _NEAR = 1_000
 
 
 class SqlLocks:
-    """``spinney.store.operators.Locks`` on SQL."""
+    """Locks, as operators see and change them."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -44,6 +44,9 @@ class SqlLocks:
     def all(
         self, *, after: str = "", limit: int = 1000, within: AccessScope | None = None
     ) -> Sequence[LockInfo]:
+        """Return the locks that are held or waited for, by name: all rows of the first ``limit`` names after ``after``.
+        ``within``: only locks that a job within these limits holds or waits for; of the waiting jobs only such are
+        counted."""
         mine = _Mine(within)
         with self._session.look() as tx:
             held = mine.held(tx, after, limit) if mine else _held(tx, after, limit)
@@ -51,6 +54,7 @@ class SqlLocks:
             return _infos(tx, self._session.registry, sorted({*held, *waited_for})[:limit], mine)
 
     def of(self, name: str, *, within: AccessScope | None = None) -> Sequence[LockInfo]:
+        """Return the rows of one lock; nothing where no job (``within`` the limits) holds it or waits for it."""
         mine = _Mine(within)
         with self._session.look() as tx:
             if mine and not mine.concerns(tx, name):
@@ -59,6 +63,9 @@ class SqlLocks:
             return [info for info in found if info.owner_id is not None or info.waiting]
 
     def free(self, name: str, actor: Actor, *, job_id: int | None = None, now_us: int) -> int:
+        """Take a lock away from its owners (or from one job), and return how many lost it. The next waiting job goes on
+        even if the old owner still runs: the operator has judged that it does not. The old owner keeps its lease,
+        without the lock. Raises Refused when nobody (or not this job) has it."""
         names.lock_name(name)
         with self._session.write() as tx:
             owners = [
@@ -73,15 +80,25 @@ class SqlLocks:
         return len(losers)
 
     def capacities(self) -> Sequence[CapacityInfo]:
+        """Return the capacities that operators set and applications declare, by name."""
         with self._session.look() as tx:
             return capacities.all_(tx)
 
     def capacity(self, name: str, given: int | None = None) -> int:
+        """Return the capacity of a lock: what an operator set, else what the job that takes it ``given``, else what an
+        application declares, else 1. Of several entries of one origin the one with the longest matching name counts."""
         names.lock_name(name)
         with self._session.look():
             return self._session.registry.capacities.in_force(name, given)
 
     def set_capacity(self, name: str, capacity: int | None, actor: Actor, *, now_us: int) -> int:
+        """Set the capacity of a lock, or of each lock of a family (``download:*``); None removes the setting. Returns
+        the capacity then in force.
+
+        A larger one lets waiting jobs go on. With a smaller one than is held nothing is taken away, and nothing more is
+        granted. A call that changes nothing is not in the audit. Raises BadName, UsageError (an invalid capacity) and
+        Refused (nothing was set).
+        """
         names.lock_or_family(name)
         registry = self._session.registry
         with self._session.write() as tx:

@@ -21,12 +21,18 @@ from spinney.store.sql.session import Session
 
 
 class SqlFleet:
-    """``spinney.store.operators.Fleet`` on SQL."""
+    """The nodes, and operators' orders for them.
+
+    An order is kept by the node's name, so it outlasts restarts. No claim contradicts it from the moment the method
+    returns; the node itself learns of it within two seconds.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def all(self, *, now_us: int) -> Sequence[NodeStatus]:
+        """Return the nodes that have not left, and those that left with leases still on them, in the order in which
+        they joined."""
         with self._session.look() as tx:
             used = dict(tx.all("select node_id, count(distinct slot) from leases group by node_id"))
             started = dict(tx.all("select id, slots from nodes"))
@@ -62,10 +68,13 @@ class SqlFleet:
             ]
 
     def orders(self, name: str) -> NodeOrders:
+        """Return the orders for the nodes of this name."""
         with self._session.look() as tx:
             return _orders(tx, name)
 
     def drain(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
+        """Stop a node from taking new jobs: what runs finishes, what has not begun goes back, and the node stays. A
+        repeated call sets the new reason. Raises Refused when no node of this name has ever joined."""
         with self._session.write() as tx:
             _require_known(tx, name)
             tx.run(
@@ -78,6 +87,7 @@ class SqlFleet:
             return _orders(tx, name)
 
     def resume(self, name: str, actor: Actor, *, now_us: int) -> NodeOrders:
+        """Let a drained node take jobs again. Raises Refused when it is not drained, or has never joined."""
         with self._session.write() as tx:
             _require_known(tx, name)
             if not _orders(tx, name).drained:
@@ -88,6 +98,9 @@ class SqlFleet:
             return _orders(tx, name)
 
     def set_slots(self, name: str, slots: int | None, actor: Actor, *, now_us: int) -> NodeOrders:
+        """Set the number of slots of a name, over all its incarnations (None: as each was started with). While more are
+        occupied, nothing is claimed. Raises Refused (no node of this name has joined) and UsageError (an invalid
+        number)."""
         if slots is not None and not 1 <= slots <= SLOTS_MAX:
             raise UsageError(
                 f"{slots} cannot be a number of slots; give 1 to {SLOTS_MAX:,}, or let the node take nothing new with "

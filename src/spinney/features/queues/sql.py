@@ -28,12 +28,18 @@ from spinney.store.sql.session import Session
 
 
 class SqlQueues:
-    """``spinney.store.operators.Queues`` on SQL."""
+    """The settings of queues. What operators set overrides what applications declare, at once and on all nodes.
+
+    Every claim goes by what is in force when it is made; jobs that a node has already are run. Where a limit was
+    lowered, the occupied slots become fewer as runs end, and no more are granted before that.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def all(self, *, within: AccessScope | None = None) -> Sequence[QueueInfo]:
+        """Return the queues that are declared, set or named, in the order of their names. ``within``: the queues of
+        these limits, with counts and types of the jobs within them."""
         queues = None if within is None else within.queues
         with self._session.look() as tx:
             registry = self._session.registry
@@ -41,16 +47,24 @@ class SqlQueues:
             return _infos(tx, registry, shown, within)
 
     def of(self, name: str, *, within: AccessScope | None = None) -> QueueInfo:
+        """Return one queue. Raises UsageError for a queue that nobody has named."""
         with self._session.look() as tx:
             registry = self._session.registry
             _require_known(registry, name)
             return _infos(tx, registry, [name], within)[0]
 
     def in_force(self, name: str) -> QueueSpec:
+        """Return the settings in force for a queue, whether it has any or not."""
         with self._session.look():
             return self._session.registry.queue(name)
 
     def change(self, name: str, change: QueueChange, actor: Actor, *, now_us: int) -> QueueInfo:
+        """Change an operator's settings of a queue, and return the queue as it is then. A call that changes nothing is
+        not in the audit.
+
+        Raises UsageError (a queue that nobody has named, an invalid limit or node name), UnknownType, and Refused (to
+        unpin it from, or unbar it for, a node where it is not).
+        """
         with self._session.write() as tx:
             registry = self._session.registry
             _require_known(registry, name)
@@ -63,6 +77,10 @@ class SqlQueues:
         return self.of(name)
 
     def create(self, spec: QueueSpec, actor: Actor, *, now_us: int) -> QueueInfo:
+        """Declare a queue as an application would. A declaration of an application replaces it.
+
+        Raises UnknownType, and Refused (it is declared or set already, or its jobs are stored in another order).
+        """
         with self._session.write() as tx:
             registry = self._session.registry
             _require_new(registry, spec)
@@ -71,6 +89,13 @@ class SqlQueues:
         return self.of(spec.name)
 
     def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
+        """Remove the declaration and the settings of a queue. If a job type or a settled job names it, it is a queue
+        with the default settings as soon as it is used again; an application that declares it restores it when it
+        starts.
+
+        Raises UsageError (a queue that nobody has named) and Refused (it has jobs, a schedule submits to it, or a job
+        type of a node that has not left names it).
+        """
         with self._session.write() as tx:
             registry = self._session.registry
             _require_known(registry, name)

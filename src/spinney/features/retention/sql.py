@@ -21,7 +21,7 @@ from spinney.store.sql.transitions import removal
 
 
 class SqlRetention:
-    """``spinney.store.operators.Retention`` on SQL."""
+    """How long settled jobs are kept; ``spinney.model.settings.retention`` says which setting wins."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -31,6 +31,9 @@ class SqlRetention:
     def set(
         self, type_: str, state: str, keep_s: float | None, actor: Actor, *, now_us: int
     ) -> RetentionRule:
+        """Keep jobs of this type (``*``: of all types) that settled in this state for ``keep_s`` seconds (None: for
+        ever); for deleted jobs this is the time of their tombstones. Raises UnknownType, and UsageError (the state, the
+        time)."""
         if keep_s is not None and not 0 <= keep_s <= KEEP_MAX_S:
             raise UsageError(f"jobs are kept for 0 to {KEEP_MAX_S} seconds, or for ever, not for {keep_s!r}")
         with self._session.write() as tx:
@@ -45,6 +48,7 @@ class SqlRetention:
         return RetentionRule(type=type_, state=state, keep_s=keep_s, by=actor.by)
 
     def unset(self, type_: str, state: str, actor: Actor, *, now_us: int) -> bool:
+        """Remove an operator's setting, so that the type's own declaration counts again; False when there was none."""
         with self._session.write() as tx:
             _check(self._session.registry, type_, state)
             tx.run("delete from retention where type = ? and state = ?", (type_, state))
@@ -54,6 +58,7 @@ class SqlRetention:
             return True
 
     def all(self) -> Sequence[RetentionRule]:
+        """Return what operators set and types declare."""
         with self._session.look() as tx:
             return _rules(tx, self._session.registry).all_rules()
 
@@ -62,6 +67,13 @@ class SqlRetention:
     def sweep(
         self, after: int, actor: Actor, *, now_us: int, limit: int = 1_000
     ) -> tuple[Sequence[int], int | None]:
+        """Do one bounded step of a walk over all jobs after the id ``after`` (0: from the first).
+
+        It either looks at the next ``limit`` jobs, or removes some jobs of an expired tree that it found before: a tree
+        without open jobs whose top settled long enough ago. Rows are removed for good; ``deleted_folders`` lists their
+        folders until those are removed. Returns the removed jobs, and where to go on (None: the walk is complete). Any
+        number of processes may walk at the same time, and stop anywhere.
+        """
         with self._session.look() as tx:
             rules = _rules(tx, self._session.registry)
             under_way = removal.any_marked(tx)

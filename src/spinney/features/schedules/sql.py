@@ -44,7 +44,7 @@ _QUEUED = "(select count(*) from schedule_runs r where r.schedule = schedules.na
 
 
 class SqlSchedules:
-    """``spinney.store.operators.Schedules`` on SQL."""
+    """Schedules, and the nominal times at which they make jobs."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -54,6 +54,12 @@ class SqlSchedules:
     # --- what people and applications decide ----------------------------------------------
 
     def put(self, schedule: Schedule, actor: Actor, *, replace: bool = True, now_us: int) -> Schedule:
+        """Create or replace a schedule. A replaced one stays paused if it was, and keeps its next time if cron
+        expression, interval and zone are unchanged; otherwise it begins anew from now.
+
+        Raises UsageError (cron, zone), UnknownType, BadParameters (the field of a lock is missing; the caller has
+        checked the others) and Refused when it exists and ``replace`` is false.
+        """
         with self._session.write() as tx:
             by = tx.value("select by from schedules where name = ?", (schedule.name,))
             if by is not None and not replace:
@@ -65,6 +71,9 @@ class SqlSchedules:
             return self._put(tx, schedule, old, actor, declared=False, now_us=now_us)
 
     def declare(self, schedules: Iterable[Schedule], actor: Actor, *, now_us: int) -> Sequence[str]:
+        """Store the schedules that an application declares, where they are new or differ from the last declaration.
+        Schedules that a person created or replaced stay as they are; returns their names where they differ from the
+        declaration. Raises what ``put`` raises."""
         wanted = list(schedules)
         left_alone = []
         if wanted:
@@ -80,6 +89,8 @@ class SqlSchedules:
         return left_alone
 
     def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Schedule:
+        """Pause a schedule, or resume it: it then catches up on the times that passed, by its policy. Raises Refused
+        when there is none."""
         with self._session.write() as tx:
             found = _require(tx, name)
             if not paused and _fault(tx, self._session.registry, _row(tx, name), now_us) is not None:
@@ -99,6 +110,8 @@ class SqlSchedules:
         return replace(found, paused=paused, next_us=next_us)
 
     def drop(self, name: str, actor: Actor, *, now_us: int) -> None:
+        """Remove a schedule and its history in bounded steps; its jobs stay. The last step removes it, so call this
+        again if it was cut off. Raises Refused when there is none."""
         while True:
             with self._session.write() as tx:
                 _require_there(tx, name)
@@ -114,6 +127,8 @@ class SqlSchedules:
                 return
 
     def run(self, name: str, actor: Actor, *, now_us: int) -> int:
+        """Create one job now, apart from the nominal times, and return its id. Raises Refused when the last job is open
+        and jobs of this schedule must not overlap, and what ``submit`` raises."""
         with self._session.write() as tx:
             found = _require(tx, name)
             if found.overlap is not Overlap.ALLOW and _is_open(tx, found.last_job_id):
@@ -173,11 +188,13 @@ class SqlSchedules:
     # --- looking --------------------------------------------------------------------------
 
     def all(self) -> Sequence[Schedule]:
+        """Return the schedules by name."""
         with self._session.look() as tx:
             found = tx.all(f"select {_COLUMNS}, {_QUEUED} from schedules order by name")
         return [schedule for row in found if (schedule := _readable(row)) is not None]
 
     def runs(self, name: str, *, limit: int = 20) -> Sequence[ScheduleRun]:
+        """Return the latest times of a schedule, newest first. Some thousand are kept, and all that still wait."""
         with self._session.look() as tx:
             found = tx.all(
                 "select nominal_us, job_id, outcome, message from schedule_runs where schedule = ? "
@@ -192,6 +209,12 @@ class SqlSchedules:
     # --- making jobs ----------------------------------------------------------------------
 
     def tick(self, *, now_us: int) -> bool:
+        """Create the jobs of one schedule that is due: one job for each nominal time, in one transaction with the
+        schedule's next time, so that any number of nodes may call this. Returns whether another schedule may be due.
+
+        Raises UsageError when its times cannot be computed on this host (for example an unknown time zone); that
+        schedule is then left for a minute, so that the others are not delayed.
+        """
         with self._session.look() as tx:
             # Most rounds of most nodes end here, without a turn at writing.
             if self._whose_turn(tx, now_us) is None:

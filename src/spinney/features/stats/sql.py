@@ -22,12 +22,18 @@ _SHOWN_ASIDE = (State.SCHEDULED, State.WAITING, State.HELD, State.FAILED)
 
 
 class SqlStatistics:
-    """``spinney.store.operators.Counting`` on SQL."""
+    """Figures for people: queue depths, rates, times and slots."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def stats(self, *, window_s: float, now_us: int, within: AccessScope | None = None) -> Stats:
+        """Return the figures of one snapshot, within 200 ms beside a million finished jobs. Counts are exact; rates are
+        those of the last ``window_s`` seconds (at most some minutes), times come from a sample.
+
+        ``within``: only what lies within these limits. Where they name collections, rates and times are None, because
+        the samples do not know the collection of a job.
+        """
         with self._session.look() as tx:
             return _Look(tx, self._session.registry, round(window_s * 1e6), now_us, within).stats()
 

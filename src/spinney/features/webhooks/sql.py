@@ -50,12 +50,20 @@ _JOINED = "webhook_events e join webhooks w on w.id = e.webhook_id"
 
 
 class SqlWebhooks:
-    """``spinney.store.operators.Webhooks`` on SQL."""
+    """Webhooks and their deliveries.
+
+    The transaction that settles a job writes the deliveries about it, so nothing is reported that did not happen, and
+    nothing is forgotten. A job that settles again is reported again, as a delivery of its own. Without webhooks this
+    costs nothing. A webhook has the rights that its maker (``Actor.account``) has at the time of a delivery; where the
+    maker is no operator any more, it is paused. Methods raise NoSuch for an unknown webhook or delivery.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def expire(self, tx: Tx, now_us: int) -> bool:
+        """Remove, in the caller's transaction, a bounded number of the oldest expired deliveries, and return whether
+        there may be more."""
         if not _is_over(tx, now_us):
             return False
         tx.run(
@@ -68,6 +76,7 @@ class SqlWebhooks:
     # --- what people decide ---------------------------------------------------------------
 
     def add(self, webhook: Webhook, secret: str, actor: Actor, *, now_us: int) -> Webhook:
+        """Add a webhook: it is notified from now on. Raises Refused for a name that is taken."""
         made = replace(webhook, paused=None, by=actor.by, at_us=now_us)
         with self._session.write() as tx:
             if tx.value("select 1 from webhooks where name = ?", (made.name,)):
@@ -92,14 +101,19 @@ class SqlWebhooks:
         return made
 
     def all(self, *, now_us: int) -> Sequence[Webhook]:
+        """Return the webhooks by name. One whose maker has lost the right to it is shown as paused, even if nothing was
+        due since."""
         with self._session.look() as tx:
             return list(everything(tx, now_us))
 
     def of(self, name: str) -> Webhook:
+        """Return one webhook."""
         with self._session.look() as tx:
             return _find(tx, name)[1]
 
     def change(self, name: str, change: Mapping[str, Any], actor: Actor, *, now_us: int) -> Webhook:
+        """Change these fields (``SETTABLE``), and return the webhook as it is then. Earlier deliveries go to its new
+        URL. Raises UsageError, BadName and BadParameters."""
         unknown = [field for field in change if field not in SETTABLE]
         if unknown:
             raise UsageError(
@@ -120,6 +134,7 @@ class SqlWebhooks:
         return made
 
     def rotate(self, name: str, secret: str, actor: Actor, *, now_us: int) -> Webhook:
+        """Sign with another secret from now on."""
         with self._session.write() as tx:
             id_, found = _find(tx, name)
             tx.run("update webhooks set secret = ? where id = ?", (secret, id_))
@@ -127,6 +142,9 @@ class SqlWebhooks:
         return found
 
     def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Webhook:
+        """Pause or resume a webhook. Deliveries are kept meanwhile, as long as deliveries are kept; after the resume
+        each has its whole time for tries again. The actor's reason is shown. Where the maker has lost the right to it,
+        whoever resumes it becomes its maker."""
         with self._session.write() as tx:
             id_, found = _find(tx, name)
             handed_over = not paused and _fault(tx, found, _spec_text(tx, id_), now_us) is not None
@@ -143,6 +161,7 @@ class SqlWebhooks:
         return made
 
     def remove(self, name: str, actor: Actor, *, now_us: int) -> None:
+        """Remove a webhook, and its deliveries in bounded steps."""
         while True:
             with self._session.write() as tx:
                 id_, _ = _find(tx, name)
@@ -159,6 +178,7 @@ class SqlWebhooks:
                 return
 
     def ping(self, name: str, actor: Actor, *, now_us: int) -> Delivery:
+        """Create a test delivery, which is sent like any other."""
         with self._session.write() as tx:
             id_, _ = _find(tx, name)
             seq = tx.take("webhook_event")
@@ -175,6 +195,7 @@ class SqlWebhooks:
     def deliveries(
         self, name: str, *, after: int = 0, limit: int = 100, outcome: DeliveryOutcome | None = None
     ) -> Sequence[Delivery]:
+        """Return deliveries of the last 30 days, newest first, from below the number ``after`` (0: from the last)."""
         with self._session.look() as tx:
             id_, _ = _find(tx, name)
             such = None if outcome is None else str(outcome)
@@ -186,10 +207,12 @@ class SqlWebhooks:
         return [_delivery(row) for row in found]
 
     def delivery(self, delivery: str) -> Delivery:
+        """Return the delivery with this id."""
         with self._session.look() as tx:
             return _find_delivery(tx, delivery)
 
     def retry(self, delivery: str, actor: Actor, *, now_us: int) -> Delivery:
+        """Send a delivery at once, whatever its outcome was; it has its whole time for tries again."""
         with self._session.write() as tx:
             found = _find_delivery(tx, delivery)
             tx.run(
@@ -203,6 +226,7 @@ class SqlWebhooks:
     # --- for who sends --------------------------------------------------------------------
 
     def due(self) -> Mapping[str, int]:
+        """Return when the next delivery of each webhook is due, for those that have one and are not paused."""
         with self._session.look() as tx:
             if not self._session.registry.subscriptions:
                 return {}
@@ -213,6 +237,9 @@ class SqlWebhooks:
         return {name: next_us for name, next_us in found if next_us is not None}
 
     def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
+        """Take at most this many due deliveries of each of these webhooks. They are due again at ``until_us`` unless
+        ``told`` was called with their result. Each counts as a try. A webhook whose maker has lost the right to it is
+        paused instead, with that as the reason."""
         taken: list[DueDelivery] = []
         # Durable: what is told must not be undone by a loss of power, and its number given to something else.
         with self._session.write() as tx:
@@ -250,6 +277,8 @@ class SqlWebhooks:
         ]
 
     def forget(self, *, now_us: int) -> bool:
+        """Remove a bounded number of deliveries older than 30 days, and return whether there may be more.
+        ``Store.sweep`` does so, too."""
         with self._session.look() as tx:
             if not _is_over(tx, now_us):
                 return False
@@ -257,6 +286,7 @@ class SqlWebhooks:
             return self.expire(tx, now_us)
 
     def told(self, due: DueDelivery, told: DeliveryResult, *, now_us: int) -> None:
+        """Store the result of a delivery. Ignored where another process has taken it since, or it is removed."""
         seq, tries = due.delivery.seq, due.delivery.tries
         with self._session.write() as tx:
             tx.run(

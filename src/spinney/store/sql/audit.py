@@ -50,12 +50,15 @@ def note(tx: Tx, now_us: int, actor: Actor, verb: str, what: Mapping[str, Any], 
 
 
 class SqlAudit:
-    """``spinney.store.operators.Audit`` on SQL."""
+    """The audit: an append-only chain of entries; see ``spinney.model.audits``."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def enter(self, verb: str, what: Mapping[str, Any], actor: Actor, *, count: int = 0, now_us: int) -> None:
+        """Add an entry for something that changed nothing in the store: a refusal. (Methods that change something add
+        their own entries.) As no entry is ever removed, a caller that others can trigger at will has to combine its
+        entries first; see ``spinney.service.refusal_log``."""
         with self._session.write() as tx:
             note(tx, now_us, actor, verb, what, count)
 
@@ -68,6 +71,8 @@ class SqlAudit:
         verb: str | None = None,
         by: str | None = None,
     ) -> Sequence[tuple[AuditEntry, str]]:
+        """Return entries with their links, by number, after ``after``; with ``newest`` in descending order, from below
+        ``after`` (0: from the last). ``verb``, ``by``: only such entries."""
         where, order = _SIDES[newest]
         with self._session.look() as tx:
             rows = tx.all(
@@ -85,6 +90,8 @@ class SqlAudit:
         verb: str | None = None,
         by: str | None = None,
     ) -> Sequence[AuditCall]:
+        """Return entries as ``entries`` does, but with the steps of each call combined, by the number of its first
+        entry."""
         where, order = _SIDES[newest]
         with self._session.look() as tx:
             rows = tx.all(
@@ -103,10 +110,15 @@ class SqlAudit:
         return [_call(entry, *totals[entry.call, entry.verb]) for entry in firsts]
 
     def head(self) -> str:
+        """Return ``seq:link`` of the last entry, ``0:000…`` when there is none."""
         with self._session.look() as tx:
             return head(*(tx.one(_LAST) or (0, BEGINNING)))
 
     def verify(self, head: str | None = None) -> int:
+        """Recompute the whole chain, and return how many entries are proven.
+
+        Raises AuditBroken with the first entry that does not fit, or when ``head`` is not in the chain.
+        """
         proven = _parsed(head)
         link, seq = BEGINNING, 0
         self._require_nothing_before_the_first()

@@ -6,8 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -40,7 +39,8 @@ from spinney.store.contract import (
     SubmitResult,
     SweepResult,
 )
-from spinney.store.sql.audit import SqlAudit, note
+from spinney.store.parts import Parts
+from spinney.store.sql.audit import note
 from spinney.store.sql.claim.candidates import Rotation
 from spinney.store.sql.claim.claims import Claim
 from spinney.store.sql.connection.database import Database, Tx
@@ -56,14 +56,10 @@ from spinney.store.sql.session import Session
 from spinney.store.sql.submit import idempotency, new_jobs, spawns, staging
 from spinney.store.sql.transitions import attempts, failures
 from spinney.store.sql.transitions.cascades import Cascade
-from spinney.store.sql.transitions.failures import SqlFailures
 from spinney.store.sql.transitions.hold_rows import hold_new
 from spinney.store.sql.transitions.job_operations import Operation
 from spinney.store.sql.transitions.locks import LockRequest
 from spinney.store.sql.transitions.regrowth import Regrowth
-
-if TYPE_CHECKING:
-    from spinney.store import operators
 
 STEP = 200
 """How many jobs one transaction of a sweep changes: well under 50 ms."""
@@ -76,28 +72,6 @@ STARTED_STEP = 1_000
 FORGET_EVERY_US = 60_000_000
 RETRY_STEP = 50
 """How many jobs one transaction opens again, each perhaps with a tree above it."""
-
-
-PARTS: Mapping[str, str] = {
-    "accounts": "accounts.sql:SqlAccounts",
-    "sign_in": "accounts.sign_in_sql:SqlSignIn",
-    "holds": "holds.sql:SqlHolds",
-    "explainer": "explain.sql:SqlExplainer",
-    "bulk": "bulk.sql:SqlBulk",
-    "statistics": "stats.sql:SqlStatistics",
-    "fleet": "nodes.sql:SqlFleet",
-    "homes": "homes.sql:SqlHomes",
-    "fetches": "homes.fetches_sql:SqlFetches",
-    "locks": "locks.sql:SqlLocks",
-    "queue_admin": "queues.sql:SqlQueues",
-    "schedules": "schedules.sql:SqlSchedules",
-    "retention": "retention.sql:SqlRetention",
-    "doctor": "doctor.sql:SqlDoctor",
-    "webhooks": "webhooks.sql:SqlWebhooks",
-    "external_workers": "external.sql:SqlExternalWorkers",
-}
-"""The parts that features bring, by the name of the attribute: module below ``spinney.features``, and class. A part is
-imported when it is first used, so that a node and a quick command load none that they do not need."""
 
 
 def open_store(
@@ -131,33 +105,15 @@ def open_store(
     return SqlStore(SqliteDatabase(file, cache_kib, patience_s, on_wait))
 
 
-class SqlStore:
+class SqlStore(Parts):
     """``spinney.store.contract.Store`` on an SQL database."""
-
-    accounts: "operators.Accounts"
-    sign_in: "operators.SignIn"
-    holds: "operators.Holds"
-    explainer: "operators.Explainer"
-    bulk: "operators.Bulk"
-    statistics: "operators.Statistics"
-    fleet: "operators.Fleet"
-    homes: "operators.Homes"
-    fetches: "operators.Fetches"
-    locks: "operators.Locks"
-    queue_admin: "operators.Queues"
-    schedules: "operators.Schedules"
-    retention: "operators.Retention"
-    doctor: "operators.Doctor"
-    external_workers: "operators.ExternalWorkers"
-    webhooks: "operators.Webhooks"
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._session = session = Session(database)
+        self.session = session = Session(database)
+        """The transactions and declarations that the parts share."""
         self._registry, self._write = session.registry, session.write
         self._look, self._read = session.look, session.read
-        self.audit = SqlAudit(session)
-        self.failures = SqlFailures(session)
         self._rotation = Rotation()
         self._unplaced = False
         """Whether a published submission has jobs that are not in ``ready`` yet."""
@@ -168,14 +124,6 @@ class SqlStore:
         self._forgot_us = 0
         """When expired sessions, idempotency keys and the like were last removed."""
         self._random = random.Random()  # noqa: S311  # it spreads retries, and is no secret
-
-    def __getattr__(self, name: str) -> Any:
-        """Return the part of that name. Python calls this only when the attribute does not exist yet."""
-        if name not in PARTS:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        module, _, kind = PARTS[name].partition(":")
-        part = getattr(import_module(f"spinney.features.{module}"), kind)(self._session)
-        return self.__dict__.setdefault(name, part)  # two threads that call this at once get the same part
 
     # --- the store itself -----------------------------------------------------------------
 

@@ -60,13 +60,14 @@ and what waits after what it waits for."""
 
 
 class SqlDoctor:
-    """``spinney.store.operators.Doctor`` on SQL."""
+    """Checks and repairs of every invariant that the database can show."""
 
     def __init__(self, session: Session, rules: Sequence[Rule] = RULES) -> None:
         self._session = session
         self._rules = {rule.name: rule for rule in rules}
 
     def checks(self) -> Sequence[Check]:
+        """Return the rules, in the order in which they are checked."""
         return [
             Check(rule=r.name, about=r.about, repairs=r.mend is not None, deep=getattr(r, "deep", False))
             for r in self._rules.values()
@@ -75,6 +76,11 @@ class SqlDoctor:
     def examine(
         self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
     ) -> Iterator[Violation]:
+        """Check all rules (or only these), and yield each violation as it is found.
+
+        Each is judged within one snapshot that is held for no more than some thousand rows, so a store of any size may
+        be checked while it works. ``deep``: also the rules that take long.
+        """
         for rule in self._rules.values():
             asked = deep or not getattr(rule, "deep", False) if only is None else rule.name in only
             if asked:
@@ -97,6 +103,8 @@ class SqlDoctor:
             )
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
+        """Repair a violation if it still exists, and return whether anything was changed. Raises SpinneyError when it
+        cannot be repaired as things are."""
         rule = self._rules.get(violation.rule)
         if rule is None or rule.mend is None:
             return False
@@ -128,10 +136,13 @@ class SqlDoctor:
         return True
 
     def noted(self, violation: Violation, actor: Actor, *, now_us: int) -> None:
+        """Note in the audit that a violation outside of the database is repaired."""
         with self._session.write() as tx:
             _note(tx, violation, actor, now_us)
 
     def declare_dead(self, name: str, actor: Actor, *, now_us: int) -> Sequence[NodeInfo]:
+        """Declare the nodes of this name dead on an operator's word: they may not claim from now on. Returns them, to
+        be recovered (``Store.recover``). Raises Refused when one has sent a heartbeat lately, or there is none."""
         with self._session.write() as tx:
             there = [node for node in nodes.all_nodes(tx) if node.state != "left"]
             standing = [node for node in there if node.name == name]
@@ -154,6 +165,8 @@ class SqlDoctor:
         return standing
 
     def standing(self, job_ids: Sequence[int]) -> Mapping[int, tuple[str | None, int | None]]:
+        """Return the known ones of these jobs: their state (None: retention has removed the job), and since when their
+        folder is to be removed (None: it is not)."""
         with self._session.look() as tx:
             found = tx.all(
                 "select j.value, jobs.state, t.at_us from json_each(?) j left join jobs on jobs.id = j.value "

@@ -13,12 +13,13 @@ from spinney.store.sql.session import Session
 
 
 class SqlExplainer:
-    """``spinney.store.operators.Explainer`` on SQL."""
+    """Explains why a job is not running."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def explain(self, job_id: int, *, now_us: int) -> Explanation:
+        """Return one exact sentence about one snapshot. Raises NoSuchJob."""
         with self._session.look() as tx:
             row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
             case = tx, self._session.registry, row, now_us

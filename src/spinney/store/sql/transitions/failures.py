@@ -60,7 +60,7 @@ def forget(tx: Tx, after: str, now_us: int) -> str:
 
 
 class SqlFailures:
-    """``spinney.store.operators.Failures`` on SQL."""
+    """Failed jobs, grouped by the fingerprint of their cause."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -73,6 +73,12 @@ class SqlFailures:
         within: AccessScope | None = None,
         root_id: int | None = None,
     ) -> FailureGroups:
+        """Return the groups that have jobs now, the largest first, with the number of jobs and causes in all (of a
+        type).
+
+        ``within``: only jobs within these limits; ``root_id``: only jobs of one tree. The times of a group are then
+        those of these jobs.
+        """
         if root_id is not None or (within is not None and not within.everywhere):
             return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
         with self._session.look() as tx:
@@ -121,6 +127,7 @@ class SqlFailures:
         )
 
     def of(self, job_ids: Sequence[int]) -> Mapping[int, Cause]:
+        """Return the causes of those of these jobs that failed by an attempt of their own."""
         with self._session.look() as tx:
             rows = tx.all(
                 "select p.job_id, f.fingerprint, f.type, f.stage, f.exception, f.message from inactive_jobs p "
@@ -131,6 +138,8 @@ class SqlFailures:
         return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in rows}
 
     def find(self, beginning: str, *, within: AccessScope | None = None) -> str:
+        """Return the only fingerprint that begins so and has jobs (``within`` these limits). Raises Refused when there
+        is none or more than one, and UsageError when no fingerprint can begin so."""
         text = beginning.rstrip("…").lower()
         if not text or len(text) > DIGITS or set(text) - set("0123456789abcdef"):
             raise UsageError(

@@ -1,0 +1,71 @@
+"""The parts of a store that features bring: ``store.holds``, ``store.webhooks``, …
+
+A part is a class in the folder of its feature, and documents its methods there. As in ``spinney.store.contract``, every
+method is one transaction unless its docstring says that it works in steps; a transaction that changes something lasts
+well under 50 ms, and writes its entry into the audit.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from spinney.features.accounts.sign_in_sql import SqlSignIn
+    from spinney.features.accounts.sql import SqlAccounts
+    from spinney.features.bulk.sql import SqlBulk
+    from spinney.features.doctor.sql import SqlDoctor
+    from spinney.features.explain.sql import SqlExplainer
+    from spinney.features.external.sql import SqlExternalWorkers
+    from spinney.features.holds.sql import SqlHolds
+    from spinney.features.homes.fetches_sql import SqlFetches
+    from spinney.features.homes.sql import SqlHomes
+    from spinney.features.locks.sql import SqlLocks
+    from spinney.features.nodes.sql import SqlFleet
+    from spinney.features.queues.sql import SqlQueues
+    from spinney.features.retention.sql import SqlRetention
+    from spinney.features.schedules.sql import SqlSchedules
+    from spinney.features.stats.sql import SqlStatistics
+    from spinney.features.webhooks.sql import SqlWebhooks
+    from spinney.store.sql.audit import SqlAudit
+    from spinney.store.sql.transitions.failures import SqlFailures
+
+P = TypeVar("P")
+
+
+class Part(Generic[P]):
+    """An attribute that is imported and made when it is first used, so that a node and a quick command load no part
+    that they do not need. ``path`` is ``module:class``; the class takes the ``Session`` of the store."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, store: Any, owner: type) -> P:
+        module, _, kind = self._path.partition(":")
+        part: P = getattr(import_module(f"spinney.{module}"), kind)(store.session)
+        # The instance's attribute is found first from now on. Two threads that are here at once get the same part.
+        return store.__dict__.setdefault(self._name, part)  # type: ignore[no-any-return]
+
+
+class Parts(Protocol):
+    """The parts, by the names of their attributes."""
+
+    accounts: "ClassVar[Part[SqlAccounts]]" = Part("features.accounts.sql:SqlAccounts")
+    audit: "ClassVar[Part[SqlAudit]]" = Part("store.sql.audit:SqlAudit")
+    bulk: "ClassVar[Part[SqlBulk]]" = Part("features.bulk.sql:SqlBulk")
+    doctor: "ClassVar[Part[SqlDoctor]]" = Part("features.doctor.sql:SqlDoctor")
+    explainer: "ClassVar[Part[SqlExplainer]]" = Part("features.explain.sql:SqlExplainer")
+    external_workers: "ClassVar[Part[SqlExternalWorkers]]" = Part("features.external.sql:SqlExternalWorkers")
+    failures: "ClassVar[Part[SqlFailures]]" = Part("store.sql.transitions.failures:SqlFailures")
+    fetches: "ClassVar[Part[SqlFetches]]" = Part("features.homes.fetches_sql:SqlFetches")
+    fleet: "ClassVar[Part[SqlFleet]]" = Part("features.nodes.sql:SqlFleet")
+    holds: "ClassVar[Part[SqlHolds]]" = Part("features.holds.sql:SqlHolds")
+    homes: "ClassVar[Part[SqlHomes]]" = Part("features.homes.sql:SqlHomes")
+    locks: "ClassVar[Part[SqlLocks]]" = Part("features.locks.sql:SqlLocks")
+    queue_admin: "ClassVar[Part[SqlQueues]]" = Part("features.queues.sql:SqlQueues")
+    retention: "ClassVar[Part[SqlRetention]]" = Part("features.retention.sql:SqlRetention")
+    schedules: "ClassVar[Part[SqlSchedules]]" = Part("features.schedules.sql:SqlSchedules")
+    sign_in: "ClassVar[Part[SqlSignIn]]" = Part("features.accounts.sign_in_sql:SqlSignIn")
+    statistics: "ClassVar[Part[SqlStatistics]]" = Part("features.stats.sql:SqlStatistics")
+    webhooks: "ClassVar[Part[SqlWebhooks]]" = Part("features.webhooks.sql:SqlWebhooks")
