@@ -1,142 +1,19 @@
-"""One person's hand on a store: commands, submission, and the services of features."""
-
-from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import Any
+"""``Control``: the operations of one caller on one store."""
 
 from spinney.commands import LocalPerformer
-from spinney.define.job.options import Options
-from spinney.define.params.schema import checker
-from spinney.define.params.values import to_text
-from spinney.features.bulk.service import Bulk
-from spinney.features.doctor.service import Doctor
-from spinney.features.external.service import External
-from spinney.features.homes.service import Homes
-from spinney.model.access import Role
-from spinney.model.errors import DuplicateKey, Refused
-from spinney.model.jobs import Filter, Submission
-from spinney.model.rights.operators import Actor
-from spinney.model.types import DEFAULT_QUEUE, TypeSpec
 from spinney.service.queries import Queries
-from spinney.service.sign_in import SignIn
-from spinney.service.submission_lines import known_type, submissions
-from spinney.service.submit_rights import authorized, default_type
-from spinney.store.contract import SubmissionKey, SubmitResult
-
-_NO_OPTIONS = Options()
+from spinney.service.submitter import Submitter
 
 
-class Control(LocalPerformer):
-    """Every verb is durable when it returns, and wakes the nodes. Each raises Forbidden where the rights of who asks do
-    not allow it, and NoSuchJob for a job that they keep out of sight."""
+class Control(Submitter, LocalPerformer):
+    """Does commands, submits jobs and reads, in the name and with the rights of one caller. The services of features
+    are had by ``part``: ``control.part(Bulk)``.
 
-    @property
-    def bulk(self) -> Bulk:
-        """One verb for many jobs."""
-        return self.part(Bulk)
-
-    @property
-    def doctor(self) -> Doctor:
-        """What must not be, and its repair."""
-        return self.part(Doctor)
-
-    @property
-    def sign_in(self) -> SignIn:
-        """How people and programs get in: for a server."""
-        return self.part(SignIn)
-
-    @property
-    def external(self) -> External:
-        """Stages that run elsewhere, claimed and settled by external workers that are no nodes."""
-        return self.part(External)
-
-    @property
-    def homes(self) -> Homes:
-        """Job folders on hosts that are gone, let go of."""
-        return self.part(Homes)
+    Every operation is durable when it returns, and wakes the nodes that should see it. Each raises Forbidden where the
+    caller's rights do not allow it, and NoSuchJob for a job that is not visible to the caller.
+    """
 
     @property
     def queries(self) -> Queries:
-        """All that is read, within the limits of who asks, and with secrets masked."""
+        """Everything that is read, within the caller's rights, and with secrets masked."""
         return self.part(Queries)
-
-    # --- submitting -----------------------------------------------------------------------
-
-    def submit(
-        self,
-        type_: str | None,
-        rows: Iterable[Mapping[str, Any]],
-        options: Options = _NO_OPTIONS,
-        *,
-        keys: Iterable[str] | None = None,
-        once: SubmissionKey | None = None,
-        under: Actor | None = None,
-        internal: bool = False,
-    ) -> SubmitResult:
-        """A job for each dict of parameters, all or none. Without a type: of the default type of the queue that the
-        options name. ``once``: a key of the caller's, with which the same may be asked again after any crash.
-        ``under``: each under a hold of its own, with this author's reason (``uploads``). ``internal``: the caller is
-        code of the application, or has the store itself, and answers for the parameters; without it jobs of internal
-        types (``TypeSpec.submit``) are refused.
-
-        Raises UsageError (no type, and none by the queue), UnknownType, BadParameters (naming the parameter),
-        DuplicateKey, NoSuchJob (a need), Forbidden.
-        """
-        self.require(Role.SUBMITTER, "submit jobs")
-        if type_ is None:
-            type_ = default_type(self, options.queue or DEFAULT_QUEUE)
-        types = self.store.types()
-        check = checker(known_type(types, type_))
-        texts = []
-        for row in rows:
-            check(row)
-            texts.append(to_text(row, f"a parameter of {type_!r}"))
-        made = [options.submission(type_, texts, keys)] if texts else []
-        return self._submit(made, types, once, under, internal=internal)
-
-    def submit_lines(
-        self,
-        lines: Iterable[str | bytes],
-        *,
-        type_: str | None = None,
-        options: Options = _NO_OPTIONS,
-        once: SubmissionKey | None = None,
-        internal: bool = False,
-    ) -> SubmitResult:
-        """A job for each line of JSON, all or none; empty lines are passed over.
-
-        With ``type_`` a line is the job's parameters. Without, it is an object with ``type``,
-        ``params`` and any of the options, which win over ``options``; ``at`` is an ISO 8601 text, and
-        in ``needs`` a number ``-k`` means the job of the k-th line (empty ones not counted). One that names a queue
-        may leave out the type: then it is of the queue's default type.
-
-        Raises what ``submit`` raises, with the number of the line.
-        """
-        self.require(Role.SUBMITTER, "submit jobs")
-        types = self.store.types()
-        made = submissions(lines, types, type_, options, partial(default_type, self))
-        return self._submit(made, types, once, internal=internal)
-
-    def _submit(
-        self,
-        submissions: list[Submission],
-        types: Mapping[str, TypeSpec],
-        once: SubmissionKey | None,
-        under: Actor | None = None,
-        *,
-        internal: bool,
-    ) -> SubmitResult:
-        if not submissions:
-            return SubmitResult(ids=[])
-        todo = authorized(self, submissions, types, internal=internal)
-        try:
-            done = self.store.submit(todo, once=once, under=under, now_us=self.clock())
-        except DuplicateKey as taken:
-            if self.rights.everywhere or self.store.bulk.count(self._sight(taken.job_id), most=1):
-                raise
-            raise Refused(f"the key {taken.key!r} is taken; choose another key") from None
-        self.wake_nodes()
-        return done
-
-    def _sight(self, job_id: int) -> Filter:
-        return Filter(ids=(job_id,), within=self.rights.within)

@@ -8,6 +8,7 @@ from spinney.public_names import on_demand
 if TYPE_CHECKING:
     from spinney.app import now_us
     from spinney.control import Control
+    from spinney.features.bulk.service import Bulk
     from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
     from spinney.features.jobs.commands import DeleteJob, ReleaseJob
     from spinney.model.access import Role
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuditCall",
+    "Bulk",
     "Control",
     "DeleteJob",
     "Hold",
@@ -52,6 +54,7 @@ __all__ = [
 _HOMES = {
     "spinney.app": ("now_us",),
     "spinney.control": ("Control",),
+    "spinney.features.bulk.service": ("Bulk",),
     "spinney.features.holds.commands": (
         "LayHold",
         "LiftHold",

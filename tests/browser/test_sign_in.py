@@ -16,6 +16,7 @@ from spinney.control import Control
 from spinney.features.accounts.commands import AddUser
 from spinney.model.access import Rights, Role
 from spinney.model.errors import Forbidden
+from spinney.service.sign_in import SignIn
 from spinney.store.sql import open_store
 from spinney.web.identity import StoreAuthenticator
 from spinney.web.request_context import Principal, now_us
@@ -48,7 +49,7 @@ def sign_in(page: Page, house: Site, name: str, password: str = PASSWORD) -> Non
 def test_from_the_first_link_to_a_colleague_who_may_less(new_page: NewPage, house: Site) -> None:
     # Given the link that the server prints where nobody has an account
     with opened(house) as control:
-        secret = control.sign_in.invite_first()
+        secret = control.part(SignIn).invite_first()
     admin = new_page(loud=True)
     admin.goto(f"{house.url}/welcome?link={secret}")
     admin.get_by_label("Name").fill("wanda")

@@ -16,7 +16,7 @@ from spinney.model.access import ALL_RIGHTS
 from spinney.model.rights.accounts import token_id
 from spinney.service import passwords
 from spinney.service.refusal_log import RefusalLog
-from spinney.service.sign_in import ClientInfo, SessionLimits
+from spinney.service.sign_in import ClientInfo, SessionLimits, SignIn
 from spinney.store.sql import open_store
 
 from .shell import Shell
@@ -168,15 +168,15 @@ def test_a_password_comes_by_stdin_and_opens(shell: Shell, monkeypatch: pytest.M
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse 1\n"))
     shell.ok("user", "add", "ann", "--role", "admin", "--password-stdin")
     with inside(shell) as control:
-        secret, _ = control.sign_in.login(
+        secret, _ = control.part(SignIn).login(
             "ann", "correct horse 1", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
         )
         monkeypatch.setattr("sys.stdin", io.StringIO("another horse 2\r\n"))
 
         assert shell.ok("user", "password", "ann", "--password-stdin") == "user ann has a new password\n"
 
-        assert control.sign_in.known_by_session(secret) is None
-        control.sign_in.login(
+        assert control.part(SignIn).known_by_session(secret) is None
+        control.part(SignIn).login(
             "ann", "another horse 2", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
         )
     assert "session   from this host, seen " in shell.ok("user", "show", "ann")
@@ -192,7 +192,7 @@ def test_at_a_terminal_it_is_asked_for_twice(shell: Shell, monkeypatch: pytest.M
     shell.ok("user", "add", "ann", "--role", "admin")
 
     with inside(shell) as control:
-        control.sign_in.login(
+        control.part(SignIn).login(
             "ann", "correct horse 1", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
         )
 
@@ -204,7 +204,7 @@ def test_a_link_is_printed_alone_and_sets_a_password(shell: Shell) -> None:
 
     assert path.startswith("/welcome?link=")
     with inside(shell) as control:
-        control.sign_in.accept(path.strip().partition("=")[2], "", "correct horse 1")
+        control.part(SignIn).accept(path.strip().partition("=")[2], "", "correct horse 1")
     assert shell.listed("user", "list")[0]["password_us"] is not None
 
 
@@ -215,7 +215,7 @@ def test_a_token_is_shown_once_listed_and_revoked(shell: Shell) -> None:
     of_ci = shell.ok("token", "make", "ci", "--role", "submitter", "--queue", "net").strip()
 
     with inside(shell) as control:
-        known = [control.sign_in.known_by_token(secret) for secret in (of_ann, of_ci)]
+        known = [control.part(SignIn).known_by_token(secret) for secret in (of_ann, of_ci)]
         assert [k and k.name for k in known] == ["ann", "token:ci"]
         listed = shell.listed("token", "list")
         assert [(t["owner"], t["name"], t["id"]) for t in listed] == [
@@ -230,8 +230,8 @@ def test_a_token_is_shown_once_listed_and_revoked(shell: Shell) -> None:
         assert [t["name"] for t in shell.listed("token", "list", "--user", "ann")] == ["laptop"]
 
         assert shell.ok("token", "revoke", "ci") == "token ci of token:ci is revoked\n"
-        assert control.sign_in.known_by_token(of_ci) is None
-        assert control.sign_in.known_by_token(of_ann) is not None
+        assert control.part(SignIn).known_by_token(of_ci) is None
+        assert control.part(SignIn).known_by_token(of_ann) is not None
     assert "revoked" in shell.ok("token", "list")
     assert "did you mean 'laptop'" in shell.refused(1, "token", "revoke", "lapto", "--user", "ann")
 

@@ -11,6 +11,7 @@ from node_fixtures import Cluster, cluster, now_us, until
 from long_tests import long_alone
 from spinney.control import Control
 from spinney.features.doctor.folder_check import FolderCheck
+from spinney.features.doctor.service import Doctor
 from spinney.model.errors import Refused
 from spinney.model.rights.operators import Actor
 from spinney.model.states import State
@@ -89,7 +90,7 @@ def test_the_work_of_a_node_that_was_killed_is_taken_back_without_another(cluste
     an_hour_later = now_us() + 3_600_000_000
     control = Control(store=cluster.store, clock=lambda: an_hour_later, wake_nodes=lambda: None, by="ann")
 
-    concerned = control.doctor.recover_dead_node(
+    concerned = control.part(Doctor).recover_dead_node(
         "oak",
         lambda dead: dead_nodes.recover_dead_node(
             lambda: open_store(cluster.url), here, dead, lambda: an_hour_later

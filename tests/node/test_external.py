@@ -22,7 +22,7 @@ APP = "external_app:app"
 def external(cluster: Cluster) -> External:
     return Control(
         store=cluster.store, clock=now_us, wake_nodes=lambda: wake_local_nodes(cluster.run_dir), by="ann"
-    ).external
+    ).part(External)
 
 
 def test_a_node_runs_what_stands_before_and_behind_an_external_stage_and_leaves_it_alone(

@@ -29,6 +29,7 @@ from spinney.features.accounts.commands import (
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
 from spinney.model.errors import BadLogin, BadName, Forbidden, NoSuch, Refused, TooManyAttempts, UsageError
 from spinney.service import passwords
+from spinney.service.sign_in import SignIn
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
 
@@ -88,7 +89,7 @@ def test_only_admins_manage_users(admin: Control, asking: Asking) -> None:
         lambda: ann.do(ListSessions(name="root")),
         lambda: ann.do(EndSessions(name="root")),
         lambda: ann.do(ListTokens(owner="root")),
-        ann.sign_in.invite_first,
+        ann.part(SignIn).invite_first,
         lambda: ann.do(MakeToken(name="t", owner="root")),
         lambda: ann.do(MakeToken(name="t", rights=SUBMITTER)),
         lambda: find_token(ann, "t", "root"),
@@ -199,7 +200,7 @@ def test_a_user_makes_tokens_for_himself_and_never_beyond_his_rights(admin: Cont
 
     assert plain.token.rights == SUBMITTER
     assert less.token.rights == Rights(role=Role.VIEWER, within=ALPHA)
-    assert admin.sign_in.known_by_token(plain.secret) is not None
+    assert admin.part(SignIn).known_by_token(plain.secret) is not None
     for beyond in (Rights(role=Role.OPERATOR), Rights(role=Role.VIEWER, external=("*",))):
         with pytest.raises(UsageError, match="ann may not do all that the token would be good for"):
             ann.do(MakeToken(name="more", owner="ann", rights=beyond))
@@ -248,7 +249,7 @@ def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock:
 
     made = admin.do(MakeToken(name="ci", rights=SUBMITTER, expires=clock.now_us + 1))
 
-    known = admin.sign_in.known_by_token(made.secret)
+    known = admin.part(SignIn).known_by_token(made.secret)
     assert known is not None
     assert (known.name, known.rights) == ("token:ci", SUBMITTER)
 

@@ -10,7 +10,7 @@ import pytest
 from contract.words import Clock, Site, kind
 from new_store import new_store
 from spinney.control import Control
-from spinney.features.doctor.service import ROUNDS
+from spinney.features.doctor.service import ROUNDS, Doctor
 from spinney.model.errors import Refused, UsageError
 from spinney.model.rights.operators import Actor, Check, Violation
 from spinney.model.states import State
@@ -82,8 +82,8 @@ def test_the_store_and_others_are_examined_and_repaired_as_one(
     damage(site, "delete from ready")
     other = Other(3)
 
-    assert [v.rule for v in control.doctor.examine(others=[other])] == ["pending-nowhere", "layer"]
-    treated = list(control.doctor.repair(others=[other]))
+    assert [v.rule for v in control.part(Doctor).examine(others=[other])] == ["pending-nowhere", "layer"]
+    treated = list(control.part(Doctor).repair(others=[other]))
 
     assert [(t.violation.subject, t.repaired, t.error) for t in treated] == [
         (f"job {job}", True, None),
@@ -92,7 +92,7 @@ def test_the_store_and_others_are_examined_and_repaired_as_one(
         ("layer 1", True, None),
     ]
     assert other.repaired == ["layer 3 by ann", "layer 2 by ann", "layer 1 by ann"]
-    assert list(control.doctor.examine(others=[other])) == []
+    assert list(control.part(Doctor).examine(others=[other])) == []
     assert wakeups.count > 0
     assert site.drain() == [(job, "work")]
 
@@ -101,7 +101,7 @@ def test_what_refuses_is_told_once_and_the_rest_is_repaired(control: Control, si
     site.submit_one()
     damage(site, "delete from ready")
 
-    treated = list(control.doctor.repair(others=[Other(1, refuse=True)]))
+    treated = list(control.part(Doctor).repair(others=[Other(1, refuse=True)]))
 
     assert [(t.violation.rule, t.repaired, t.error) for t in treated] == [
         ("pending-nowhere", True, None),
@@ -110,25 +110,25 @@ def test_what_refuses_is_told_once_and_the_rest_is_repaired(control: Control, si
 
 
 def test_a_repair_that_mends_nothing_comes_to_an_end(control: Control) -> None:
-    assert len(list(control.doctor.repair(others=[Other(1, stubborn=True)]))) == ROUNDS
+    assert len(list(control.part(Doctor).repair(others=[Other(1, stubborn=True)]))) == ROUNDS
 
 
 def test_it_may_be_left_off_after_any_step(control: Control, site: Site) -> None:
     site.submit(n=5)
     damage(site, "delete from ready")
 
-    next(control.doctor.repair())
+    next(control.part(Doctor).repair())
 
-    assert len(list(control.doctor.examine())) == 4
+    assert len(list(control.part(Doctor).examine())) == 4
     assert len(site.store.audit.entries()) == 1
 
 
 def test_rules_that_there_are_not_are_refused_with_the_nearest(control: Control) -> None:
     with pytest.raises(UsageError, match=r"no rule 'layr' \(did you mean 'layer'\?\); 'spinney"):
-        list(control.doctor.examine(["layr"], others=[Other(1)]))
+        list(control.part(Doctor).examine(["layr"], others=[Other(1)]))
     with pytest.raises(UsageError, match="no rule 'layer'"):
-        list(control.doctor.repair(["layer"]))
-    assert [c.rule for c in control.doctor.checks([Other(1)])][-1] == "layer"
+        list(control.part(Doctor).repair(["layer"]))
+    assert [c.rule for c in control.part(Doctor).checks([Other(1)])][-1] == "layer"
 
 
 def test_a_node_that_is_known_to_be_dead_is_buried(control: Control, site: Site, wakeups: Wakeups) -> None:
@@ -137,10 +137,10 @@ def test_a_node_that_is_known_to_be_dead_is_buried(control: Control, site: Site,
     site.run(job, elm)
     site.clock.forward(120)
 
-    assert control.doctor.recover_dead_node("elm") == [job]
+    assert control.part(Doctor).recover_dead_node("elm") == [job]
 
     assert site.state(job) is State.PENDING
     assert wakeups.count == 1
-    assert list(control.doctor.examine()) == []
+    assert list(control.part(Doctor).examine()) == []
     with pytest.raises(Refused):
-        control.doctor.recover_dead_node("elm")
+        control.part(Doctor).recover_dead_node("elm")

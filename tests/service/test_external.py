@@ -62,7 +62,7 @@ def asking(site: Site, wakeups: list[str]) -> Asking:
             wake_nodes=lambda: wakeups.append("now"),
             by=by,
             rights=Rights(**{**usual, **rights}),
-        ).external
+        ).part(External)
 
     return service
 

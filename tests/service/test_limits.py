@@ -12,7 +12,9 @@ from contract.words import BATCH, ONE, PARENT, THREE, Clock, Site, kind, locked,
 from new_store import new_store
 from spinney.control import Control
 from spinney.define.job.options import Options
+from spinney.features.bulk.service import Bulk
 from spinney.features.holds.commands import LayHold, LiftHold
+from spinney.features.homes.service import Homes
 from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
@@ -148,11 +150,11 @@ NOT_THERE = 999
         lambda c, n: c.do(LayHold(scope=Scope.JOB, name=str(n), reason="x")),
         lambda c, n: c.do(LayHold(scope=Scope.TREE, name=str(n), reason="x")),
         lambda c, n: c.do(LiftHold(hold=n)),
-        lambda c, n: c.homes.let_go_of_job(n),
+        lambda c, n: c.part(Homes).let_go_of_job(n),
         lambda c, n: c.do(FreeLock(name="x", reason="x", job=n)),
         lambda c, n: c.submit("one", [{}], Options(needs=[n])),
-        lambda c, n: c.bulk.plan(Order(verb=Verb.CANCEL), Filter(root_id=n)),
-        lambda c, n: c.bulk.plan(Order(verb=Verb.CANCEL), Filter(parent_id=n)),
+        lambda c, n: c.part(Bulk).plan(Order(verb=Verb.CANCEL), Filter(root_id=n)),
+        lambda c, n: c.part(Bulk).plan(Order(verb=Verb.CANCEL), Filter(parent_id=n)),
     ],
 )
 def test_of_a_job_out_of_sight_is_told_what_is_told_of_none(
@@ -176,7 +178,9 @@ def test_bulk_verbs_say_the_same_of_numbers_out_of_sight(site: Site) -> None:
     control, there = ask(site), site.submit_one(collection="beta")
     mine = site.submit_one(collection="alpha")
 
-    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.CANCEL), None, (there, mine, NOT_THERE)))
+    report = control.part(Bulk).run(
+        control.part(Bulk).plan(Order(verb=Verb.CANCEL), None, (there, mine, NOT_THERE))
+    )
 
     assert report.touched == 1
     assert {re.sub(r"\d+", "N", why) for why in report.refused.values()} == {
@@ -196,10 +200,10 @@ def test_no_names_out_of_sight_are_offered(site: Site) -> None:
         (by_queue, Filter(queue="slo"), "urgent"),
     ):
         with pytest.raises(UsageError, match=rf"(store|collection '\w+'); use one of: {offered}$"):
-            control.bulk.plan(cancel, which)
-    assert ask(site).bulk.plan(cancel, Filter(submitter="be")).jobs == 0, "nobody is named"
+            control.part(Bulk).plan(cancel, which)
+    assert ask(site).part(Bulk).plan(cancel, Filter(submitter="be")).jobs == 0, "nobody is named"
     with pytest.raises(Forbidden, match="may not move jobs into queue 'slow'"):
-        by_queue.bulk.plan(Order(verb=Verb.MOVE, queue="slow"), Filter())
+        by_queue.part(Bulk).plan(Order(verb=Verb.MOVE, queue="slow"), Filter())
 
 
 # --- trees ----------------------------------------------------------------------------------
@@ -229,7 +233,9 @@ def test_no_verb_on_a_tree_reaches_beyond_the_limits(site: Site, mixed: tuple[in
     ):
         with pytest.raises(Forbidden, match=BEYOND):
             verb()
-    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.CANCEL, tree=True), Filter(type="parent")))
+    report = control.part(Bulk).run(
+        control.part(Bulk).plan(Order(verb=Verb.CANCEL, tree=True), Filter(type="parent"))
+    )
     assert (report.touched, list(report.refused)) == (0, [parent])
     assert site.states([parent, inside, outside]) == [State.WAITING, State.PENDING, State.PENDING]
 
@@ -256,7 +262,7 @@ def test_what_has_settled_is_not_reached_from_above_either(site: Site, mixed: tu
         Order(verb=Verb.RETRY),
         Order(verb=Verb.RERUN, and_after=True),
     ):
-        report = control.bulk.run(control.bulk.plan(order, None, (parent,)))
+        report = control.part(Bulk).run(control.part(Bulk).plan(order, None, (parent,)))
         assert (report.touched, list(report.refused)) == (0, [parent]), order
     assert site.states(mixed) == [State.FAILED] * 3
     assert list(site.store.holds.all()) == []
@@ -269,7 +275,7 @@ def test_a_retry_by_filter_opens_what_is_in_sight_in_place_of_its_parent(
     site.drain(failing={inside, outside})
     control = ask(site)
 
-    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.RETRY), Filter(type="parent")))
+    report = control.part(Bulk).run(control.part(Bulk).plan(Order(verb=Verb.RETRY), Filter(type="parent")))
 
     assert (report.touched, report.reopened) == (1, 1)
     assert site.states(mixed) == [State.WAITING, State.PENDING, State.FAILED]
@@ -299,11 +305,13 @@ def test_what_finished_after_a_failure_runs_again_where_all_of_the_tree_is_in_si
     site.drain(failing={born[0]})
     control = ask(site)
 
-    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.RETRY, and_after=True), None, (born[0],)))
+    report = control.part(Bulk).run(
+        control.part(Bulk).plan(Order(verb=Verb.RETRY, and_after=True), None, (born[0],))
+    )
 
     assert (report.refused, site.state(batch)) == ({}, State.WAITING)
     with pytest.raises(Forbidden, match="may not retry jobs: that takes an operator"):
-        ask(site, Role.SUBMITTER).bulk.plan(Order(verb=Verb.RETRY, and_after=True), None, (born[0],))
+        ask(site, Role.SUBMITTER).part(Bulk).plan(Order(verb=Verb.RETRY, and_after=True), None, (born[0],))
 
 
 # --- plans ----------------------------------------------------------------------------------
@@ -316,9 +324,9 @@ def test_a_plan_counts_what_is_in_sight(site: Site) -> None:
     rerun = Order(verb=Verb.RERUN)
 
     for control, jobs in ((ask(site), 2), (ask(site, within=AccessScope()), 5)):
-        plan = control.bulk.plan(rerun, Filter(type="one"))
+        plan = control.part(Bulk).plan(rerun, Filter(type="one"))
         assert plan.jobs == jobs
-        assert [found.jobs for found in control.bulk.stages(plan)] == [jobs]
+        assert [found.jobs for found in control.part(Bulk).stages(plan)] == [jobs]
 
 
 def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
@@ -330,15 +338,17 @@ def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
         last=beta,
     )
 
-    ask(site, Role.SUBMITTER).bulk.run(forged)
+    ask(site, Role.SUBMITTER).part(Bulk).run(forged)
     assert site.states([alpha, beta]) == [State.PENDING] * 2, "they are not hers"
-    ask(site).bulk.run(wider)
-    ask(site).bulk.run(forged)
+    ask(site).part(Bulk).run(wider)
+    ask(site).part(Bulk).run(forged)
     assert site.states([alpha, beta]) == [State.CANCELLED, State.PENDING]
     with pytest.raises(Forbidden, match="a viewer and may not cancel jobs"):
-        ask(site, Role.VIEWER).bulk.run(forged)
+        ask(site, Role.VIEWER).part(Bulk).run(forged)
     with pytest.raises(Forbidden, match="may not rerun jobs"):
-        ask(site, Role.SUBMITTER).bulk.stages(Plan(order=Order(verb=Verb.RERUN), which=Filter(), last=beta))
+        ask(site, Role.SUBMITTER).part(Bulk).stages(
+            Plan(order=Order(verb=Verb.RERUN), which=Filter(), last=beta)
+        )
 
 
 def test_submitters_plan_for_their_own_jobs_and_name_no_others(site: Site) -> None:
@@ -346,10 +356,10 @@ def test_submitters_plan_for_their_own_jobs_and_name_no_others(site: Site) -> No
     site.submit(n=3, collection="alpha", submitter="ben")
     control, cancel = ask(site, Role.SUBMITTER), Order(verb=Verb.CANCEL)
 
-    assert control.bulk.plan(cancel, Filter()).jobs == 2
+    assert control.part(Bulk).plan(cancel, Filter()).jobs == 2
     with pytest.raises(Forbidden, match="may not cancel the jobs of ben"):
-        control.bulk.plan(cancel, Filter(submitter="ben"))
-    assert control.bulk.run(control.bulk.plan(cancel, Filter())).touched == 2
+        control.part(Bulk).plan(cancel, Filter(submitter="ben"))
+    assert control.part(Bulk).run(control.part(Bulk).plan(cancel, Filter())).touched == 2
     assert site.count(submitter="ben") == {"pending": 3}
 
 
@@ -361,7 +371,7 @@ def test_a_submitter_releases_no_hold_of_others_on_a_job(site: Site) -> None:
 
     with pytest.raises(Forbidden, match=f"job {job} is held by ben"):
         control.do(ReleaseJob(job=job))
-    report = control.bulk.run(control.bulk.plan(Order(verb=Verb.RELEASE), Filter()))
+    report = control.part(Bulk).run(control.part(Bulk).plan(Order(verb=Verb.RELEASE), Filter()))
     assert (report.touched, list(report.refused)) == (0, [job])
     ask(site).do(ReleaseJob(job=job))
     assert site.state(job) is State.PENDING
@@ -413,10 +423,10 @@ def test_priorities_and_queues_of_verbs_are_those_that_may_be_given(site: Site) 
     control = ask(site, within=AccessScope(queues=("urgent",)), priorities=(50, 99))
 
     with pytest.raises(Forbidden, match="may give priorities 50 to 99, not 0"):
-        control.bulk.plan(Order(verb=Verb.PRIORITY, priority=0), None, (job,))
+        control.part(Bulk).plan(Order(verb=Verb.PRIORITY, priority=0), None, (job,))
     for verb in (Verb.MOVE, Verb.RETRY, Verb.RERUN):
         with pytest.raises(Forbidden, match=f"may not {verb} jobs into queue 'slow'"):
-            control.bulk.plan(Order(verb=verb, queue="slow"), None, (job,))
+            control.part(Bulk).plan(Order(verb=verb, queue="slow"), None, (job,))
 
 
 def test_a_schedule_is_filled_in_and_limited_as_its_jobs_are(site: Site) -> None:

@@ -15,6 +15,7 @@ from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
 from spinney.define.params.masking import MASK
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
+from spinney.features.external.service import External
 from spinney.features.locks.commands import ListCapacities, ListLocks, ShowLock
 from spinney.features.schedules.commands import PutSchedule, RunSchedule
 from spinney.model.access import AccessScope, Rights, Role
@@ -274,9 +275,9 @@ def test_nodes_are_shown_without_what_they_do_for_others(site: Site) -> None:
 
 def test_of_a_party_it_is_not_told_whose_it_is(site: Site) -> None:
     site.knows(kind("talk", stage("listen", isolation=Isolation.EXTERNAL)))
-    Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="carol").external.join(
-        "ear", [("talk", "listen")]
-    )
+    Control(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="carol").part(
+        External
+    ).join("ear", [("talk", "listen")])
 
     assert [node.host for node in full(site).queries.nodes()] == ["carol"]
     assert "carol" not in str(of(site).queries.nodes())

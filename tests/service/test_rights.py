@@ -30,6 +30,8 @@ from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
 from spinney.features.bulk.commands import PlanBulk, RunBulk
+from spinney.features.bulk.service import Bulk
+from spinney.features.doctor.service import Doctor
 from spinney.features.explain.commands import ExplainJob, ListObstacles
 from spinney.features.failures.commands import ListFailures, ShowFailure
 from spinney.features.holds.commands import (
@@ -42,6 +44,7 @@ from spinney.features.holds.commands import (
     PlanRelease,
     lift_holds,
 )
+from spinney.features.homes.service import Homes
 from spinney.features.jobs.commands import (
     CancelJob,
     DeleteJob,
@@ -82,8 +85,9 @@ from spinney.service.service import Service
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
 
+PARTS = {"bulk": Bulk, "doctor": Doctor, "homes": Homes}
 ELSEWHERE = ("queries", "accounts", "sign_in", "webhooks", "external")
-"""Parts whose rules are their own, and tried in their own tests."""
+"""Features whose rules are their own, and tried in their own tests."""
 
 PLACES = ("alpha", "beta")
 """Collections. Who is limited sees alpha."""
@@ -141,7 +145,7 @@ def of_job(command: type[Command], state: str, **more: Any) -> dict[str, Case]:
 
 def run(control: Control, order: Order, which: Filter | None = None, *ids: int) -> None:
     """A bulk verb, which must do something."""
-    report = control.bulk.run(control.bulk.plan(order, which, ids))
+    report = control.part(Bulk).run(control.part(Bulk).plan(order, which, ids))
     if not report.touched:
         raise NoSuchJob(0) if not report.refused else NotReached(str(report.refused))
 
@@ -226,7 +230,7 @@ CASES: dict[str, Case] = {
     **of_job(DeleteJob, "failed"),
     # --- many -----------------------------------------------------------------------------
     "bulk.plan": Case(
-        call=lambda c, t: some(c.bulk.plan(HOLD, Filter(submitter=ANN, collection=t.place)).jobs),
+        call=lambda c, t: some(c.part(Bulk).plan(HOLD, Filter(submitter=ANN, collection=t.place)).jobs),
         least=Role.SUBMITTER,
         outside=UsageError,
     ),
@@ -250,7 +254,7 @@ CASES: dict[str, Case] = {
         outside=UsageError,
     ),
     "bulk.stages": Case(
-        call=lambda c, t: some(c.bulk.stages(c.bulk.plan(RERUN, t.which))),
+        call=lambda c, t: some(c.part(Bulk).stages(c.part(Bulk).plan(RERUN, t.which))),
         least=Role.OPERATOR,
         outside=UsageError,
     ),
@@ -336,19 +340,21 @@ CASES: dict[str, Case] = {
             ("ListAuditCalls", doing(ListAuditCalls()), None),
             ("ListAuditEntries", doing(ListAuditEntries()), None),
             ("ShowAuditHead", doing(ShowAuditHead()), None),
-            ("homes.on_host", lambda c, t: c.homes.on_host("host"), Refused),
-            ("homes.let_go", lambda c, t: c.homes.let_go(HOME), Refused),
-            ("doctor.examine", lambda c, t: c.doctor.examine(), None),
-            ("doctor.repair", lambda c, t: list(c.doctor.repair()), None),
-            ("doctor.recover_dead_node", lambda c, t: c.doctor.recover_dead_node("nobody"), Refused),
+            ("homes.on_host", lambda c, t: c.part(Homes).on_host("host"), Refused),
+            ("homes.let_go", lambda c, t: c.part(Homes).let_go(HOME), Refused),
+            ("doctor.examine", lambda c, t: c.part(Doctor).examine(), None),
+            ("doctor.repair", lambda c, t: list(c.part(Doctor).repair()), None),
+            ("doctor.recover_dead_node", lambda c, t: c.part(Doctor).recover_dead_node("nobody"), Refused),
         )
     },
-    "doctor.checks": Case(call=lambda c, t: c.doctor.checks(), least=Role.VIEWER, outside=None),
+    "doctor.checks": Case(call=lambda c, t: c.part(Doctor).checks(), least=Role.VIEWER, outside=None),
     "ListQueues": Case(call=lambda c, t: c.do(ListQueues()), least=Role.VIEWER, outside=None),
     "ListRetention": Case(call=lambda c, t: c.do(ListRetention()), least=Role.VIEWER, outside=None),
     "ShowQueue": Case(call=lambda c, t: c.do(ShowQueue(name="typed")), least=Role.VIEWER, outside=None),
     "homes.let_go_of_job": Case(
-        call=lambda c, t: c.homes.let_go_of_job(t.jobs["ben failed"]), least=Role.OPERATOR, stops=Refused
+        call=lambda c, t: c.part(Homes).let_go_of_job(t.jobs["ben failed"]),
+        least=Role.OPERATOR,
+        stops=Refused,
     ),
     **{
         name: Case(call=call, least=Role.ADMIN, limited=Forbidden, outside=Forbidden)
@@ -431,10 +437,8 @@ CASES: dict[str, Case] = {
 
 def test_every_verb_has_a_line() -> None:
     verbs = set(_verbs(Control))
-    for name, part in inspect.getmembers(Control, lambda member: isinstance(member, property)):
-        cls = inspect.signature(part.fget).return_annotation
-        if inspect.isclass(cls) and issubclass(cls, Service) and name not in ELSEWHERE:
-            verbs |= {f"{name}.{verb}" for verb in _verbs(cls)}
+    for name, cls in PARTS.items():
+        verbs |= {f"{name}.{verb}" for verb in _verbs(cls)}
 
     commands = {
         command.__name__ for tag, group in COMMANDS.items() if tag not in ELSEWHERE for command in group

@@ -19,7 +19,7 @@ from spinney.model.rights.accounts import token_id
 from spinney.service import passwords
 from spinney.service.login_limits import FREE_OF_MANY
 from spinney.service.refusal_log import KINDS_MOST, RefusalLog
-from spinney.service.sign_in import ClientInfo, SessionLimits
+from spinney.service.sign_in import ClientInfo, SessionLimits, SignIn
 from spinney.store.sql import open_store
 
 PASSWORD = "correct horse 1"
@@ -64,27 +64,27 @@ def entries(control: Control, verb: str) -> list[AuditEntry]:
 
 
 def test_who_knows_the_password_gets_a_session(ann: Control, refusals: RefusalLog) -> None:
-    secret, session = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    secret, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
-    known = ann.sign_in.known_by_session(secret)
+    known = ann.part(SignIn).known_by_session(secret)
     assert known is not None
     assert (known.name, known.rights, known.session) == ("ann", Rights(role=Role.SUBMITTER), session)
     assert (session.address, session.agent) == ("10.0.0.1", "Firefox")
     assert session.ends_us - session.created_us == 12 * 3_600_000_000
-    assert ann.sign_in.logout(secret)
-    assert ann.sign_in.known_by_session(secret) is None
-    assert not ann.sign_in.logout(secret)
+    assert ann.part(SignIn).logout(secret)
+    assert ann.part(SignIn).known_by_session(secret) is None
+    assert not ann.part(SignIn).logout(secret)
     assert [(e.by, e.what) for e in entries(ann, "logout")] == [("ann", '{"user":"ann"}')]
 
 
 def test_terms_say_how_long_it_is_good(ann: Control, refusals: RefusalLog, clock: Clock) -> None:
     terms = SessionLimits(idle_s=10, lifetime_s=20)
-    secret, _ = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=terms)
+    secret, _ = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=terms)
 
     clock.forward(9.9)
-    assert ann.sign_in.known_by_session(secret) is not None
+    assert ann.part(SignIn).known_by_session(secret) is not None
     clock.forward(0.2)
-    assert ann.sign_in.known_by_session(secret) is None
+    assert ann.part(SignIn).known_by_session(secret) is None
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_terms_say_how_long_it_is_good(ann: Control, refusals: RefusalLog, clock
 )
 def test_all_others_are_told_the_same(ann: Control, refusals: RefusalLog, name: str, password: str) -> None:
     with pytest.raises(BadLogin) as caught:
-        ann.sign_in.login(name, password, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login(name, password, refusals, visit=HERE, terms=TERMS)
 
     assert str(caught.value) == (
         "the name or the password is wrong; try again, or ask an admin for a link that sets a new one"
@@ -115,9 +115,9 @@ def test_a_disabled_user_is_told_the_same(ann: Control, refusals: RefusalLog) ->
     ann.do(ChangeUser(name="ann", disabled=True))
 
     with pytest.raises(BadLogin, match="the name or the password is wrong"):
-        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
     with pytest.raises(BadLogin):
-        ann.sign_in.login_known("ann", visit=HERE, terms=TERMS)
+        ann.part(SignIn).login_known("ann", visit=HERE, terms=TERMS)
 
 
 def test_as_much_is_hashed_for_who_is_not_there(
@@ -134,7 +134,7 @@ def test_as_much_is_hashed_for_who_is_not_there(
     monkeypatch.setattr(passwords, "_hasher", lambda: (Seen(), of_nothing))
     for name in ("ann", "root", "nobody"):
         with pytest.raises(BadLogin):
-            ann.sign_in.login(name, "guess guess guess", refusals, visit=ClientInfo(), terms=TERMS)
+            ann.part(SignIn).login(name, "guess guess guess", refusals, visit=ClientInfo(), terms=TERMS)
 
     assert seen == [("$argon2id$v=19$m=8,t=1,p=1", "guess guess guess")] * 3
 
@@ -153,15 +153,15 @@ def test_only_so_many_are_verified_at_once_and_the_others_are_not_counted(
             crowd.enter_context(passwords.room())
         for _ in range(10):
             with pytest.raises(TooManyAttempts, match="many log in at this moment; try again in 1 second"):
-                ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+                ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
-    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
 
 def test_the_same_text_fits_however_it_was_typed(ann: Control, refusals: RefusalLog) -> None:
     set_password(ann, "ann", "Ångström-é-12")
 
-    ann.sign_in.login("ann", "A\u030angstro\u0308m-e\u0301-12", refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", "A\u030angstro\u0308m-e\u0301-12", refusals, visit=HERE, terms=TERMS)
 
 
 def test_a_hash_of_old_parameters_is_made_anew(ann: Control, refusals: RefusalLog) -> None:
@@ -169,28 +169,28 @@ def test_a_hash_of_old_parameters_is_made_anew(ann: Control, refusals: RefusalLo
     actor = ann.actor()
     ann.store.accounts.set_password("ann", weak, actor, now_us=ann.clock())
 
-    secret, _ = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    secret, _ = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
     found = ann.store.accounts.password("ann")
     assert found is not None
     assert found[1] is not None
     assert not passwords.outdated(found[1])
-    assert ann.sign_in.known_by_session(secret) is not None
-    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    assert ann.part(SignIn).known_by_session(secret) is not None
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
 
 def test_guessing_is_slowed_and_who_waited_gets_in(ann: Control, refusals: RefusalLog, clock: Clock) -> None:
     for _ in range(3):
         with pytest.raises(BadLogin):
-            ann.sign_in.login("ann", "guess", refusals, visit=HERE, terms=TERMS)
+            ann.part(SignIn).login("ann", "guess", refusals, visit=HERE, terms=TERMS)
     with pytest.raises(TooManyAttempts, match="try again in 1 second") as caught:
-        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
     assert caught.value.wait_s == 1.0
 
     clock.forward(1)
-    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
     with pytest.raises(BadLogin):
-        ann.sign_in.login("ann", "guess", refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+        ann.part(SignIn).login("ann", "guess", refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
 
 
 @pytest.mark.parametrize(
@@ -211,24 +211,26 @@ def test_what_counts_as_one_address(
     guess(ann, refusals, *[("ann", one)] * 3)
 
     with pytest.raises(TooManyAttempts if same else BadLogin):
-        ann.sign_in.login("ann", "guess", refusals, visit=ClientInfo(address=other), terms=TERMS)
+        ann.part(SignIn).login("ann", "guess", refusals, visit=ClientInfo(address=other), terms=TERMS)
 
 
 def guess(control: Control, refusals: RefusalLog, *attempts: tuple[str, str]) -> None:
     """Wrong passwords for these names from these addresses, none of which has to wait."""
     for name, address in attempts:
         with pytest.raises(BadLogin):
-            control.sign_in.login(name, "guess", refusals, visit=ClientInfo(address=address), terms=TERMS)
+            control.part(SignIn).login(
+                name, "guess", refusals, visit=ClientInfo(address=address), terms=TERMS
+            )
 
 
 def test_who_guesses_slows_nobody_else(ann: Control, refusals: RefusalLog) -> None:
     ann.do(AddUser(name="ben", rights=Rights(role=Role.VIEWER), password=PASSWORD))
     guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
 
-    ann.sign_in.login("ben", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    ann.sign_in.login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+    ann.part(SignIn).login("ben", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
     with pytest.raises(TooManyAttempts):
-        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
 
 def test_an_address_is_slowed_only_far_beyond_what_people_mistype(
@@ -237,21 +239,21 @@ def test_an_address_is_slowed_only_far_beyond_what_people_mistype(
     guess(ann, refusals, *[(f"name{n}", "10.0.0.1") for n in range(FREE_OF_MANY)])
 
     with pytest.raises(TooManyAttempts):
-        ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    ann.sign_in.login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=ClientInfo(address="10.0.0.2"), terms=TERMS)
     clock.forward(86_400)
-    ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
 
 
 def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device(
     ann: Control, refusals: RefusalLog, clock: Clock
 ) -> None:
-    _, session = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    known = ClientInfo(address="10.0.0.1", device=ann.sign_in.device(session))
+    _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    known = ClientInfo(address="10.0.0.1", device=ann.part(SignIn).device(session))
     guesses, ends_us = 0, clock.now_us + 86_400_000_000
     while clock.now_us < ends_us:
         try:
-            ann.sign_in.login(
+            ann.part(SignIn).login(
                 "ann", "guess", refusals, visit=ClientInfo(address=f"2001:db8:{guesses:x}::1"), terms=TERMS
             )
         except TooManyAttempts as error:
@@ -261,7 +263,7 @@ def test_a_name_that_many_addresses_guess_at_is_slowed_but_not_on_a_known_device
 
     # Midnight lies within, so these are the free attempts of two days, and twice the ten until each takes 300 s.
     assert FREE_OF_MANY < guesses < 2 * (FREE_OF_MANY + 10) + 86_400 // 300
-    ann.sign_in.login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
+    ann.part(SignIn).login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
 
 
 def test_a_device_is_known_by_its_own_user_and_password_alone(
@@ -270,27 +272,31 @@ def test_a_device_is_known_by_its_own_user_and_password_alone(
     ann.do(AddUser(name="eve", rights=Rights(role=Role.VIEWER), password=PASSWORD))
     devices = {}
     for name in ("ann", "eve"):
-        _, session = ann.sign_in.login(name, PASSWORD, refusals, visit=HERE, terms=TERMS)
-        devices[name] = ann.sign_in.device(session)
+        _, session = ann.part(SignIn).login(name, PASSWORD, refusals, visit=HERE, terms=TERMS)
+        devices[name] = ann.part(SignIn).device(session)
     guess(ann, refusals, *[("ann", "10.0.0.1")] * 3)
 
     with pytest.raises(TooManyAttempts):  # somebody else's device
-        ann.sign_in.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["eve"]), terms=TERMS)
+        ann.part(SignIn).login(
+            "ann", PASSWORD, refusals, visit=replace(HERE, device=devices["eve"]), terms=TERMS
+        )
     clock.forward(0.5)
     set_password(ann, "ann", PASSWORD + "2")
     with pytest.raises(TooManyAttempts):
-        ann.sign_in.login("ann", PASSWORD, refusals, visit=replace(HERE, device=devices["ann"]), terms=TERMS)
+        ann.part(SignIn).login(
+            "ann", PASSWORD, refusals, visit=replace(HERE, device=devices["ann"]), terms=TERMS
+        )
 
 
 def test_who_guesses_on_a_known_device_is_slowed_by_himself(ann: Control, refusals: RefusalLog) -> None:
-    _, session = ann.sign_in.login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
-    known = replace(HERE, device=ann.sign_in.device(session))
+    _, session = ann.part(SignIn).login("ann", PASSWORD, refusals, visit=HERE, terms=TERMS)
+    known = replace(HERE, device=ann.part(SignIn).device(session))
     for _ in range(3):
         with pytest.raises(BadLogin):
-            ann.sign_in.login("ann", "guess", refusals, visit=known, terms=TERMS)
+            ann.part(SignIn).login("ann", "guess", refusals, visit=known, terms=TERMS)
 
     with pytest.raises(TooManyAttempts):
-        ann.sign_in.login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
+        ann.part(SignIn).login("ann", PASSWORD, refusals, visit=known, terms=TERMS)
 
 
 def test_what_opens_nothing_is_nobody(ann: Control) -> None:
@@ -305,47 +311,47 @@ def test_what_opens_nothing_is_nobody(ann: Control) -> None:
         made.secret.upper(),
         "\ud800",
     ):
-        assert ann.sign_in.known_by_token(secret) is None
-        assert ann.sign_in.known_by_session(secret) is None
+        assert ann.part(SignIn).known_by_token(secret) is None
+        assert ann.part(SignIn).known_by_session(secret) is None
 
 
 # --- links ------------------------------------------------------------------------------------
 
 
 def test_the_first_admin_comes_by_a_link(server: Control, clock: Clock) -> None:
-    secret = server.sign_in.invite_first()
+    secret = server.part(SignIn).invite_first()
     assert secret is not None
-    assert server.sign_in.link(secret).user is None
+    assert server.part(SignIn).link(secret).user is None
     with pytest.raises(UsageError, match="12 to 256"):
-        server.sign_in.accept(secret, "ann", "short")
+        server.part(SignIn).accept(secret, "ann", "short")
     with pytest.raises(BadName):
-        server.sign_in.accept(secret, "", PASSWORD)
+        server.part(SignIn).accept(secret, "", PASSWORD)
 
-    made = server.sign_in.accept(secret, "ann", PASSWORD)
+    made = server.part(SignIn).accept(secret, "ann", PASSWORD)
 
     assert (made.name, made.rights, made.by) == ("ann", ALL_RIGHTS, "ann")
-    assert server.sign_in.invite_first() is None
+    assert server.part(SignIn).invite_first() is None
     with pytest.raises(BadLogin, match="the link is no longer good"):
-        server.sign_in.accept(secret, "ben", PASSWORD)
-    server.sign_in.login("ann", PASSWORD, RefusalLog(), visit=HERE, terms=TERMS)
+        server.part(SignIn).accept(secret, "ben", PASSWORD)
+    server.part(SignIn).login("ann", PASSWORD, RefusalLog(), visit=HERE, terms=TERMS)
 
 
 def test_it_is_good_for_an_hour(server: Control, clock: Clock) -> None:
-    secret = server.sign_in.invite_first()
+    secret = server.part(SignIn).invite_first()
     assert secret is not None
     clock.forward(3_600)
 
     with pytest.raises(BadLogin, match="the link is no longer good"):
-        server.sign_in.link(secret)
+        server.part(SignIn).link(secret)
 
 
 def test_a_link_of_an_admins_sets_a_password(ann: Control, refusals: RefusalLog) -> None:
     secret = ann.do(MakeLink(name="ann")).secret
-    assert ann.sign_in.link(secret).user == "ann"
+    assert ann.part(SignIn).link(secret).user == "ann"
 
-    ann.sign_in.accept(secret, "root", "another horse 2")
+    ann.part(SignIn).accept(secret, "root", "another horse 2")
 
-    ann.sign_in.login("ann", "another horse 2", refusals, visit=HERE, terms=TERMS)
+    ann.part(SignIn).login("ann", "another horse 2", refusals, visit=HERE, terms=TERMS)
     assert [(e.by, e.verb) for e, _ in ann.store.audit.entries(verb="user password")] == [
         ("ann", "user password")
     ]
@@ -357,7 +363,7 @@ def test_a_link_of_an_admins_sets_a_password(ann: Control, refusals: RefusalLog)
 def test_a_refused_login_is_in_the_audit_without_what_was_typed(ann: Control, refusals: RefusalLog) -> None:
     for name in ("ann", "typed-password-here"):
         with pytest.raises(BadLogin):
-            ann.sign_in.login(name, "guess-guess", refusals, visit=HERE, terms=TERMS)
+            ann.part(SignIn).login(name, "guess-guess", refusals, visit=HERE, terms=TERMS)
 
     assert [(e.by, e.what, e.count) for e in entries(ann, "login refused")] == [
         ("(nobody)", '{"address":"10.0.0.1","user":"ann","why":"wrong"}', 1),

@@ -10,6 +10,7 @@ from contract.words import Clock, Site, kind, stage
 from new_store import new_store
 from spinney import Spinney
 from spinney.control import Control
+from spinney.features.external.service import External
 from spinney.features.jobs.commands import RetryJob
 from spinney.features.queues.commands import ChangeQueue
 from spinney.features.schedules.commands import PutSchedule, RunSchedule
@@ -137,7 +138,7 @@ def test_what_lies_within_the_limits_is_taken(site: Site) -> None:
 
 def test_a_party_makes_internal_jobs_of_types_that_it_may_claim(site: Site) -> None:
     def spawn(*external: str) -> None:
-        external_worker = ask(site, external=external).external
+        external_worker = ask(site, external=external).part(External)
         joined = external_worker.join("ear", [("talk", "listen")])
         (work,) = external_worker.claim(joined.key, seen=0).work
         external_worker.spawn(joined.key, work.job_id, work.fence, [{"type": "inner"}])

@@ -179,9 +179,11 @@ def _first_admin(settings: "ServerSettings", store: str | None) -> tuple["Server
     A link that has expired is not replaced: logs keep what is printed here, and a service manager starts a server
     again and again.
     """
+    from spinney.service.sign_in import SignIn
+
     with open_control(store) as control:
         try:
-            link = control.sign_in.invite_first()
+            link = control.part(SignIn).invite_first()
         except Refused as error:
             link = None
             typer.echo(str(error), err=True)

@@ -2,5 +2,5 @@
 what the caller may see and do, which jobs the operation concerns, and how refusals are recorded.
 
 A feature's operations are commands (``spinney.features.holds.commands``, say), or a ``Service`` of its own on top of
-this; ``spinney.control.Control`` bundles them for one caller on one store.
+this; ``spinney.control.Control`` reaches them for one caller on one store.
 """

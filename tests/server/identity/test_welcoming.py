@@ -8,10 +8,11 @@ from starlette.testclient import TestClient
 from server.identity.conftest import PASSWORD, House, csrf, sign_in, who
 from spinney.features.accounts.commands import MakeLink
 from spinney.model.access import Role
+from spinney.service.sign_in import SignIn
 
 
 def _first(house: House) -> str:
-    secret = house.control.sign_in.invite_first()
+    secret = house.control.part(SignIn).invite_first()
     assert secret is not None
     return secret
 

@@ -15,6 +15,7 @@ from spinney.model.errors import NoSuch
 from spinney.model.rights.accounts import token_id
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.webhooks import Webhook
+from spinney.service.sign_in import SignIn
 from spinney.web.pages.forms import FormFields
 from spinney.web.pages.rights_forms import fields_of, limits_in_words, rights_of
 
@@ -104,7 +105,7 @@ def test_given_an_admin_when_he_makes_a_user_then_the_link_is_shown_once(
 
     link = secret(text)
     assert link.startswith("http://localhost/welcome?link=")
-    assert world.control("root").sign_in.link(link.partition("=")[2]).user == "grace"
+    assert world.control("root").part(SignIn).link(link.partition("=")[2]).user == "grace"
     assert world.store.accounts.user("grace").rights.within == AccessScope(collections=("maps", "photos"))
     assert link not in get(admin, "/users/grace")
     assert "only collections maps, photos" in get(admin, "/users")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from spinney.control import Control
 from spinney.features.bulk.page import BulkRun
+from spinney.features.bulk.service import Bulk
 from spinney.model.access import Role
 from spinney.model.bulk_runs import Plan, Report
 from spinney.model.errors import UsageError
@@ -96,14 +97,14 @@ def numbers(texts: Sequence[str]) -> tuple[int, ...]:
 async def run_on(context: RequestContext, what: Order, job_id: int) -> Report:
     """Do it to one job. Raises Refused with the reason why it cannot be done."""
     return await context.run(
-        lambda control: control.bulk.run(control.bulk.plan(what, ids=(job_id,))),
+        lambda control: control.part(Bulk).run(control.part(Bulk).plan(what, ids=(job_id,))),
         long=what.tree or what.and_after or what.verb is Verb.DELETE,
     )
 
 
 async def run_plan(context: RequestContext, run: BulkRun) -> Report:
     """Do it to all of a plan, step by step."""
-    return await context.run(lambda control: control.bulk.run(run.plan, on_step=run.step), long=True)
+    return await context.run(lambda control: control.part(Bulk).run(run.plan, on_step=run.step), long=True)
 
 
 def planned(control: Control, what: Order, which: Filter | None, ids: Sequence[int]) -> Plan:
@@ -121,7 +122,7 @@ def planned(control: Control, what: Order, which: Filter | None, ids: Sequence[i
         until_us=what.until_us,
     )
     said = what.verb not in (Verb.MOVE, Verb.PRIORITY) or what.queue is not None or what.priority is not None
-    return control.bulk.plan(trial, which, ids, exact=said)
+    return control.part(Bulk).plan(trial, which, ids, exact=said)
 
 
 def told(what: Verb, report: Report) -> tuple[str, str | None]:

@@ -86,13 +86,16 @@ class _Examination:
     def __init__(
         self, control: "Control", others: "list[Checker]", only: list[str] | None, *, deep: bool
     ) -> None:
+        from spinney.features.doctor.service import Doctor
+
         self.control, self._others, self._only, self._deep = control, others, only, deep
+        self._doctor = control.part(Doctor)
 
     def examine(self) -> "Iterator[Violation]":
-        return self.control.doctor.examine(self._only, deep=self._deep, others=self._others)
+        return self._doctor.examine(self._only, deep=self._deep, others=self._others)
 
     def repair(self) -> "Iterator[RepairResult]":
-        return self.control.doctor.repair(self._only, deep=self._deep, others=self._others)
+        return self._doctor.repair(self._only, deep=self._deep, others=self._others)
 
 
 def _tell_way(store: "Store") -> None:
@@ -162,7 +165,9 @@ def _tell_group(rule: str, found: "Iterator[Violation]", told: set[str]) -> int:
 
 
 def _tell_rules(control: "Control", others: "list[Checker]", *, json: bool) -> None:
-    checks = control.doctor.checks(others)
+    from spinney.features.doctor.service import Doctor
+
+    checks = control.part(Doctor).checks(others)
     if json:
         display.print_json_lines(checks)
         return
@@ -210,6 +215,7 @@ def _repair_json(treated: "RepairResult") -> dict[str, Any]:
 
 
 def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes: bool, json: bool) -> None:
+    from spinney.features.doctor.service import Doctor
     from spinney.model.jobs import NodeInfo
     from spinney.node.lifecycle import dead_nodes
     from spinney.store.sql import open_store
@@ -226,7 +232,7 @@ def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes:
             return []
         return dead_nodes.recover_dead_node(lambda: open_store(place.store), here, node, now_us)
 
-    concerned = control.doctor.recover_dead_node(name, recover)
+    concerned = control.part(Doctor).recover_dead_node(name, recover)
     if not json:
         typer.echo(
             f"node {display.safe(name)} is marked as dead; {_number(len(concerned), 'job')} taken back"

@@ -338,7 +338,7 @@ async def take_lock(
 
 
 async def _said(context: RequestContext, call: Callable[[External], T], *, long: bool = False) -> T:
-    return await context.run(lambda control: call(control.external), long=long)
+    return await context.run(lambda control: call(control.part(External)), long=long)
 
 
 def _shown(external_worker: ExternalWorker) -> ExternalWorkerDetails:

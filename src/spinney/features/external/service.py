@@ -244,7 +244,7 @@ class External(Service):
         """Subjobs, each as a line of a submission (``{"type": …, "params": …}`` and options): there when the attempt
         has passed, or at once where each has a key. Returns their ids.
 
-        Raises what ``Control.submit_lines`` raises."""
+        Raises what ``Submitter.submit_lines`` raises."""
         self.require(Role.SUBMITTER, "make subjobs")
         self.attempt(key, job_id, fence)
         if len(children) > SPAWN_MAX:

@@ -35,7 +35,7 @@ async def with_files(
     *,
     once: SubmissionKey | None,
 ) -> PendingUpload:
-    """Accept the job under a hold, put its files in place, let it go. Raises what ``Control.submit`` raises, and
+    """Accept the job under a hold, put its files in place, let it go. Raises what ``Submitter.submit`` raises, and
     ``folder_writes.put``."""
 
     def begin(control: Control) -> PendingUpload:

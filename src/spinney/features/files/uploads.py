@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, Refused
@@ -18,6 +17,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.states import LEASED, State
 from spinney.model.types import INTERNAL
 from spinney.service.service import ASK, Service
+from spinney.service.submitter import Submitter
 from spinney.store.contract import SubmissionKey
 
 REASON = "its files are not all here; send the same request again with its Idempotency-Key, or cancel it"
@@ -45,8 +45,8 @@ class Uploads(Service):
         *,
         once: SubmissionKey | None = None,
     ) -> PendingUpload:
-        """Submit one job that does not start before ``finish``. Raises what ``Control.submit`` raises."""
-        done = self.part(Control).submit(type_, [params], options, once=once, under=self.actor(REASON))
+        """Submit one job that does not start before ``finish``. Raises what ``Submitter.submit`` raises."""
+        done = self.part(Submitter).submit(type_, [params], options, once=once, under=self.actor(REASON))
         (job_id,) = done.ids
         return PendingUpload(job_id=job_id, holds=self._holds(job_id), repeated=done.repeated)
 

@@ -45,7 +45,10 @@ def rehome(
     """
     if bool(jobs) == (host is not None):
         raise UsageError("name either jobs, or a host with --host")
+    from spinney.features.homes.service import Homes
+
     with open_control(store, by) as control:
+        service = control.part(Homes)
         if host is None:
             require_yes(
                 f"Let go of the {'folder of 1 job' if len(jobs or ()) == 1 else f'folders of {len(jobs or ())} jobs'}? "
@@ -54,7 +57,7 @@ def rehome(
             )
 
             def let_go(job: int) -> None:
-                home = control.homes.let_go_of_job(job, reason=reason)
+                home = service.let_go_of_job(job, reason=reason)
                 if json:
                     display.print_json_lines([{"job": job, "host": home.host, "path": home.path}])
                 else:
@@ -65,7 +68,7 @@ def rehome(
 
             for_each(jobs or (), let_go)
             return
-        homes = control.homes.on_host(host)
+        homes = service.on_host(host)
         counts = {home.id: control.store.homes.waiting(home.id, most=_COUNTED) for home in homes}
         require_yes(
             f"Let go of all job folders on host {display.safe(host)}? {_jobs(sum(counts.values()))} ready for it would "
@@ -73,7 +76,7 @@ def rehome(
             yes=yes,
         )
         for home in homes:
-            control.homes.let_go(home, reason=reason)
+            service.let_go(home, reason=reason)
             if json:
                 display.print_json_lines([{"host": home.host, "path": home.path, "ready": counts[home.id]}])
             else:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
+from spinney.features.bulk.service import Bulk
 from spinney.model.bulk_runs import Plan, StageCount
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
@@ -110,7 +111,7 @@ async def do(request: Request, context: Authenticated) -> Response:
     ids, which = _whom(pairs)
 
     def call(control: Control) -> Plan:
-        return control.bulk.plan(order, None if ids else which.filter(control), ids, exact=True)
+        return control.part(Bulk).plan(order, None if ids else which.filter(control), ids, exact=True)
 
     try:
         found = await context.run(call)
@@ -250,7 +251,7 @@ async def _asked_about(
         sample = Filter(ids=ids) if ids else found.which
         return VerbPreview(
             plan=found,
-            stages=control.bulk.stages(found) if what in (Verb.RETRY, Verb.RERUN) else (),
+            stages=control.part(Bulk).stages(found) if what in (Verb.RETRY, Verb.RERUN) else (),
             sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
             queues=[queue.queue for queue in control.queries.queues()],
             types=control.queries.types(),

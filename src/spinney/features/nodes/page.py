@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.external.service import External
 from spinney.features.nodes.commands import DrainNode, ResumeNode, SetSlots
 from spinney.model.external import ExternalWorker
 from spinney.model.fleet import NodeOrders, NodeStatus
@@ -41,7 +42,7 @@ async def nodes(request: Request, context: Authenticated) -> Response:
             nodes=[node for node in found if not node.node.startswith(EXTERNAL_PREFIX)],
             others=[node for node in found if node.node.startswith(EXTERNAL_PREFIX)],
             external_workers={
-                external_worker.id: external_worker for external_worker in control.external.all()
+                external_worker.id: external_worker for external_worker in control.part(External).all()
             },
         )
 

@@ -86,7 +86,7 @@ class PutSchedule(
         return self.put(service)
 
     def put(self, service: Service, *, internal: bool = False) -> Schedule:
-        """Make or replace it. ``internal``: as ``Control.submit`` has it."""
+        """Make or replace it. ``internal``: as ``Submitter.submit`` has it."""
         fields = dict(self)
         replace = fields.pop("replace")
         schedule, types = Schedule(**fields), service.store.types()

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from spinney.control import Control
 from spinney.model.access import Rights, Role
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import Filter
@@ -20,6 +19,7 @@ from spinney.model.settings.webhooks import DeliveryOutcome, DeliveryResult, Due
 from spinney.reports import retry_times, webhooks
 from spinney.reports.http_post import Response, Transport, Unreachable
 from spinney.reports.printable import printable
+from spinney.service.queries import Queries
 from spinney.store.contract import Store
 
 TIMEOUT_S = 10.0
@@ -71,15 +71,15 @@ def body(store: Store, due: DueDelivery, clock: Callable[[], int]) -> Body:
     }
     if what.job_id is None:
         return said
-    look = Control(
+    queries = Queries(
         store=store,
         clock=clock,
         wake_nodes=lambda: None,
         by=due.by,
         rights=Rights(role=Role.VIEWER, within=due.within),
-    ).queries
+    )
     try:
-        job = look.job(what.job_id)
+        job = queries.job(what.job_id)
     except NoSuchJob:
         _require_in_sight(store, due, what.job_id)
         return said | {"job": {"id": what.job_id}}
@@ -88,7 +88,7 @@ def body(store: Store, due: DueDelivery, clock: Callable[[], int]) -> Body:
         told["params"] = None
     said["job"] = told
     if what.batch:
-        below = look.counts(Filter(root_id=job.root_id, below=job.lineage))
+        below = queries.counts(Filter(root_id=job.root_id, below=job.lineage))
         said["counts"] = {str(state): number for state, number in below.items() if number}
     return said
 

@@ -100,7 +100,7 @@ class SignInFlow:
         visit, name = self._visit(request), context.principal.name
         try:
             async with self._password_slot():
-                await context.run(lambda control: control.sign_in.change_password(before, after))
+                await context.run(lambda control: control.part(SignIn).change_password(before, after))
         except (BadLogin, TooManyAttempts) as error:
             await audit_denied_access(request, str(error), by=name, address=visit.address)
             raise

@@ -13,7 +13,7 @@ from spinney.apps.ingest.staff.batches import BID, Batch, BatchFilter, batches, 
 from spinney.apps.ingest.staff.service import Service
 from spinney.errors import Refused
 from spinney.jobs import Filter, State
-from spinney.operations import DeleteJob, Order, OrderScope, Role, Verb
+from spinney.operations import Bulk, DeleteJob, Order, OrderScope, Role, Verb
 
 DAY_S = 86_400
 LEFTOVER_S = DAY_S
@@ -77,7 +77,7 @@ def _cancel_open(service: Service, batch: Batch) -> None:
         raise Refused(
             f"{batch.bid} is held, and {batch.running} of its objects still run; delete it once their stage is over"
         )
-    bulk = service.control.bulk
+    bulk = service.control.part(Bulk)
     bulk.run(bulk.plan(Order(verb=Verb.CANCEL, tree=True, reason="to be deleted"), ids=(batch.job.id,)))
 
 

@@ -9,7 +9,7 @@ from spinney.apps.ingest.staff.batches import BID, JID, batch, batch_of, object_
 from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
 from spinney.errors import Refused, UsageError, did_you_mean
 from spinney.jobs import JOB_ID_MAX, Filter, Job, State
-from spinney.operations import Order, Plan, Report, Verb
+from spinney.operations import Bulk, Order, Plan, Report, Verb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def requeue(service: Service, planned: Requeue) -> Report:
     """Carry out a plan in bounded steps; after an interruption, a repetition continues with the rest."""
     total = Report()
     for plan_ in planned.plans:
-        report = service.control.bulk.run(plan_)
+        report = service.control.part(Bulk).run(plan_)
         total.touched += report.touched
         total.refused |= report.refused
     return total
@@ -107,7 +107,7 @@ class _Requeuer:
         return Order(verb=Verb.RERUN, stage=self.stage or STAGES[0])
 
     def _plan(self, order: Order, filter_: Filter | None = None, ids: Sequence[int] = ()) -> Plan:
-        return self.service.control.bulk.plan(order, filter_, ids, exact=self.exact)
+        return self.service.control.part(Bulk).plan(order, filter_, ids, exact=self.exact)
 
 
 def _job_of(service: Service, name: str) -> Job:
