@@ -23,7 +23,6 @@ RICH = kind(
         max_attempts=4,
     ),
     stage("report", again=True),
-    version="7",
     schema={"type": "object", "required": ["serno"]},
     priority=3,
     children="settled",
@@ -49,7 +48,7 @@ def test_a_later_registration_of_a_name_replaces_the_earlier(
     other = open_another()
     assert other.types()["one"] == ONE
 
-    newer = kind("one", "prepare", "work", version="2")
+    newer = kind("one", "prepare", "work", description="newer")
     site.knows(newer)
 
     assert other.types()["one"] == newer

@@ -132,7 +132,7 @@ def test_locks_are_templates_or_specs_and_make_their_field_required(app: Spinney
         ({"breaker": True}, "job type 'work': breaker must be 1 or more"),
         ({"breaker": "20"}, "job type 'work': breaker must be 1 or more"),
         ({"breaker": 1001}, "job type 'work': breaker must be up to 1,000 jobs"),
-        ({"version": 2}, "job type 'work': version must be text"),
+        ({"description": 2}, "job type 'work': description must be text"),
         ({"description": None}, "job type 'work': description must be text"),
         ({"locks": ["receiver:{n"]}, r"stage 'work' of 'work': 'receiver:\{n' cannot name a lock"),
         ({"locks": 5}, "stage 'work' of 'work': locks is a list of names"),

@@ -149,7 +149,6 @@ class TypeSpec:
 
     name: str
     stages: tuple[StageSpec, ...]
-    version: str = "1"
     schema: Mapping[str, Any] = field(default_factory=dict)
     """JSON schema of the parameters; empty: any parameters."""
     queue: str | None = None
@@ -193,9 +192,8 @@ class TypeSpec:
                 raise UsageError(f"{where}: breaker must be up to {BREAKER_MAX:,} jobs, not {self.breaker!r}")
         _check_flag(where, "serial", self.serial)
         _check_keep(where, self.keep)
-        for option in ("version", "description"):
-            if not _is_text(getattr(self, option)):
-                raise UsageError(f"{where}: {option} must be text in UTF-8, not {getattr(self, option)!r}")
+        if not _is_text(self.description):
+            raise UsageError(f"{where}: description must be text in UTF-8, not {self.description!r}")
         if self.submit not in SUBMIT:
             raise UsageError(f"{where}: submit must be one of {', '.join(SUBMIT)}, not {self.submit!r}")
         _check_submit_limits(where, self.submit_limits)

@@ -42,8 +42,6 @@ _WITHOUT_FUNCTION = {Isolation.PROGRAM: "a program", Isolation.EXTERNAL: "what a
 class CommonTypeOptions(TypedDict, total=False):
     """Options of any job type."""
 
-    version: str
-    """A text for people that is stored with the type; it has no effect."""
     priority: int
     """The priority of its jobs, 0 (first) to 99 (last); a subjob takes its parent's."""
     children: str
