@@ -186,6 +186,22 @@ def test_a_hold_with_its_reason_and_whose(site: Site, swept: bool) -> None:
     assert found.command == f"spinney release --hold {hold.id}"
 
 
+def test_a_stage_that_has_vanished_from_the_type(site: Site) -> None:
+    site.knows(kind("t", "first", "second"))
+    job = site.submit_one("t")
+    site.node("a", types=("t",))
+
+    site.knows(kind("t", "second"))
+
+    found = explain(site, job)
+    assert (found.cause, found.command) == ("vanished stage", "spinney node")
+    assert "its next stage 'first' has vanished from job type 't'" in found.sentence
+    assert site.claim() == []
+
+    site.sweep()
+    assert explain(site, job).cause == "vanished stage"
+
+
 def test_a_queue_at_its_limit_and_by_whom(site: Site) -> None:
     site.knows(queues=[QueueSpec(name="q", limit=2)])
     site.node("a", types=TYPES)

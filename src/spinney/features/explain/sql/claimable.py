@@ -28,6 +28,7 @@ class Claimable(Case):
         if not self._in_ready():
             return self._say("accepted", "it is accepted and will be put in its place in a moment")
         for question in (
+            self._without_stage,
             self._unserved,
             self._covered,
             self._asleep,
@@ -38,6 +39,19 @@ class Claimable(Case):
             if (found := question()) is not None:
                 return found
         return self._competing()
+
+    def _without_stage(self) -> Explanation | None:
+        """Return the cause of a job whose next stage its type does not have any more: no node that has registered the
+        new type claims it, and the next sweep holds it."""
+        spec = self.registry.types.get(self.row.type)
+        if spec is None or spec.stage(self.row.stage or "") is not None:
+            return None
+        return self._say(
+            "vanished stage",
+            f"its next stage {self.row.stage!r} has vanished from job type {self.row.type!r}, and it is about to be "
+            "held; start a node whose application has that stage, or cancel the job",
+            command="spinney node",
+        )
 
     def _in_ready(self) -> bool:
         row, queue = self.row, self.registry.queue(self.row.queue)
