@@ -114,9 +114,9 @@ def test_folders_of_deleted_jobs_are_told_until_they_are_gone(site: Site) -> Non
     assert len(site.store.deleted_folders(2)) == 2
     assert list(site.store.deleted_folders(2, after=parent)) == sorted(born)
     assert list(site.store.deleted_folders(10, after=max(born))) == []
-    site.store.folder_gone([parent, born[0]])
+    site.store.note_removed_folders([parent, born[0]])
     assert list(site.store.deleted_folders(10)) == [born[1]]
-    site.store.folder_gone([born[1]])
+    site.store.note_removed_folders([born[1]])
     assert list(site.store.deleted_folders(10)) == []
 
 
@@ -125,8 +125,8 @@ def test_to_say_twice_that_a_folder_is_gone_is_no_mistake(site: Site) -> None:
     site.drain()
     site.delete(job)
 
-    site.store.folder_gone([job])
-    site.store.folder_gone([job, 4711])
+    site.store.note_removed_folders([job])
+    site.store.note_removed_folders([job, 4711])
 
     assert list(site.store.deleted_folders(10)) == []
 

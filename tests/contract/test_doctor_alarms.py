@@ -152,7 +152,7 @@ class Life:
 
     def delete(self) -> None:
         gone = self.site.delete(self.job())
-        self.store.folder_gone(sorted(gone))
+        self.store.note_removed_folders(sorted(gone))
 
     def in_bulk(self) -> None:
         orders = [

@@ -406,10 +406,10 @@ def test_each_home_removes_the_folders_of_its_own_deleted_jobs(local: Site) -> N
     assert set(local.store.deleted_folders(10, home=home)) == gone
     assert list(local.store.deleted_folders(10, home=other)) == [fresh]
     # Who has not got it cannot say that it is gone
-    local.store.folder_gone([fresh, begun])
-    local.store.folder_gone([begun], home=other)
+    local.store.note_removed_folders([fresh, begun])
+    local.store.note_removed_folders([begun], home=other)
     assert list(local.store.deleted_folders(10)) == [begun]
-    local.store.folder_gone([begun], home=home)
+    local.store.note_removed_folders([begun], home=home)
     assert list(local.store.deleted_folders(10)) == []
 
 
@@ -423,7 +423,7 @@ def test_folders_of_a_home_that_was_let_go_of_are_forgotten(local: Site) -> None
     local.recover(thor)
     local.store.homes.let_go(1, ANN, now_us=local.now)
     assert list(local.store.deleted_folders(10, home=2)) == [job]
-    local.store.folder_gone([job], home=2)
+    local.store.note_removed_folders([job], home=2)
     assert list(local.store.deleted_folders(10)) == []
 
 
@@ -457,7 +457,7 @@ def test_a_question_goes_to_the_home_and_its_first_answer_back_once(local: Site)
     fetches.answer(number, FetchResult(error="too late"))
     assert list(fetches.due(1)) == []
     assert fetches.take(number) == FetchResult(data=b"\0\xff")
-    with pytest.raises(Refused, match="ask again"):
+    with pytest.raises(Refused, match="try again"):
         fetches.take(number)
     names = fetches.ask(job, "", length=0, now_us=local.now)
     fetches.answer(
@@ -487,7 +487,7 @@ def test_questions_are_few_and_do_not_stay(local: Site) -> None:
     local.later(61)
     assert list(local.store.fetches.due(1)) == []
     local.store.fetches.answer(number, FetchResult(data=b"x"))
-    with pytest.raises(Refused, match="dropped"):
+    with pytest.raises(Refused, match="expired"):
         local.store.fetches.take(number)
 
 

@@ -186,7 +186,7 @@ def test_the_folders_are_told_until_they_are_gone(site: Site) -> None:
     assert walk(site) == [*reversed(born), parent], "from the leaves up"
 
     assert set(site.store.deleted_folders(10)) == {parent, *born}
-    site.store.folder_gone([parent, *born])
+    site.store.note_removed_folders([parent, *born])
     assert list(site.store.deleted_folders(10)) == []
 
 

@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     store.submit([Submission(type="t", params=("{}",) * 4)], now_us=1)
     store.cancel(4, tree=False, by="ann", reason=None, now_us=2)
     store.delete(4, by="ann", now_us=3)
-    store.folder_gone([4])
+    store.note_removed_folders([4])
     root = tmp_path / "folders"
     folders.write_token(root, store.facts()["folder_token"])
     for job_id in (1, 2):
@@ -383,7 +383,7 @@ def test_a_job_that_is_removed_while_it_is_looked_at_is_no_violation(
                 folder.rmdir()
                 place.store.cancel(3, tree=False, by="ann", reason=None, now_us=9)
                 place.store.delete(3, by="ann", now_us=9)
-                place.store.folder_gone([3])
+                place.store.note_removed_folders([3])
             return super()._of_jobs(job_ids, now_us)
 
     assert list(Quick(place.root, place.store).examine(now_us=NOW_US)) == []

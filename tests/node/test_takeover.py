@@ -184,9 +184,9 @@ def test_a_lock_proves_that_its_holder_and_all_its_children_are_gone(tmp_path: P
         instances.hold(tmp_path, own)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[fd])
     os.close(fd)
-    assert not instances.gone(tmp_path, own)
+    assert not instances.is_gone(tmp_path, own)
     child.communicate(b"\n", timeout=10)
-    assert instances.gone(tmp_path, own)
+    assert instances.is_gone(tmp_path, own)
 
 
 def test_several_may_clear_up_after_one_node_at_the_same_time(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_several_may_clear_up_after_one_node_at_the_same_time(tmp_path: Path) ->
 
 
 def test_a_missing_lock_file_proves_nothing(tmp_path: Path) -> None:
-    assert not instances.gone(tmp_path, Instance(name="oak", pid=1, started_us=1))
+    assert not instances.is_gone(tmp_path, Instance(name="oak", pid=1, started_us=1))
 
 
 def test_only_a_node_of_this_very_boot_can_be_proven_gone(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def worked(store: Store, type_: str = "t") -> int:
     store.rerun(job_id, stage=None, by="ann", now_us=4)
     store.cancel(job_id, tree=False, by="ann", reason=None, now_us=5)
     store.delete(job_id, by="ann", now_us=6)
-    store.folder_gone([job_id])
+    store.note_removed_folders([job_id])
     store.sweep(now_us=7)
     store.update_node(node_id, state="left", now_us=8)
     assert len(store.audit.entries(limit=10)) >= 3

@@ -16,4 +16,4 @@ def remove_folders(store: "Store", job_ids: Sequence[int], remove: Callable[[int
         chunk = job_ids[first : first + _CHUNK]
         for job_id in chunk:
             remove(job_id)
-        store.folder_gone(chunk)
+        store.note_removed_folders(chunk)

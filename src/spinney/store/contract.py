@@ -324,7 +324,7 @@ class Kernel(Protocol):
         """Return deleted jobs whose folders may still exist, by id, after the id ``after``. ``home``: only those whose
         folders are in that home, or in none (None: all)."""
 
-    def folder_gone(self, job_ids: Sequence[int], *, home: int = 0) -> None:
+    def note_removed_folders(self, job_ids: Sequence[int], *, home: int = 0) -> None:
         """Note that the folders of these jobs are removed, if they were in this home; others are ignored."""
 
     # --- housekeeping ---------------------------------------------------------------------
@@ -436,7 +436,7 @@ class JobOperations(Protocol):
         it ended. Keys are free again, also those taken for ever.
 
         Raises Refused when a job below is open (cancel it first). The caller removes the folders; ``deleted_folders``
-        lists them until ``folder_gone``."""
+        lists them until ``note_removed_folders``."""
 
 
 class Store(Kernel, Administration, JobOperations, Parts, Protocol):

@@ -340,7 +340,7 @@ class FolderCheck:
 
     def _remove(self, facts: Found) -> None:
         folders.remove(self._root, facts["job"])
-        self._store.folder_gone([facts["job"]])
+        self._store.note_removed_folders([facts["job"]])
 
     def _close(self, facts: Found) -> None:
         path = self._root if facts["path"] == "." else self._root / facts["path"]

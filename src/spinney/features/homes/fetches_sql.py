@@ -65,21 +65,23 @@ class SqlFetches:
             sql = "select id, job_id, path, start, length from fetches where home = ? and answer is null order by id"
             return [Fetch._make(row) for row in tx.all(sql, (home_id,))]
 
-    def answer(self, fetch_id: int, found: FetchResult) -> None:
+    def answer(self, fetch_id: int, result: FetchResult) -> None:
         """Store the answer to a request. The first answer counts; an answer to an expired request is ignored."""
         with self._session.write(durable=False) as tx:
-            tx.run("update fetches set answer = ? where id = ? and answer is null", (_told(found), fetch_id))
+            tx.run(
+                "update fetches set answer = ? where id = ? and answer is null", (_to_text(result), fetch_id)
+            )
 
     def take(self, fetch_id: int) -> FetchResult | None:
         """Return the answer and remove it; None while there is none. Raises Refused when the request has expired."""
         with self._session.database.look() as tx:
-            found = tx.one("select answer from fetches where id = ?", (fetch_id,))
-        if found is None:
-            raise Refused("the question was dropped before a node answered; ask again")
-        if found[0] is None:
+            row = tx.one("select answer from fetches where id = ?", (fetch_id,))
+        if row is None:
+            raise Refused("the request expired before a node answered it; try again")
+        if row[0] is None:
             return None
         self.drop(fetch_id)
-        return _heard(found[0])
+        return _from_text(row[0])
 
     def drop(self, fetch_id: int) -> None:
         """Remove a request for whose answer nobody waits any more."""
@@ -87,19 +89,19 @@ class SqlFetches:
             tx.run("delete from fetches where id = ?", (fetch_id,))
 
 
-def _told(found: FetchResult) -> str:
-    data = None if found.data is None else base64.b64encode(found.data).decode()
-    names = None if found.names is None else [list(entry) for entry in found.names]
-    return orjson.dumps({"data": data, "names": names, "error": found.error}).decode()
+def _to_text(result: FetchResult) -> str:
+    data = None if result.data is None else base64.b64encode(result.data).decode()
+    names = None if result.names is None else [list(entry) for entry in result.names]
+    return orjson.dumps({"data": data, "names": names, "error": result.error}).decode()
 
 
-def _heard(text: str) -> FetchResult:
-    told = json_object(text, "the answer")
-    if isinstance(told, Unreadable):
-        return FetchResult(data=None, names=None, error=str(told))
-    names = told["names"]
+def _from_text(text: str) -> FetchResult:
+    value = json_object(text, "the answer")
+    if isinstance(value, Unreadable):
+        return FetchResult(error=str(value))
+    names = value["names"]
     return FetchResult(
-        data=None if told["data"] is None else base64.b64decode(told["data"]),
+        data=None if value["data"] is None else base64.b64decode(value["data"]),
         names=None if names is None else tuple(DirectoryEntry(*entry) for entry in names),
-        error=told["error"],
+        error=value["error"],
     )

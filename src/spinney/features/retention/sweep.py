@@ -43,7 +43,9 @@ def sweep(
         gone, further = service.store.retention.sweep(after, actor, now_us=service.clock())
         took_s = monotonic() - begun
         if gone:
-            service.store.folder_gone([job_id for job_id in gone if _removed(remove, job_id, resisted)])
+            service.store.note_removed_folders(
+                [job_id for job_id in gone if _removed(remove, job_id, resisted)]
+            )
         removed += len(gone)
         if told is not None:
             told(removed, after)

@@ -64,7 +64,7 @@ def hold(run_dir: Path, instance: Instance) -> int:
     return fd
 
 
-def gone(run_dir: Path, instance: Instance) -> bool:
+def is_gone(run_dir: Path, instance: Instance) -> bool:
     """Return whether guard, supervisor and workers of an instance of this boot are proven to be gone."""
     try:
         fd = os.open(instance.lock_path(run_dir), os.O_RDWR | os.O_CLOEXEC)

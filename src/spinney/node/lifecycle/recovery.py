@@ -54,7 +54,7 @@ class LocalHost:
         return node.host == self.host and node.boot_id == self.boot_id
 
     def proven_gone(self, node: NodeInfo) -> bool:
-        return self.local(node) and instances.gone(self.run_dir, instance_of(node))
+        return self.local(node) and instances.is_gone(self.run_dir, instance_of(node))
 
     def within_reach(self, node: NodeInfo) -> bool:
         """Return whether the process with its pid is its guard: on another host, or in another container, it is not."""

@@ -40,7 +40,7 @@ class DeletedFolders:
         )
         removed = await asyncio.to_thread(self._removed, listed)
         if removed:
-            await self._writer.call(lambda store: store.folder_gone(removed, home=home))
+            await self._writer.call(lambda store: store.note_removed_folders(removed, home=home))
         if len(listed) == AT_ONCE:
             self._after = listed[-1]
         else:

@@ -78,7 +78,7 @@ class Pruner:
     async def _remove_folders(self, job_ids: Sequence[int]) -> None:
         if job_ids:
             removed = await asyncio.to_thread(_removed, self._root, job_ids)
-            await self._reader.call(lambda store: store.folder_gone(removed))
+            await self._reader.call(lambda store: store.note_removed_folders(removed))
 
 
 def _removed(root: Path, job_ids: Sequence[int]) -> list[int]:

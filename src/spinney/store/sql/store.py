@@ -555,7 +555,7 @@ class SqlStore(Parts):
             rows = tx.all(sql, (after, int(home is None), home or 0, limit))
         return [job_id for (job_id,) in rows]
 
-    def folder_gone(self, job_ids: Sequence[int], *, home: int = 0) -> None:
+    def note_removed_folders(self, job_ids: Sequence[int], *, home: int = 0) -> None:
         with self._write() as tx:
             tx.many(
                 f"delete from deleted_folders where job_id = ? and {_WITHIN_REACH}",
