@@ -18,7 +18,7 @@ from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
 from spinney.model.states import State
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 LEAVES = 100_000
 BESIDE = 1_700_000

@@ -17,7 +17,7 @@ from spinney.model.errors import BadParameters, NoSuchJob, UnknownType, UsageErr
 from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
-from spinney.wakeup_socket import bound_socket, socket_name
+from spinney.wakeup.local import bound_socket, socket_name
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_an_unknown_type_is_refused_with_the_known_ones(app: Spinney) -> None:
 def test_a_submitter_does_not_replace_what_a_node_registered(app: Spinney) -> None:
     newer = Spinney(app.settings.store)
 
-    @newer.job(name="resize", version="2")
+    @newer.job(name="resize", description="newer")
     def resize_new(n: int, how: str = "fast") -> None: ...
 
     @app.job
@@ -143,7 +143,7 @@ def test_a_submitter_does_not_replace_what_a_node_registered(app: Spinney) -> No
     resize.submit(n=2)
     with app._lock:
         store, _ = app._open()
-        assert store.types()["resize"].version == "2"
+        assert store.types()["resize"].description == "newer"
     newer.close()
 
 

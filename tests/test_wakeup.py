@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from spinney.wakeup import wake_all
-from spinney.wakeup_socket import received_wakeups, run_dir_id, socket_name
+from spinney.wakeup.local import received_wakeups, run_dir_id, socket_name
 
 
 class Announced(list[str]):

@@ -95,7 +95,8 @@ def test_almost_nothing_is_loaded_before_ctrl_c_is_looked_after(bare: Shell) -> 
         "spinney.cli.main",
         "spinney.terminal",
         "spinney.terminal.interrupts",
-        "spinney.standard_streams",
+        "spinney.host",
+        "spinney.host.standard_streams",
     }
     assert not {"typing", "re", "tempfile", "traceback"} & set(done.stdout.split())
 

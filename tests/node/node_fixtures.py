@@ -22,7 +22,7 @@ from spinney.model.states import SETTLED, State
 from spinney.node.settings import NodeSettings
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 T = TypeVar("T")
 HERE = Path(__file__).parent

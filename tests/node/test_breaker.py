@@ -7,7 +7,7 @@ from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 JOBS = 120
 K = 5

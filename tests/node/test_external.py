@@ -12,7 +12,7 @@ from spinney.model.external import Settlement
 from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.node.settings import NodeSettings
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 __all__ = ["cluster"]
 

@@ -14,7 +14,7 @@ from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.operators import Actor
 from spinney.model.states import State
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 __all__ = ["cluster"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spinney import filesystem
 from spinney.folders import folders
+from spinney.host import filesystem
 from spinney.model.outcomes import Outcome
 from spinney.node.lifecycle.unsynced_files import sync_folders_of
 from spinney.node.worker import sync

@@ -19,7 +19,7 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.node.services.holds import HoldEnforcer
 from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 __all__ = ["cluster", "kept", "working"]
 

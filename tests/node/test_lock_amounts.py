@@ -4,7 +4,7 @@ from node_fixtures import Cluster, kept, lines, now_us, until, working
 
 from spinney.model.rights.operators import Actor
 from spinney.model.states import State
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 __all__ = ["kept", "working"]
 LOCK = "disk:1"

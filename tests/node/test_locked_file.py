@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from node_fixtures import Cluster, cluster, lines, now_us, until
 
-from spinney.host import boot_id
+from spinney.host.boot import boot_id
 from spinney.model.errors import StoreLocked
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State

@@ -17,7 +17,7 @@ from node_fixtures import Cluster, lines, now_us, until
 
 from long_tests import long_alone
 from servers import postgres_schema
-from spinney.host import boot_id
+from spinney.host.boot import boot_id
 from spinney.model.jobs import NodeInfo
 from spinney.model.states import State
 from spinney.node.lifecycle import instance as instances

@@ -9,7 +9,7 @@ from long_tests import long_alone
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.schedules import Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 __all__ = ["cluster"]
 

@@ -4,7 +4,7 @@ from node_fixtures import Cluster, cluster, lines, now_us, until
 
 from spinney.model.rights.operators import Actor
 from spinney.model.states import State
-from spinney.wakeup_socket import wake_local_nodes
+from spinney.wakeup.local import wake_local_nodes
 
 __all__ = ["cluster"]
 LOCK = "receiver:SG-1"

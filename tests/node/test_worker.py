@@ -14,7 +14,8 @@ import pytest
 import pytest_asyncio
 from executor_fixtures import HERE, alive, host, shared_host
 
-from spinney import Job, Spinney, filesystem
+from spinney import Job, Spinney
+from spinney.host import filesystem
 from spinney.model.errors import Refused, StaleFence
 from spinney.node.worker import result_rows
 from spinney.node.worker.ports import SerialPort

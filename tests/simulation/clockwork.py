@@ -30,7 +30,6 @@ import spinney.features
 import spinney.node
 import spinney.store.sql
 import spinney.wakeup
-from spinney import host
 from spinney.node.lifecycle.deadline import boot_ns
 
 from .faults import LEASE_MAX_S
@@ -113,7 +112,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
         put(membership, "boot_ns", boot)
         put(sys.modules["spinney.node.lifecycle.heartbeat"], "boot_ns", boot)
         instance = sys.modules["spinney.node.lifecycle.instance"]
-        put(host, "boot_id", lambda: PROCESS.get().machine.host.name)
+        put(sys.modules["spinney.host.boot"], "boot_id", lambda: PROCESS.get().machine.host.name)
         # Numbers of simulated processes are those of real ones, too, perhaps of this very process.
         put(
             instance, "guarded", lambda run_dir, instance: world.guarded(PROCESS.get().machine.host, instance)
@@ -123,7 +122,7 @@ def in_place(world: Any, rng: random.Random) -> Iterator[None]:
             "kill_by_instance",
             lambda instance, **_: world.kill_by_instance(PROCESS.get().machine.host, instance),
         )
-        wakeup_socket = sys.modules["spinney.wakeup_socket"]
+        wakeup_socket = sys.modules["spinney.wakeup.local"]
         put(wakeup_socket, "received_wakeups", _received_wakeups)
         wakeup = sys.modules["spinney.wakeup"]
         for module in (wakeup_socket, wakeup):

@@ -7,7 +7,7 @@ before anything else is loaded.
 import os
 import sys
 
-from spinney.standard_streams import ensure_open, escape_unencodable
+from spinney.host.standard_streams import ensure_open, escape_unencodable
 from spinney.terminal.interrupts import INTERRUPTED, interrupts
 
 TYPE_CHECKING = False

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from spinney.commands.status_numbers import KILLED, Status, status
 from spinney.model.jobs import Job
 from spinney.model.states import State
-from spinney.model.status_numbers import KILLED, Status, status
 from spinney.service.queries import Queries
 from spinney.service.service import Service
 

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 
 from spinney.model.queue_selection import ALL, QueueSelection
 
+POLL_S = 0.2
+"""How often nodes poll the store, in seconds, independent of wake-ups."""
 LEASE_MAX_S = 3600.0
 """The longest lease period of a node, in seconds. A node of a version that does not store its lease may have any up to
 this, so it is judged by it. (Those versions had no bound; docs/upgrading.md says what to do about a longer one.)"""

@@ -3,10 +3,10 @@
 import logging
 import sys
 
+from spinney.host.standard_streams import ensure_open
 from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.guard import guard
 from spinney.node.settings import NodeSettings
-from spinney.standard_streams import ensure_open
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney.model.errors import UsageError
-from spinney.model.fleet import LEASE_MAX_S, SLOTS_MAX
-from spinney.model.polling import POLL_S
+from spinney.model.fleet import LEASE_MAX_S, POLL_S, SLOTS_MAX
 from spinney.model.queue_selection import QueueSelection
 from spinney.model.values import names
 from spinney.model.values.paths import is_postgres, run_dir

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spinney import host, wakeup_socket
 from spinney.folders import folders
+from spinney.host import boot
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import Lease, Record
 from spinney.model.rights.operators import Actor
@@ -54,6 +54,7 @@ from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Child
 from spinney.store.contract import Store
+from spinney.wakeup import local as wakeup_socket
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Supervisor:
         self._root = Path(settings.folders)
         self._host = LocalHost(
             host=socket.gethostname(),
-            boot_id=host.boot_id(),
+            boot_id=boot.boot_id(),
             run_dir=settings.run_path(),
             folder_root=self._root,
         )

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from spinney import host
+from spinney.host import boot
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle.recovery import LocalHost, instance_of, take_back
@@ -40,5 +40,5 @@ def recover_dead_node(
 def local_host(run_dir: Path, folder_root: Path) -> LocalHost:
     """Return the host of this process."""
     return LocalHost(
-        host=socket.gethostname(), boot_id=host.boot_id(), run_dir=run_dir, folder_root=folder_root
+        host=socket.gethostname(), boot_id=boot.boot_id(), run_dir=run_dir, folder_root=folder_root
     )

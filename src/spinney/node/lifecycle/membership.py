@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney import wakeup, wakeup_socket
+from spinney import wakeup
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
@@ -20,6 +20,7 @@ from spinney.node.signals import NodeSignals
 from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Hello
 from spinney.store.contract import Store
+from spinney.wakeup import local as wakeup_socket
 
 log = logging.getLogger(__name__)
 

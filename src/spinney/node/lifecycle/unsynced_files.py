@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from spinney import filesystem
 from spinney.folders import folders
+from spinney.host import filesystem
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ class NotificationListener:
         draw: Callable[[], float] = random.random,
     ) -> None:
         """``run_dir_id``: a sender with this id has woken this node by a datagram already
-        (``wakeup_socket.run_dir_id``). ``on_wake`` is called in the event loop."""
+        (``wakeup.local.run_dir_id``). ``on_wake`` is called in the event loop."""
         self._open_store, self._run_dir_id, self._on_wake = open_store, run_dir_id, on_wake
         self._pause, self._draw = pause, draw
 

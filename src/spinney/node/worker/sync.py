@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from spinney import filesystem
+from spinney.host import filesystem
 from spinney.model.outcomes import PASSED
 from spinney.model.values.paths import job_folder
 from spinney.node.worker.result_rows import Detail, error_detail

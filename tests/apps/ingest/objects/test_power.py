@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from apps.ingest.objects.scene import Service
-from spinney import filesystem
 from spinney.apps.ingest.deposits import orders
+from spinney.host import filesystem
 from spinney.node.worker.sync import clock_ns, sync_folder
 
 from .scene import BID, STAGES

@@ -9,8 +9,8 @@ from apps.ingest.places import Bed
 from apps.ingest.storage.dying import put_and_die, put_without_room
 from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, leftovers, put, where
 from long_tests import LONG
-from spinney import filesystem
 from spinney.apps.ingest.storage.layout import STAGING, staging
+from spinney.host import filesystem
 
 OLD, NEW = {"a": b"old", "b": b"kept"}, {"a": b"new", "b": b"kept", "c": b"more"}
 DISK = ["claimed", "kept", "content", "built", "moved", "inventory", "sidecar", "cleared"]

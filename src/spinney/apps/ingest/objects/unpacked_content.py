@@ -29,7 +29,7 @@ from spinney.apps.ingest.objects.work import (
     write_list,
 )
 from spinney.apps.ingest.storage import Incoming
-from spinney.host import boot_id
+from spinney.host.boot import boot_id
 
 
 def unpacked(work: Work, container: dict[str, Any]) -> list[Incoming]:

@@ -19,7 +19,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from spinney.model.errors import StoreUnusable
-from spinney.model.polling import POLL_S
+from spinney.model.fleet import POLL_S
 from spinney.store.sql.connection import grants, online_ddl, vacuum_schedule
 from spinney.store.sql.connection.database import MOVES, Database, Tx
 from spinney.store.sql.connection.notifications import PostgresListener, channel

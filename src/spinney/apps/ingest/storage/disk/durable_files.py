@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
-from spinney import filesystem
 from spinney.apps.ingest.files.copies import sync_folder, sync_together
+from spinney.host import filesystem
 
 
 def sync_tree(top: Path, descriptor: int | None = None) -> None:

@@ -1,6 +1,6 @@
 """Wake nodes after a commit that they should see.
 
-Nodes of this host that share the run-time directory get a datagram (``wakeup_socket``). It needs no other process,
+Nodes of this host that share the run-time directory get a datagram (``local``). It needs no other process,
 arrives within a quarter of a millisecond, and may be sent before the commit where the receiver has to wait for that
 (``Store.submit``). All other nodes are notified through the store, if the store can (``Store.notify``). That
 notification names the sender's run-time directory, so that nodes that got the datagram do not look twice. In any case
@@ -9,7 +9,7 @@ nodes poll, which alone suffices."""
 from pathlib import Path
 from typing import Protocol
 
-from spinney.wakeup_socket import LocalWaker, run_dir_id, wake_local_nodes
+from spinney.wakeup.local import LocalWaker, run_dir_id, wake_local_nodes
 
 
 class Notifier(Protocol):

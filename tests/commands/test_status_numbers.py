@@ -2,8 +2,8 @@
 
 import pytest
 
+from spinney.commands.status_numbers import Status, status
 from spinney.model.states import State
-from spinney.model.status_numbers import Status, status
 
 S = State
 TABLE = [

@@ -15,6 +15,8 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
 
+from spinney.host.boot import boot_id
+
 _PREFIX, _SUFFIX = "wakeup-", ".sock"
 _ADDRESS_BYTES = 107
 """The longest address of a socket; through its directory's descriptor, longer paths work, too."""
@@ -43,7 +45,7 @@ def run_dir_id(run_dir: Path | str) -> str:
 
 @cache
 def _host() -> str:
-    return f"{socket.gethostname()}:{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
+    return f"{socket.gethostname()}:{boot_id()}"
 
 
 def wake_local_nodes(run_dir: Path | str, *, but: str | None = None) -> None:

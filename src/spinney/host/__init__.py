@@ -1,0 +1,1 @@
+"""What Spinney asks of the machine that a process runs on: its boot id, file systems, standard streams."""
