@@ -1,23 +1,41 @@
-"""HTTP to addresses that users name: a transport that reaches no private network unless it is allowed to."""
+"""HTTP to addresses that users name, which reaches no private network unless it is allowed to.
+
+``SafeTransport`` is a transport of httpx for single requests. ``SafeBackend`` and ``SafeStream`` are what it is made
+of, for code with connections and limits of its own."""
 
 from typing import TYPE_CHECKING
 
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
+    from spinney.host.resolver import Resolve, resolve
     from spinney.model.settings.webhooks import require_url
     from spinney.model.values.networks import bracketed, is_exempt, is_public
+    from spinney.reports.safe_connections import ForbiddenAddress, SafeBackend, SafeStream
     from spinney.reports.safe_transport import SafeTransport
 
-__all__ = ["SafeTransport", "bracketed", "is_exempt", "is_public", "require_url"]
+__all__ = [
+    "ForbiddenAddress",
+    "Resolve",
+    "SafeBackend",
+    "SafeStream",
+    "SafeTransport",
+    "bracketed",
+    "is_exempt",
+    "is_public",
+    "require_url",
+    "resolve",
+]
 
 _HOMES = {
+    "spinney.host.resolver": ("Resolve", "resolve"),
     "spinney.model.settings.webhooks": ("require_url",),
     "spinney.model.values.networks": (
         "bracketed",
         "is_exempt",
         "is_public",
     ),
+    "spinney.reports.safe_connections": ("ForbiddenAddress", "SafeBackend", "SafeStream"),
     "spinney.reports.safe_transport": ("SafeTransport",),
 }
 __getattr__, __dir__ = on_demand(__name__, _HOMES)

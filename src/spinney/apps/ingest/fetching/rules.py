@@ -1,16 +1,16 @@
 """The parameters, results and errors of fetching files from other servers: limits, files to fetch, fetched files."""
 
 import random
-import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from spinney.apps.ingest.files.digests import Digest
 from spinney.jobs import Backoff
+from spinney.safe_http import Resolve, resolve
 
 BACKOFF = Backoff(base_s=1.0, factor=2.0, cap_s=60.0, jitter=0.5)
 
@@ -128,12 +128,6 @@ class Stopped(Exception):
     """The caller stopped fetching. The received bytes are kept, and another call continues after them."""
 
 
-def resolve_addresses(host: str, port: int) -> Sequence[str]:
-    """Return the IP addresses of a host, as the system's resolver knows them. Raises socket.gaierror."""
-    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in infos))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What fetching takes from its environment, for tests to replace: random numbers, pauses, clock, name
@@ -145,4 +139,4 @@ class Surroundings:
     """Waits for so many seconds, or until the event is set, which aborts fetching."""
     now: Callable[[], float] = time.monotonic
     """Returns the seconds of a monotonic clock."""
-    resolve: Callable[[str, int], Sequence[str]] = resolve_addresses
+    resolve: Resolve = resolve
