@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from spinney import Backoff, Defer, Spinney
 from spinney.client import Client
-from spinney.client.verbs.external import ExternalVerbs
 from spinney.features.bulk.commands import CanaryFields
-from spinney.features.external.api import JoinRequest, SettleRequest
+from spinney.features.external.commands import JoinExternalWorker, SettleAttempt
 from spinney.features.retention.commands import SetRetention
 from spinney.features.schedules.commands import PutSchedule
 from spinney.model.errors import UsageError
@@ -46,10 +45,13 @@ def schedule(every: Any) -> float | None:
     return app.schedules[app.schedule("work", every=every)].every_s
 
 
-def sent(verb: Any, *args: Any, **more: Any) -> Any:
-    """The body, or the query, of a call of the client."""
-    call = verb._make(None, *args, **more)
-    return call.json if call.json is not None else {name: float(value) for name, value in call.query}
+def lease(length: Any) -> float:
+    lane = {"type": "t", "stage": "s"}
+    return JoinExternalWorker(name="n", lanes=[lane], lease_s=length).lease_s
+
+
+def delay(length: Any) -> float | None:
+    return SettleAttempt(worker="1-1", job=1, fence=1, outcome="defer", delay_s=length).delay_s
 
 
 BY_CODE: dict[str, Callable[[Any], Any]] = {
@@ -71,22 +73,16 @@ BY_CODE: dict[str, Callable[[Any], Any]] = {
         PutSchedule(name="s", type="t", every_s=length).every_s
     ),
     "retention": lambda length: SetRetention(type="t", state="failed", keep_s=length).keep_s,
-    "client: lease": lambda length: sent(ExternalVerbs.join, "ear", [], lease_s=length)["lease_s"],
-    "client: delay": lambda length: sent(ExternalVerbs.settle, "p", 1, 1, "defer", delay_s=length)["delay_s"],
+    "lease of an external worker": lease,
+    "delay of an external attempt": delay,
     "client: patience": lambda length: Client("http://localhost", timeout_s=length)._http.timeout.read,
 }
-BY_TEXT: dict[str, Callable[[Any], Any]] = {
-    "API: lease": lambda length: (
-        JoinRequest(name="n", lanes=[{"type": "t", "stage": "s"}], lease_s=length).lease_s
-    ),  # type: ignore[list-item]
-    "API: delay": lambda length: SettleRequest(outcome="defer", delay_s=length).delay_s,
-}
 
 
-@pytest.mark.parametrize("place", [*BY_CODE, *BY_TEXT])
+@pytest.mark.parametrize("place", BY_CODE)
 @pytest.mark.parametrize("length", [300, 300.0, "5m", "4m60s", timedelta(minutes=5)], ids=str)
 def test_a_length_of_time_means_the_same_everywhere(place: str, length: Any) -> None:
-    assert (BY_CODE | BY_TEXT)[place](length) == 300
+    assert BY_CODE[place](length) == 300
 
 
 @pytest.mark.parametrize("place", BY_CODE)
@@ -98,11 +94,10 @@ def test_what_is_no_length_of_time_is_refused_everywhere_in_the_same_words(place
         BY_CODE[place](wrong)
 
 
-@pytest.mark.parametrize("place", BY_TEXT)
-def test_the_api_refuses_it_in_these_words_too(place: str) -> None:
+def test_the_api_refuses_it_in_these_words_too() -> None:
     for wrong in ("5", "soon", True, math.nan):
         with pytest.raises(ValidationError, match=SENTENCE):
-            BY_TEXT[place](wrong)
+            CanaryFields(first=1, patience_s=wrong)
 
 
 def test_the_api_describes_both_ways_and_keeps_the_bounds() -> None:

@@ -18,6 +18,7 @@ from spinney.client.verbs import Verbs
 from spinney.commands import Command
 from spinney.commands.job_filter import JobFilterBody
 from spinney.features.bulk.commands import CanaryFields
+from spinney.features.external.commands import Lane
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
 from spinney.server import openapi
@@ -44,8 +45,6 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "submit_with_files": {"files": {"a/b.txt": b"x"}},
     "submit_many": {"jobs": [{}]},
     "upload": {"file": "a/b.txt", "content": b"x"},
-    "join": {"lanes": [("talk", "listen")]},
-    "spawn": {"jobs": [{}]},
 }
 """Arguments that their annotations do not tell."""
 
@@ -129,6 +128,7 @@ def _value(hint: Any) -> Any:
         bool: True,
         Rights: Rights(role=Role.VIEWER),
         CanaryFields: CanaryFields(first=1),
+        Lane: Lane(type="talk", stage="listen"),
         JobFilterBody: JobFilterBody(type="x"),
         Scope: Scope.QUEUE,
     }

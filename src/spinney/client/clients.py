@@ -14,8 +14,7 @@ from spinney.client.calls import Call, command_call, path
 from spinney.client.command_lines import CommandLines
 from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
 from spinney.client.streaming import Event, EventParser
-from spinney.client.verbs import Verbs
-from spinney.client.verbs.files import file_path
+from spinney.client.verbs import Verbs, file_path
 from spinney.commands.command import Returns, each
 from spinney.model.errors import UsageError
 from spinney.model.values import durations

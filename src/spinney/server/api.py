@@ -13,7 +13,8 @@ from spinney.features.accounts import commands as accounts
 from spinney.features.audit import commands as audit
 from spinney.features.bulk import commands as bulk
 from spinney.features.explain import commands as explain
-from spinney.features.external import api as external
+from spinney.features.external import api as external_output
+from spinney.features.external import commands as external
 from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
 from spinney.features.holds import commands as holds
@@ -48,6 +49,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "audit": audit.COMMANDS,
     "types": types.COMMANDS,
     "stats": stats.COMMANDS,
+    "external": external.COMMANDS,
 }
 """The commands by their group in the OpenAPI document."""
 
@@ -55,7 +57,7 @@ PARTS = (
     submissions.router,
     files.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
-    external.router,
+    external_output.router,
     caller.me,
 )
 

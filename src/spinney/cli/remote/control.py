@@ -8,7 +8,7 @@ import orjson
 
 from spinney.cli.remote.client import RetryingClient
 from spinney.cli.remote.files import RemoteFiles
-from spinney.client.verbs.submissions import lines_call
+from spinney.client.verbs import lines_call
 from spinney.commands.command import Returns
 from spinney.define.job.options import Options
 from spinney.store.contract import SubmitResult

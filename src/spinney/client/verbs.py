@@ -1,12 +1,26 @@
-"""Jobs, submitted."""
+"""The methods of both clients that are not commands: submission, files, and what is not JSON.
+
+Each is the request that it makes, and names its parameters as the API does. A name that Python has for itself bears an
+underscore behind it (``type_``).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any, TypedDict, Unpack
 
 import orjson
 
-from spinney.client.calls import IDEMPOTENCY, Call, decode_json, json_body, query_params, verb
-from spinney.schemas import CreatedJob, CreatedJobs
+from spinney.client.calls import (
+    IDEMPOTENCY,
+    Call,
+    decode_json,
+    get,
+    json_body,
+    path,
+    query_params,
+    request,
+    verb,
+)
+from spinney.schemas import CreatedJob, CreatedJobs, Files, KeptOutput, Me, UploadedFile
 
 
 class Options(TypedDict, total=False):
@@ -26,9 +40,11 @@ class Options(TypedDict, total=False):
     data: Mapping[str, Any]
 
 
-class SubmissionVerbs:
-    """Each takes an ``idempotency_key``, a text that is new for each submission. Sent again with the same request
-    within a day, also after a crash, it answers with the same jobs."""
+class Verbs:
+    """The methods that both clients have. They raise what the server refuses, and ServerUnavailable.
+
+    Those that submit take an ``idempotency_key``, a text that is new for each submission. The same request sent again
+    with it within a day, also after a crash, returns the same jobs."""
 
     @verb
     def submit(
@@ -82,6 +98,37 @@ class SubmissionVerbs:
         lines = b"".join(orjson.dumps(job, option=orjson.OPT_APPEND_NEWLINE) for job in jobs)
         return lines_call(lines, type_, idempotency_key)
 
+    @verb
+    def files(self: None, job: int) -> Call[Files]:
+        """All below its folder, by path; ``download`` and ``output`` of the clients give what is in them."""
+        return get(path("/jobs/{}/files", job), Files)
+
+    @verb
+    def upload(
+        self: None, job: int, file: str, content: bytes | IO[bytes] | Iterable[bytes]
+    ) -> Call[UploadedFile]:
+        """Put a file into its folder; not while it is at work. An AsyncClient takes bytes alone."""
+        return Call(
+            method="PUT",
+            path=f"/jobs/{job}/files/{file_path(file)}",
+            decode=decode_json(UploadedFile),
+            content=content,
+            headers={"Content-Type": "application/octet-stream"},
+        )
+
+    @verb
+    def me(self: None) -> Call[Me]:
+        """Who asks, and what that one may."""
+        return get("/me", Me)
+
+    @verb
+    def keep_output(
+        self: None, worker: str, job: int, fence: int, text: str, *, stream: str = "stdout"
+    ) -> Call[KeptOutput]:
+        """Append to the output of an attempt of an external worker."""
+        address = path("/external/{}/attempts/{}/{}/output", worker, job, fence)
+        return request("POST", address, KeptOutput, json_body(stream=stream, text=text))
+
 
 def lines_call(lines: bytes, type_: str | None, idempotency_key: str | None) -> Call[CreatedJobs]:
     """Submit jobs that are lines of JSON already."""
@@ -97,3 +144,8 @@ def lines_call(lines: bytes, type_: str | None, idempotency_key: str | None) -> 
 
 def _idempotency_header(key: str | None) -> dict[str, str]:
     return {} if key is None else {IDEMPOTENCY: key}
+
+
+def file_path(text: str) -> str:
+    """A path in a job's folder, as an address writes it."""
+    return "/".join(path("{}", part) for part in text.split("/"))

@@ -1,0 +1,285 @@
+"""What an external worker asks for: to join, to claim attempts of external stages, to keep them alive and to settle
+them (docs/external.md). What an attempt prints is a route by hand (``api``), since it goes to a file.
+
+The job types that a caller may claim are a right of its own (``Rights.external``), so that a viewer may be an external
+worker and an admin may not.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spinney.commands import Command
+from spinney.commands.fields import JobNumber, Text, Word
+from spinney.define.params.duration_field import DurationField
+from spinney.features.external.service import SPAWN_MAX, External
+from spinney.model.external import CLAIM_MAX, LEASE_S, ClaimedWork, ExternalWorker, HeartbeatReply, Settlement
+from spinney.model.fleet import SLOTS_MAX
+from spinney.model.outcomes import Outcome
+from spinney.model.values.lists import All
+from spinney.schemas import ExternalWorkerDetails, ListLength, LockResult, ReturnedJobs, SpawnedJobs
+from spinney.service.service import Service
+
+FENCE_MAX = 2**62
+_LANES_MAX = 1_000
+_MESSAGE_MAX = 20_000
+_LONG_SPAWN = 100
+"""More subjobs than this are not created within a moment."""
+
+WorkerKey = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=50,
+        description="The key of the external worker, as joining returned it.",
+        examples=["12-1"],
+    ),
+]
+AttemptFence = Annotated[
+    int,
+    Field(ge=1, le=FENCE_MAX, description="The attempt's fence, as the claim returned it.", examples=[41]),
+]
+Seen = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=FENCE_MAX,
+        examples=[0, 4711],
+        description="The highest fence that the external worker has ever received; 0 when it has just joined.",
+    ),
+]
+_LongText = Annotated[str, Field(max_length=_MESSAGE_MAX)]
+
+
+class Lane(BaseModel):
+    """A stage that an external worker runs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    type: Word = Field(description="The job type.", examples=["talk"])
+    stage: Word = Field(description="Its external stage.", examples=["listen"])
+
+
+class ListExternalWorkers(Command, route="GET /external"):
+    """List external workers.
+
+    Those that have joined: all for an operator without limits, else your own."""
+
+    def run(self, service: Service) -> All[ExternalWorkerDetails]:
+        return All(items=[_details(worker) for worker in service.part(External).all()])
+
+
+class JoinExternalWorker(Command, route="POST /external", status=201):
+    """Join as an external worker.
+
+    It may run the external stages that its account's right `external` names, whatever the account's role. An external
+    worker of the same account that has joined under this name is taken over: what it had begun counts as interrupted,
+    and goes back at once."""
+
+    name: Word = Field(
+        description="The name that lists show; joining again under it takes over.", examples=["ear-1"]
+    )
+    lanes: list[Lane] = Field(min_length=1, max_length=_LANES_MAX, description="What it runs.")
+    slots: int = Field(default=1, ge=1, le=SLOTS_MAX, description="How many attempts it runs at once.")
+    lease_s: Annotated[float, Field(ge=LEASE_S[0], le=LEASE_S[1]), DurationField()] = Field(
+        default=60.0,
+        description="Seconds, or text such as `5m`: it may be silent for so long before its attempts go back.",
+    )
+
+    def run(self, service: Service) -> ExternalWorkerDetails:
+        lanes = [(lane.type, lane.stage) for lane in self.lanes]
+        return _details(service.part(External).join(self.name, lanes, slots=self.slots, lease_s=self.lease_s))
+
+
+class _WorkerCommand(Command, route="POST /external/{worker}"):
+    worker: WorkerKey
+
+
+class LeaveExternalWorker(_WorkerCommand, route="DELETE /external/{worker}"):
+    """Leave.
+
+    What the external worker still has goes back, without using up an attempt."""
+
+    def run(self, service: Service) -> ReturnedJobs:
+        return ReturnedJobs(jobs=service.part(External).leave(self.worker))
+
+
+class ClaimAttempts(_WorkerCommand, route="POST /external/{worker}/claim"):
+    """Claim attempts.
+
+    For the external worker's free slots, in the order and within the limits that hold for nodes. Make one claim at a
+    time: attempts of an earlier claim above `seen`, which the external worker has therefore not received, go back with
+    this one."""
+
+    seen: Seen
+    limit: int = Field(default=1, ge=1, le=CLAIM_MAX, description="How many attempts at most.")
+
+    def run(self, service: Service) -> ClaimedWork:
+        return service.part(External).claim(self.worker, seen=self.seen, limit=self.limit)
+
+
+class SendHeartbeat(_WorkerCommand, route="POST /external/{worker}/heartbeat"):
+    """Send a heartbeat.
+
+    With the attempts that the external worker runs, several times in a lease period. The answer says which of them to
+    cancel and which it has lost. An attempt up to `seen` that is not named goes back."""
+
+    seen: Seen
+    fences: list[Annotated[int, Field(ge=1, le=FENCE_MAX)]] = Field(
+        max_length=SLOTS_MAX, description="The fences of all attempts that the external worker runs now."
+    )
+
+    def run(self, service: Service) -> HeartbeatReply:
+        return service.part(External).heartbeat(self.worker, seen=self.seen, fences=self.fences)
+
+
+class _AttemptCommand(_WorkerCommand, route="POST /external/{worker}/attempts/{job}/{fence}"):
+    job: JobNumber
+    fence: AttemptFence
+
+    def _attempt(self) -> tuple[str, int, int]:
+        return self.worker, self.job, self.fence
+
+
+class SettleAttempt(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/settle"):
+    """Settle an attempt.
+
+    Records its outcome. The same request may be repeated when the answer got lost. 409 when the attempt has lost its
+    lease: the job belongs to somebody else, and nothing was written."""
+
+    outcome: Literal[
+        "ok",
+        "warning",
+        "not_applicable",
+        "finish",
+        "error",
+        "defer",
+        "hold",
+        "cancelled",
+        "returned",
+        "locked",
+    ] = Field(description="`returned`: handed back without having begun. `locked`: `lock` was refused.")
+    result: Any = Field(default=None, description="The value of a stage that passed, up to 64 kB of JSON.")
+    message: _LongText | None = Field(default=None, description="A line for people.", examples=["no sound"])
+    error: Mapping[Literal["type", "message", "traceback"], str] | None = Field(
+        default=None, description="For `error`."
+    )
+    retryable: bool = Field(default=True, description="For `error`: whether another attempt may succeed.")
+    code: int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="A status code of the external worker's own."
+    )
+    delay_s: Annotated[float, Field(ge=0), DurationField()] | None = Field(
+        default=None,
+        description="For `defer`: seconds, or text such as `5m`, until the stage is tried again.",
+    )
+    lane: bool = Field(
+        default=False, description="For `defer`: all jobs of the stage sleep for so long, then one probes."
+    )
+    lock: Word | None = Field(default=None, description="For `locked`.")
+
+    def run(self, service: Service) -> None:
+        settlement = Settlement(
+            **{**self.model_dump(exclude={"worker", "job", "fence"}), "outcome": Outcome(self.outcome)}
+        )
+        service.part(External).settle(*self._attempt(), settlement)
+
+
+class ReportProgress(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/progress"):
+    """Report progress.
+
+    Pages and lists show it while the attempt runs."""
+
+    fraction: float = Field(ge=0, le=1, examples=[0.25])
+    message: Text | None = Field(default=None, examples=["12 of 48 minutes"])
+
+    def run(self, service: Service) -> None:
+        service.part(External).progress(*self._attempt(), self.fraction, self.message)
+
+
+class _DataCommand(_AttemptCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
+    name: Word = Field(examples=["words"])
+    value: Any = Field(description="Any JSON, up to 64 kB; null removes the entry.", examples=[17])
+    of: Literal["job", "parent", "root"] = Field(default="job", description="Whose data.")
+
+
+class PutAttemptData(_DataCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
+    """Set an entry of a job's data.
+
+    Of the data of the job, its parent or its root. It stays, whatever the outcome of the attempt."""
+
+    def run(self, service: Service) -> None:
+        service.part(External).put_data(*self._attempt(), self.name, self.value, of=self.of)
+
+
+class AppendAttemptData(_DataCommand, route="POST /external/{worker}/attempts/{job}/{fence}/data"):
+    """Append to a list in a job's data.
+
+    The list is created when it is missing. Many may append at the same time."""
+
+    def run(self, service: Service) -> ListLength:
+        length = service.part(External).append_data(*self._attempt(), self.name, self.value, of=self.of)
+        return ListLength(length=length)
+
+
+class SpawnSubjobs(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/spawn", status=201):
+    """Create subjobs.
+
+    They exist once the attempt has passed, and never when it does not pass; those with a key exist at once."""
+
+    jobs: list[dict[str, Any]] = Field(
+        min_length=1,
+        max_length=SPAWN_MAX,
+        description="Each as a line of a submission: `type`, `params`, and any options (`key`, `queue`, `priority` …).",
+        examples=[[{"type": "part", "params": {"n": 1}}]],
+    )
+
+    def is_long(self) -> bool:
+        return len(self.jobs) > _LONG_SPAWN
+
+    def run(self, service: Service) -> SpawnedJobs:
+        return SpawnedJobs(ids=list(service.part(External).spawn(*self._attempt(), self.jobs)))
+
+
+class TakeAttemptLock(_AttemptCommand, route="POST /external/{worker}/attempts/{job}/{fence}/lock"):
+    """Take a lock.
+
+    Never waits. An attempt that cannot continue without the lock is settled as `locked`, and its stage starts again
+    when the lock is free."""
+
+    name: Word = Field(examples=["receiver:SG-1"])
+    until: Literal["attempt", "job"] = Field(default="attempt", description="How long it is kept.")
+    amount: int = Field(default=1, ge=1, le=2**31 - 1, description="How much of the lock's capacity.")
+
+    def run(self, service: Service) -> LockResult:
+        taken = service.part(External).take_lock(
+            *self._attempt(), self.name, until=self.until, amount=self.amount
+        )
+        return LockResult(taken=taken)
+
+
+COMMANDS = (
+    ListExternalWorkers,
+    JoinExternalWorker,
+    LeaveExternalWorker,
+    ClaimAttempts,
+    SendHeartbeat,
+    SettleAttempt,
+    ReportProgress,
+    PutAttemptData,
+    AppendAttemptData,
+    SpawnSubjobs,
+    TakeAttemptLock,
+)
+
+
+def _details(worker: ExternalWorker) -> ExternalWorkerDetails:
+    return ExternalWorkerDetails(
+        external_worker=worker.key,
+        name=worker.name,
+        owner=worker.owner,
+        slots=worker.slots,
+        lease_s=worker.lease_s,
+        heartbeat_every_s=worker.lease_s / 3,
+        lanes=[{"type": type_, "stage": stage} for type_, stage in worker.lanes],
+    )
