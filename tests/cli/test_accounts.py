@@ -179,7 +179,7 @@ def test_a_password_comes_by_stdin_and_opens(shell: Shell, monkeypatch: pytest.M
         control.part(SignIn).login(
             "ann", "another horse 2", RefusalLog(), visit=ClientInfo(), terms=SessionLimits()
         )
-    assert "session   from this host, seen " in shell.ok("user", "show", "ann")
+    assert "session      from this host, seen " in shell.ok("user", "show", "ann")
     assert "horse" not in shell.ok("audit", "list", "--json")
 
 

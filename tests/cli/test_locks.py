@@ -168,7 +168,7 @@ def test_names_are_printed_without_moving_the_terminal(locked: Shell) -> None:
 def test_a_lock_that_nobody_waits_for_is_told_so(locked: Shell) -> None:
     locked.ok("cancel", "2", "3")
 
-    assert "nobody waits for it" in locked.ok("unlock", LOCK, *REASON, "--yes")
+    assert "no job waits for it" in locked.ok("unlock", LOCK, *REASON, "--yes")
     assert locked.ok("locks") == "no job has a lock or waits for one\n"
 
 

@@ -56,7 +56,7 @@ def test_a_walk_removes_rows_and_folders_and_rests_between_its_steps(control: Co
     removed = sweep(
         control,
         folders.append,
-        told=lambda removed, at: told.append((removed, at)),
+        on_progress=lambda removed, at: told.append((removed, at)),
         rest=rests.append,
         monotonic=lambda: next(ticks) * 0.01,
     )

@@ -1,8 +1,8 @@
 """Arguments and options that several commands share, with their help texts."""
 
 import math
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +30,29 @@ def length(option: str, least: float = 0.0, most: float = math.inf) -> Callable[
         return time_s
 
     return parse
+
+
+def argument(metavar: str, help_: str, complete: Any = None) -> Any:
+    """Declare a command's argument whose default is not shown. ``complete``: a function of ``completion``."""
+    return typer.Argument(metavar=metavar, help=help_, show_default=False, autocompletion=complete)
+
+
+def option(*names: str, help_: str, metavar: str | None = None, complete: Any = None, **more: Any) -> Any:
+    """Declare an option whose default is not shown. Without ``names`` it is called as its parameter; ``more``: what
+    ``typer.Option`` takes beside it, for example ``min`` and ``max``."""
+    return typer.Option(
+        *names, metavar=metavar, help=help_, show_default=False, autocompletion=complete, **more
+    )
+
+
+def command_group(help_: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
+    """Return the group of these commands, which prints its help when it is called without one."""
+    group = typer.Typer(
+        help=help_, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
+    )
+    for name, command in commands.items():
+        group.command(name)(command)
+    return group
 
 
 VersionOption = Annotated[
@@ -87,3 +110,5 @@ ByOption = Annotated[
         show_default=False,
     ),
 ]
+ReasonOption = Annotated[str | None, option("--reason", help_="The reason, recorded in the audit log.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -7,18 +7,22 @@ escaped, so that no message can move a terminal's cursor.
 import codecs
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from spinney.model.jobs import Job
+
+T = TypeVar("T")
 
 _COLOURS = {
     "running": "cyan",
@@ -112,6 +116,38 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     made = build_table(columns, rows)
     with closed_pipe_ends_output():
         console().print(made)
+
+
+def print_list(
+    items: Iterable[T], columns: Mapping[str, Callable[[T], Any]], *, json: bool, empty: str = ""
+) -> None:
+    """Print items as a table whose columns are computed from each, or as JSON lines. ``empty``: the sentence that is
+    printed where the table would have no rows; without one the headings stand alone."""
+    if json:
+        print_json_lines(items)
+        return
+    rows = [[column(item) for column in columns.values()] for item in items]
+    if empty and not rows:
+        typer.echo(empty)
+    else:
+        print_table(list(columns), rows)
+
+
+def print_facts(facts: Iterable[tuple[str, Any]]) -> None:
+    """Print labelled values, one a line; those that are None are left out."""
+    out = console()
+    with closed_pipe_ends_output():
+        for label, value in facts:
+            if value is not None:
+                out.print(f"{label:<12} {cell(value)}")
+
+
+def print_result(value: Any, sentence: str, *, json: bool) -> None:
+    """Print what a command has done: the value as JSON, or a sentence for people."""
+    if json:
+        print_json(value)
+    else:
+        typer.echo(sentence)
 
 
 def build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":

@@ -6,52 +6,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spinney.features.accounts.rights_options import RightsOptions, limits_text
 from spinney.model.errors import UsageError
 from spinney.model.values import durations
-from spinney.terminal import completion, display, rights
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal import completion, display
+from spinney.terminal.arguments import (
+    ByOption,
+    JsonOption,
+    ReasonOption,
+    StoreOption,
+    YesOption,
+    argument,
+    command_group,
+    option,
+)
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands
-from spinney.terminal.rights import (
-    CollectionsOption,
-    ExternalOption,
-    LocksOption,
-    PriorityOption,
-    QueuesOption,
-    RoleOption,
-    SharesOption,
-)
+from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.model.access import Rights
     from spinney.model.rights.accounts import Token, User
 
-NewNameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The user's name, for example ann or ann@example.org.", show_default=False
-    ),
-]
-UserArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The user's name.", show_default=False, autocompletion=completion.users
-    ),
-]
-TokenArgument = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.", show_default=False)]
-OwnerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--user",
-        metavar="NAME",
-        show_default=False,
-        autocompletion=completion.users,
-        help="The user the token acts for, within that user's rights (default: none, a machine token).",
-    ),
-]
-ReasonOption = Annotated[
-    str | None, typer.Option("--reason", help="The reason, recorded in the audit log.", show_default=False)
-]
+NewNameArgument = Annotated[str, argument("NAME", "The user's name, for example ann or ann@example.org.")]
+UserArgument = Annotated[str, argument("NAME", "The user's name.", completion.users)]
+TokenArgument = Annotated[str, argument("NAME", "The token's name.")]
 NoPasswordOption = Annotated[
     bool,
     typer.Option(
@@ -60,50 +39,39 @@ NoPasswordOption = Annotated[
     ),
 ]
 StdinOption = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-
-_HELP = {"help_option_names": ["-h", "--help"]}
-user_group = typer.Typer(
-    help="Manage the users of a server: roles, limits, passwords.",
-    no_args_is_help=True,
-    context_settings=_HELP,
-)
-token_group = typer.Typer(
-    help="Create, list and revoke API tokens.", no_args_is_help=True, context_settings=_HELP
-)
 
 
 def add_to(app: typer.Typer) -> None:
-    for name, of_users in (
-        ("add", add),
-        ("list", list_users),
-        ("show", show),
-        ("set", change),
-        ("disable", disable),
-        ("enable", enable),
-        ("delete", delete),
-        ("password", password),
-        ("link", link),
-    ):
-        user_group.command(name)(of_users)
-    for name, of_tokens in (("make", make), ("list", list_tokens), ("revoke", revoke)):
-        token_group.command(name)(of_tokens)
-    app.add_typer(user_group, name="user")
-    app.add_typer(token_group, name="token")
+    """Add the groups ``user`` and ``token`` to the command line."""
+    users = command_group(
+        "Manage the users of a server: roles, limits, passwords.",
+        {
+            "add": add,
+            "list": list_users,
+            "show": show,
+            "set": change,
+            "disable": disable,
+            "enable": enable,
+            "delete": delete,
+            "password": password,
+            "link": link,
+        },
+    )
+    tokens = command_group(
+        "Create, list and revoke API tokens.", {"make": make, "list": list_tokens, "revoke": revoke}
+    )
+    app.add_typer(users, name="user")
+    app.add_typer(tokens, name="token")
 
 
 # --- users ------------------------------------------------------------------------------------
 
 
+@with_option_groups
 def add(
     name: NewNameArgument,
-    role: RoleOption = None,
-    collections: CollectionsOption = None,
-    queues: QueuesOption = None,
-    shares: SharesOption = None,
-    priority: PriorityOption = None,
-    locks: LocksOption = None,
-    external: ExternalOption = None,
+    *,
+    rights: RightsOptions,
     no_password: NoPasswordOption = False,
     password_stdin: StdinOption = False,
     reason: ReasonOption = None,
@@ -113,21 +81,11 @@ def add(
     """Create a user. Without limits the user has access to all jobs."""
     from spinney.features.accounts.commands import AddUser
 
-    asked = rights.from_options(
-        None,
-        role=role or "",
-        collections=collections,
-        queues=queues,
-        shares=shares,
-        priority=priority,
-        locks=locks,
-        external=external,
-    )
-    assert asked is not None
+    new_rights = rights.applied_to(None)
     secret = _new_password(no_password=no_password, from_stdin=password_stdin)
     with open_commands(store, by) as performer:
-        made = performer.do(AddUser(name=name, rights=asked, password=secret, reason=reason))
-    typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
+        user = performer.do(AddUser(name=name, rights=new_rights, password=secret, reason=reason))
+    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
 
 
 def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -135,21 +93,18 @@ def list_users(json: JsonOption = False, store: StoreOption = None) -> None:
     from spinney.features.accounts.commands import ListUsers
 
     with open_commands(store) as performer:
-        found = performer.do(ListUsers()).items
-    if json:
-        display.print_json_lines(found)
-        return
-    rows = [
-        (
-            u.name,
-            u.rights.role,
-            rights.limits_text(u.rights),
-            _sign_in_method(u),
-            display.format_time(u.created_us),
-        )
-        for u in found
-    ]
-    display.print_table(("USER", "ROLE", "LIMITS", "SIGN-IN", "CREATED"), rows)
+        users = performer.do(ListUsers()).items
+    display.print_list(
+        users,
+        {
+            "USER": lambda user: user.name,
+            "ROLE": lambda user: user.rights.role,
+            "LIMITS": lambda user: limits_text(user.rights),
+            "SIGN-IN": _sign_in_method,
+            "CREATED": lambda user: display.format_time(user.created_us),
+        },
+        json=json,
+    )
 
 
 def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None) -> None:
@@ -157,37 +112,32 @@ def show(name: UserArgument, json: JsonOption = False, store: StoreOption = None
     from spinney.features.accounts.commands import ListSessions, ListTokens, ShowUser
 
     with open_commands(store) as performer:
-        found = performer.do(ShowUser(name=name))
+        user = performer.do(ShowUser(name=name))
         tokens = performer.do(ListTokens(owner=name)).items
         sessions = performer.do(ListSessions(name=name)).items
     if json:
-        display.print_json({"user": found, "tokens": tokens, "sessions": sessions})
+        display.print_json({"user": user, "tokens": tokens, "sessions": sessions})
         return
-    out = display.console()
-    for what, told in (
-        ("user", found.name),
-        ("role", found.rights.role),
-        ("limits", rights.limits_text(found.rights) or "none"),
-        ("sign-in", _sign_in_method(found)),
-        ("created", f"{display.format_time(found.created_us)} by {found.by}"),
-    ):
-        out.print(f"{what:<9} {display.safe(told)}")
-    for token in tokens:
-        out.print(f"{'token':<9} {display.safe(token.name)} ({_token_state(token)})")
-    for session in sessions:
-        where = display.safe(session.address or "this host")
-        out.print(f"{'session':<9} from {where}, seen {display.format_time(session.seen_us)}")
+    facts = [
+        ("user", user.name),
+        ("role", user.rights.role),
+        ("limits", limits_text(user.rights) or "none"),
+        ("sign-in", _sign_in_method(user)),
+        ("created", f"{display.format_time(user.created_us)} by {user.by}"),
+    ]
+    facts += [("token", f"{token.name} ({_token_state(token)})") for token in tokens]
+    facts += [
+        ("session", f"from {session.address or 'this host'}, seen {display.format_time(session.seen_us)}")
+        for session in sessions
+    ]
+    display.print_facts(facts)
 
 
+@with_option_groups
 def change(
     name: UserArgument,
-    role: RoleOption = None,
-    collections: CollectionsOption = None,
-    queues: QueuesOption = None,
-    shares: SharesOption = None,
-    priority: PriorityOption = None,
-    locks: LocksOption = None,
-    external: ExternalOption = None,
+    *,
+    rights: RightsOptions,
     reason: ReasonOption = None,
     by: ByOption = None,
     store: StoreOption = None,
@@ -197,35 +147,20 @@ def change(
 
     with open_commands(store, by) as performer:
         before = performer.do(ShowUser(name=name)).rights
-        asked = (
-            rights.from_options(
-                before,
-                role=role,
-                collections=collections,
-                queues=queues,
-                shares=shares,
-                priority=priority,
-                locks=locks,
-                external=external,
-            )
-            or before
-        )
-        if asked == before:
+        after = rights.applied_to(before)
+        if after == before:
             raise UsageError(
                 "the command names no change; add one, for example --role operator or --collection alpha"
             )
-        made = performer.do(ChangeUser(name=name, rights=asked, reason=reason))
-    typer.echo(f"user {made.name}: {_rights_text(made.rights)}")
+        user = performer.do(ChangeUser(name=name, rights=after, reason=reason))
+    typer.echo(f"user {user.name}: {_rights_text(user.rights)}")
 
 
 def disable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Disable a user: sessions end, and the user's tokens are refused."""
-    from spinney.features.accounts.commands import ChangeUser
-
-    with open_commands(store, by) as performer:
-        performer.do(ChangeUser(name=name, disabled=True, reason=reason))
+    _set_disabled(name, True, reason, by, store)
     typer.echo(f"user {name} is disabled")
 
 
@@ -233,10 +168,7 @@ def enable(
     name: UserArgument, reason: ReasonOption = None, by: ByOption = None, store: StoreOption = None
 ) -> None:
     """Enable a disabled user."""
-    from spinney.features.accounts.commands import ChangeUser
-
-    with open_commands(store, by) as performer:
-        performer.do(ChangeUser(name=name, disabled=False, reason=reason))
+    _set_disabled(name, False, reason, by, store)
     typer.echo(f"user {name} is enabled")
 
 
@@ -285,31 +217,31 @@ def link(name: UserArgument, by: ByOption = None, store: StoreOption = None) -> 
     from spinney.features.accounts.commands import MakeLink
 
     with open_commands(store, by) as performer:
-        made = performer.do(MakeLink(name=name))
-    typer.echo(made.path)
-    typer.echo(f"valid once, until {display.format_time(made.ends_us)}", err=True)
+        new_link = performer.do(MakeLink(name=name))
+    typer.echo(new_link.path)
+    typer.echo(f"valid once, until {display.format_time(new_link.ends_us)}", err=True)
 
 
 # --- tokens -----------------------------------------------------------------------------------
 
 
+@with_option_groups
 def make(
     name: TokenArgument,
-    user: OwnerOption = None,
-    role: RoleOption = None,
-    collections: CollectionsOption = None,
-    queues: QueuesOption = None,
-    shares: SharesOption = None,
-    priority: PriorityOption = None,
-    locks: LocksOption = None,
-    external: ExternalOption = None,
+    user: Annotated[
+        str | None,
+        option(
+            "--user",
+            metavar="NAME",
+            complete=completion.users,
+            help_="The user the token acts for, within that user's rights (default: none, a machine token).",
+        ),
+    ] = None,
+    *,
+    rights: RightsOptions,
     expires: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="How long the token is valid, for example 30d (default: for ever).",
-            show_default=False,
-        ),
+        option(metavar="TIME", help_="How long the token is valid, for example 30d (default: for ever)."),
     ] = None,
     reason: ReasonOption = None,
     by: ByOption = None,
@@ -322,23 +254,17 @@ def make(
     from spinney.features.accounts.commands import MakeToken, ShowUser
 
     with open_commands(store, by) as performer:
-        before = None if user is None else performer.do(ShowUser(name=user)).rights
-        asked = rights.from_options(
-            before,
-            role=role,
-            collections=collections,
-            queues=queues,
-            shares=shares,
-            priority=priority,
-            locks=locks,
-            external=external,
-        )
+        owner_rights = None if user is None else performer.do(ShowUser(name=user)).rights
+        token_rights = rights.applied_to(owner_rights) if owner_rights or rights.any_given else None
         expires_us = None if expires is None else now_us() + round(durations.seconds(expires) * 1e6)
-        made = performer.do(MakeToken(name=name, owner=user, rights=asked, expires=expires_us, reason=reason))
-    typer.echo(made.secret)
+        created = performer.do(
+            MakeToken(name=name, owner=user, rights=token_rights, expires=expires_us, reason=reason)
+        )
+    token = created.token
     end = "" if expires_us is None else f", valid until {display.format_time(expires_us)}"
+    typer.echo(created.secret)
     typer.echo(
-        f"token {name} of {made.token.acts_as}: {_rights_text(made.token.rights)}{end}; the secret is shown only once",
+        f"token {name} of {token.acts_as}: {_rights_text(token.rights)}{end}; the secret is shown only once",
         err=True,
     )
 
@@ -346,13 +272,7 @@ def make(
 def list_tokens(
     user: Annotated[
         str | None,
-        typer.Option(
-            "--user",
-            metavar="NAME",
-            help="Only tokens of this user.",
-            show_default=False,
-            autocompletion=completion.users,
-        ),
+        option("--user", metavar="NAME", help_="Only tokens of this user.", complete=completion.users),
     ] = None,
     json: JsonOption = False,
     store: StoreOption = None,
@@ -361,34 +281,30 @@ def list_tokens(
     from spinney.features.accounts.commands import ListTokens
 
     with open_commands(store) as performer:
-        found = performer.do(ListTokens(owner=user)).items
-    if json:
-        display.print_json_lines(found)
-        return
-    rows = [
-        (
-            t.name,
-            t.owner or "(a machine)",
-            t.rights.role,
-            rights.limits_text(t.rights),
-            _token_state(t),
-            display.format_time(t.used_us) or "never",
-        )
-        for t in found
-    ]
-    display.print_table(("TOKEN", "USER", "ROLE", "LIMITS", "STATE", "LAST USED"), rows)
+        tokens = performer.do(ListTokens(owner=user)).items
+    display.print_list(
+        tokens,
+        {
+            "TOKEN": lambda token: token.name,
+            "USER": lambda token: token.owner or "(a machine)",
+            "ROLE": lambda token: token.rights.role,
+            "LIMITS": lambda token: limits_text(token.rights),
+            "STATE": _token_state,
+            "LAST USED": lambda token: display.format_time(token.used_us) or "never",
+        },
+        json=json,
+    )
 
 
 def revoke(
     name: TokenArgument,
     user: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--user",
             metavar="NAME",
-            help="The user the token belongs to (default: none, a machine token).",
-            show_default=False,
-            autocompletion=completion.users,
+            help_="The user the token belongs to (default: none, a machine token).",
+            complete=completion.users,
         ),
     ] = None,
     reason: ReasonOption = None,
@@ -399,12 +315,19 @@ def revoke(
     from spinney.features.accounts.commands import RevokeToken, find_token
 
     with open_commands(store, by) as performer:
-        found = find_token(performer, name, user)
-        performer.do(RevokeToken(token=found.id, reason=reason))
-    typer.echo(f"token {name} of {found.acts_as} is revoked")
+        token = find_token(performer, name, user)
+        performer.do(RevokeToken(token=token.id, reason=reason))
+    typer.echo(f"token {name} of {token.acts_as} is revoked")
 
 
-# --- words ------------------------------------------------------------------------------------
+# --- steps and texts --------------------------------------------------------------------------
+
+
+def _set_disabled(name: str, disabled: bool, reason: str | None, by: str | None, store: str | None) -> None:
+    from spinney.features.accounts.commands import ChangeUser
+
+    with open_commands(store, by) as performer:
+        performer.do(ChangeUser(name=name, disabled=disabled, reason=reason))
 
 
 def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
@@ -422,15 +345,15 @@ def _new_password(*, no_password: bool, from_stdin: bool) -> str | None:
     return first
 
 
-def _rights_text(found: "Rights") -> str:
-    limits = rights.limits_text(found)
-    return f"{found.role}{f', {limits}' if limits else ''}"
+def _rights_text(rights: "Rights") -> str:
+    limits = limits_text(rights)
+    return f"{rights.role}{f', {limits}' if limits else ''}"
 
 
-def _sign_in_method(found: "User") -> str:
-    if found.disabled:
+def _sign_in_method(user: "User") -> str:
+    if user.disabled:
         return "disabled"
-    return "by password" if found.password_us is not None else "without a password"
+    return "by password" if user.password_us is not None else "without a password"
 
 
 def _token_state(token: "Token") -> str:

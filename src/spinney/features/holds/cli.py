@@ -1,6 +1,6 @@
 """The commands ``hold``, ``holds`` and ``release``: hold jobs back with a reason, and let them go on."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +10,17 @@ from spinney.features.bulk.cli import EachOptions
 from spinney.model.errors import UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.rights.operators import Verb
-from spinney.model.settings.holds import Scope
+from spinney.model.settings.holds import Scope, scope_text
 from spinney.model.values import durations
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import ByOption, JsonOption, SomeJobsArgument, StoreOption
+from spinney.terminal.arguments import (
+    ByOption,
+    JsonOption,
+    ReasonOption,
+    SomeJobsArgument,
+    StoreOption,
+    option,
+)
 from spinney.terminal.connection import now_us, open_commands
 from spinney.terminal.for_each import for_each
 from spinney.terminal.option_groups import with_option_groups
@@ -25,60 +32,61 @@ if TYPE_CHECKING:
     from spinney.model.settings.holds import Hold
     from spinney.schemas import BulkProgress
 
-QueueOption = Annotated[
-    str | None,
-    typer.Option(
-        "--queue", help="All jobs in this queue.", show_default=False, autocompletion=completion.queues
-    ),
-]
-TypeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--type", help="All jobs of this type.", show_default=False, autocompletion=completion.types
-    ),
-]
-CollectionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--collection",
-        help="All jobs of this collection.",
-        show_default=False,
-        autocompletion=completion.collections,
-    ),
-]
-SubmitterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--submitter",
-        help="All jobs of this submitter.",
-        show_default=False,
-        autocompletion=completion.submitters,
-    ),
-]
-TreeOption = Annotated[
-    int | None,
-    typer.Option(
-        "--tree",
-        metavar="JOB",
-        min=1,
-        max=JOB_ID_MAX,
-        help="A job and all jobs below it.",
-        show_default=False,
-    ),
-]
-AllOption = Annotated[bool, typer.Option("--all", help="All jobs.")]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="TIME",
-        help="End the hold by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
-        show_default=False,
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeOptions:
+    """What a hold covers. Beside a filter, the names narrow that filter instead."""
+
+    queue: Annotated[
+        str | None, option("--queue", help_="All jobs in this queue.", complete=completion.queues)
+    ] = None
+    type_: Annotated[
+        str | None, option("--type", help_="All jobs of this type.", complete=completion.types)
+    ] = None
+    collection: Annotated[
+        str | None,
+        option("--collection", help_="All jobs of this collection.", complete=completion.collections),
+    ] = None
+    submitter: Annotated[
+        str | None,
+        option("--submitter", help_="All jobs of this submitter.", complete=completion.submitters),
+    ] = None
+    tree: Annotated[
+        int | None,
+        option("--tree", metavar="JOB", min=1, max=JOB_ID_MAX, help_="A job and all jobs below it."),
+    ] = None
+    all_: Annotated[bool, typer.Option("--all", help="All jobs.")] = False
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        """Return the names by which a filter may be narrowed."""
+        return {name: getattr(self, name) for name in ("queue", "type_", "collection", "submitter")}
+
+    @property
+    def scopes(self) -> list[tuple[Scope, str]]:
+        """Return the scopes that are named, each with its name."""
+        named = (
+            (Scope.QUEUE, self.queue),
+            (Scope.TYPE, self.type_),
+            (Scope.COLLECTION, self.collection),
+            (Scope.SUBMITTER, self.submitter),
+            (Scope.TREE, self.tree),
+            (Scope.EVERYTHING, "" if self.all_ else None),
+        )
+        return [(scope, str(name)) for scope, name in named if name is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseScopeOptions(ScopeOptions):
+    """The same for ``release``."""
+
+    all_: Annotated[bool, typer.Option("--all", help="The hold on all jobs; other holds stay in force.")] = (
+        False
+    )
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
     for command in (hold, holds, release):
         app.command()(command)
 
@@ -87,51 +95,52 @@ def add_to(app: typer.Typer) -> None:
 def hold(
     jobs: SomeJobsArgument = None,
     *,
-    queue: QueueOption = None,
-    type_: TypeOption = None,
-    collection: CollectionOption = None,
-    submitter: SubmitterOption = None,
-    tree: TreeOption = None,
-    all_: AllOption = False,
-    reason: Annotated[
-        str, typer.Option("--reason", help="The reason, shown with every held job.", show_default=False)
-    ] = "",
-    until: UntilOption = None,
+    scope: ScopeOptions,
+    reason: Annotated[str, option("--reason", help_="The reason, shown with every held job.")] = "",
+    until: Annotated[
+        str | None,
+        option(
+            "--until",
+            metavar="TIME",
+            help_="End the hold by itself: after 2h or 1d12h, or at 2030-01-31T08:00.",
+        ),
+    ] = None,
     by: ByOption = None,
     store: StoreOption = None,
     each_options: EachOptions,
 ) -> None:
     """Hold jobs until they are released. Running jobs finish their stage; jobs submitted later are held, too."""
-    fits = each_options.selects_jobs(jobs, wide=all_ or tree is not None)
-    scopes = [] if fits else _scopes(jobs, queue, type_, collection, submitter, tree, all_=all_)
+    single_jobs = each_options.selects_jobs(jobs, wide=scope.all_ or scope.tree is not None)
+    if not single_jobs and len(scope.scopes) + bool(jobs) != 1:
+        raise UsageError(
+            "name what to hold with exactly one of --queue, --type, --collection, --submitter, --tree, --all, or "
+            "with jobs' numbers"
+        )
     if not reason:
         raise UsageError("a hold needs a reason, which is shown with every held job; add --reason TEXT")
     until_us = None if until is None else moment(until, now_us())
-    if fits or jobs:
+    if single_jobs or jobs:
         each_options.run_verb(
             Verb.HOLD,
             jobs,
-            queue=queue,
-            type_=type_,
-            collection=collection,
-            submitter=submitter,
+            **scope.names,
             by=by,
             store=store,
             reason=reason,
             until=until_us,
-            print_step=_tell_held,
+            print_step=_print_held,
         )
         return
     from spinney.features.holds.commands import LayHold, PlanHold
 
+    ((kind, name),) = scope.scopes
     with open_commands(store, by) as performer:
-        for scope, name in scopes:
-            if each_options.dry_run:
-                preview = performer.do(PlanHold(scope=scope, name=name, reason=reason, until=until_us))
-                _tell_preview(preview, f"a hold on {_of(scope, name)}", "be held", json=each_options.json)
-                continue
-            laid = performer.do(LayHold(scope=scope, name=name, reason=reason, until=until_us))
-            typer.echo(_laid(performer, laid))
+        if each_options.dry_run:
+            preview = performer.do(PlanHold(scope=kind, name=name, reason=reason, until=until_us))
+            _print_preview(preview, f"a hold on {scope_text(kind, name)}", "be held", json=each_options.json)
+        else:
+            new_hold = performer.do(LayHold(scope=kind, name=name, reason=reason, until=until_us))
+            typer.echo(_placed_text(performer, new_hold))
 
 
 def holds(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -139,17 +148,20 @@ def holds(json: JsonOption = False, store: StoreOption = None) -> None:
     from spinney.features.holds.commands import ListHolds
 
     with open_commands(store) as performer:
-        found = performer.do(ListHolds()).items
-    if json:
-        display.print_json_lines(found)
-    elif not found:
-        typer.echo("there are no holds; 'spinney list --state held' shows jobs that their own stages hold")
-    else:
-        rows = [
-            (h.id, _on(h), h.by, display.format_time(h.since_us), display.format_time(h.until_us), h.reason)
-            for h in found
-        ]
-        display.print_table(("HOLD", "ON", "BY", "SINCE", "UNTIL", "REASON"), rows)
+        active = performer.do(ListHolds()).items
+    display.print_list(
+        active,
+        {
+            "HOLD": lambda hold: hold.id,
+            "ON": lambda hold: scope_text(hold.scope, hold.name),
+            "BY": lambda hold: hold.by,
+            "SINCE": lambda hold: display.format_time(hold.since_us),
+            "UNTIL": lambda hold: display.format_time(hold.until_us),
+            "REASON": lambda hold: hold.reason,
+        },
+        json=json,
+        empty="there are no holds; 'spinney list --state held' shows jobs that their own stages hold",
+    )
 
 
 @with_option_groups
@@ -158,78 +170,66 @@ def release(
     *,
     hold: Annotated[
         list[int] | None,
-        typer.Option(
+        option(
             "--hold",
             metavar="ID",
             min=1,
             max=JOB_ID_MAX,
-            show_default=False,
-            autocompletion=completion.holds,
-            help="The hold with this number ('spinney holds' lists them); may be repeated.",
+            complete=completion.holds,
+            help_="The hold with this number ('spinney holds' lists them); may be repeated.",
         ),
     ] = None,
-    queue: QueueOption = None,
-    type_: TypeOption = None,
-    collection: CollectionOption = None,
-    submitter: SubmitterOption = None,
-    tree: TreeOption = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="The hold on all jobs; other holds stay in force.")
-    ] = False,
-    reason: Annotated[
-        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
-    ] = None,
+    scope: ReleaseScopeOptions,
+    reason: ReasonOption = None,
     by: ByOption = None,
     store: StoreOption = None,
     each_options: EachOptions,
 ) -> None:
     """Release held jobs: single ones, or all that a hold covers. A job stays held while another hold covers it."""
-    fits = each_options.selects_jobs(jobs, wide=bool(hold) or all_ or tree is not None)
-    wide = all_ or any(w is not None for w in (queue, type_, collection, submitter, tree))
-    if not fits and bool(jobs) + bool(hold) + wide > 1:
+    single_jobs = each_options.selects_jobs(jobs, wide=bool(hold) or scope.all_ or scope.tree is not None)
+    if not single_jobs and bool(jobs) + bool(hold) + bool(scope.scopes) > 1:
         raise UsageError(
             "name either jobs, or holds with --hold ID, or a scope such as --queue NAME, not several of these"
         )
-    if fits or jobs:
+    if single_jobs or jobs:
         each_options.run_verb(
             Verb.RELEASE,
             jobs,
-            queue=queue,
-            type_=type_,
-            collection=collection,
-            submitter=submitter,
+            **scope.names,
             by=by,
             store=store,
             reason=reason,
-            print_step=_tell_released,
+            print_step=_print_released,
         )
         return
-    if not (hold or wide):
+    if not hold and len(scope.scopes) != 1:
         raise UsageError(
-            "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them) or its scope (--queue NAME)"
+            "name the jobs to release, or a hold: --hold ID ('spinney holds' lists them) or exactly one scope (--queue "
+            "NAME)"
         )
     from spinney.features.holds.commands import LiftHold, PlanRelease, lying_on
 
     with open_commands(store, by) as performer:
 
-        def lift(number: int) -> "Hold":
-            return performer.do(LiftHold(hold=number, reason=reason))
+        def lift(number: int) -> None:
+            _print_lifted(performer.do(LiftHold(hold=number, reason=reason)))
 
-        on = [] if hold else _scopes(None, queue, type_, collection, submitter, tree, all_=all_)
-        ids = hold or [each.id for each in lying_on(performer, *on[0])]
+        ids = hold or [active.id for active in lying_on(performer, *scope.scopes[0])]
         if each_options.dry_run:
             first, *others = ids
             what = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
             preview = performer.do(PlanRelease(hold=first, together=others))
-            _tell_preview(preview, what, "go on", json=each_options.json)
+            _print_preview(preview, what, "go on", json=each_options.json)
         elif hold:
-            for_each(hold, lambda number: _tell_lifted([lift(number)]))
+            for_each(hold, lift)
         else:
-            _tell_lifted([*map(lift, ids)])
+            for number in ids:
+                lift(number)
 
 
 def moment(text: str, at_us: int) -> int:
-    """A time as people write it: so long from now, or a time of the calendar (local unless it has a zone)."""
+    """Return the time that a text names, in microseconds: a duration after ``at_us``, or a date with a time (local
+    unless it has a zone). Raises UsageError."""
     try:
         return at_us + round(durations.seconds(text) * 1e6)
     except UsageError:
@@ -242,68 +242,43 @@ def moment(text: str, at_us: int) -> int:
         ) from None
 
 
-def _scopes(
-    jobs: Sequence[int] | None,
-    queue: str | None,
-    type_: str | None,
-    collection: str | None,
-    submitter: str | None,
-    tree: int | None,
-    *,
-    all_: bool,
-) -> list[tuple[Scope, str]]:
-    """What is meant: one wide scope, or nothing but some jobs."""
-    named: list[tuple[Scope, str | int | None]] = [
-        (Scope.QUEUE, queue),
-        (Scope.TYPE, type_),
-        (Scope.COLLECTION, collection),
-        (Scope.SUBMITTER, submitter),
-        (Scope.TREE, tree),
-        (Scope.EVERYTHING, "" if all_ else None),
-    ]
-    wide = [(scope, str(name)) for scope, name in named if name is not None]
-    if len(wide) + bool(jobs) != 1:
-        raise UsageError(
-            "name what to hold or release with exactly one of --queue, --type, --collection, --submitter, --tree, "
-            "--all, or with jobs' numbers"
-        )
-    return wide
-
-
-def _tell_preview(preview: "HoldPreview", what: str, would: str, *, json: bool) -> None:
-    if json:
-        display.print_json({"jobs": preview.jobs, "later": preview.later})
-        return
+def _print_preview(preview: "HoldPreview", what: str, would: str, *, json: bool) -> None:
     jobs = "1 job" if preview.jobs == 1 else f"{preview.jobs:,} jobs"
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
-    typer.echo(f"by {display.safe(what)} {jobs} would {would}{later}")
+    display.print_result(
+        {"jobs": preview.jobs, "later": preview.later},
+        f"by {display.safe(what)} {jobs} would {would}{later}",
+        json=json,
+    )
 
 
-def _tell_held(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+def _print_held(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
     from spinney.features.holds.commands import ListHoldsOn
 
     for job in step.jobs:
         holds = performer.do(ListHoldsOn(job=job)).items
-        laid = [hold for hold in holds if (hold.scope, hold.reason) == (Scope.JOB, command.reason)]
-        typer.echo(_laid(performer, laid[-1]) if laid else f"job {job} was held, and is released again")
+        placed = [hold for hold in holds if (hold.scope, hold.reason) == (Scope.JOB, command.reason)]
+        typer.echo(
+            _placed_text(performer, placed[-1]) if placed else f"job {job} was held, and is released again"
+        )
 
 
-def _laid(performer: "Performs", laid: "Hold") -> str:
+def _placed_text(performer: "Performs", hold: "Hold") -> str:
     from spinney.features.holds.commands import CountHeld
 
-    count = performer.do(CountHeld(hold=laid.id)).jobs
-    if laid.scope is Scope.JOB:
+    count = performer.do(CountHeld(hold=hold.id)).jobs
+    if hold.scope is Scope.JOB:
         after = "it is held" if count else "it is held when it would start next"
-        return f"hold {laid.id} on job {laid.name}: {after}"
-    return f"hold {laid.id} on {display.safe(_on(laid))}: {_jobs(count)} held"
+        return f"hold {hold.id} on job {hold.name}: {after}"
+    jobs = "1 job is" if count == 1 else f"{count:,} jobs are"
+    return f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))}: {jobs} held"
 
 
-def _tell_lifted(lifted: "Sequence[Hold]") -> None:
-    for each in lifted:
-        typer.echo(f"hold {each.id} on {display.safe(_on(each))} is released")
+def _print_lifted(hold: "Hold") -> None:
+    typer.echo(f"hold {hold.id} on {display.safe(scope_text(hold.scope, hold.name))} is released")
 
 
-def _tell_released(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
+def _print_released(performer: "Performs", command: "RunBulk", step: "BulkProgress") -> None:
     from spinney.features.holds.commands import ListHoldsOn
 
     for job in step.jobs:
@@ -311,15 +286,3 @@ def _tell_released(performer: "Performs", command: "RunBulk", step: "BulkProgres
         more = f" and {len(holds) - 1} more" if len(holds) > 1 else ""
         stays = f", but stays under {display.safe(str(holds[0]))}{more}" if holds else ""
         typer.echo(f"job {job} is released{stays}")
-
-
-def _on(hold: "Hold") -> str:
-    return _of(hold.scope, hold.name)
-
-
-def _of(scope: Scope, name: str) -> str:
-    return "everything" if scope is Scope.EVERYTHING else f"{scope} {name}"
-
-
-def _jobs(count: int) -> str:
-    return "1 job is" if count == 1 else f"{count:,} jobs are"

@@ -12,7 +12,7 @@ from spinney.control import Control
 from spinney.features.holds.commands import LayHold, LiftHold, held_filter, lift_holds, sweep_holds
 from spinney.model.access import Rights, Role
 from spinney.model.errors import UsageError
-from spinney.model.settings.holds import Hold, Scope
+from spinney.model.settings.holds import Hold, Scope, scope_text
 from spinney.model.values.hints import listed
 from spinney.web.pages.formatting import plural
 from spinney.web.pages.forms import (
@@ -75,7 +75,9 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
     except FORM_ERRORS as error:
         return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
 
-    answer = redirect(HOLDS, done=f"A hold is placed on {_on(hold)}: nothing new starts there")
+    answer = redirect(
+        HOLDS, done=f"A hold is placed on {scope_text(hold.scope, hold.name)}: nothing new starts there"
+    )
     answer.background = BackgroundTask(context.run, sweep_holds, long=True)
     return answer
 
@@ -91,7 +93,7 @@ async def lift(context: Authenticated, hold: int, form: Form) -> Response:
         return [found, *(lift_holds(control, found.scope, found.name, reason=reason) if more else ())]
 
     def said(found: list[Hold]) -> str:
-        return f"{plural(len(found), 'hold')} on {_on(found[0])} released"
+        return f"{plural(len(found), 'hold')} on {scope_text(found[0].scope, found[0].name)} released"
 
     return await run_and_redirect(context, HOLDS, call, said, then=sweep_holds)
 
@@ -175,7 +177,3 @@ def _scope(form: FormFields) -> Scope:
     if text not in list(Scope):
         raise UsageError(f"there is no scope {text[:40]!r}; use one of: {listed(Scope)}")
     return Scope(text)
-
-
-def _on(hold: Hold) -> str:
-    return "everything" if hold.scope is Scope.EVERYTHING else f"{hold.scope} {hold.name}"

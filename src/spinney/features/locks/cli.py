@@ -12,7 +12,15 @@ from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.settings.capacities import AMOUNT_MAX, Capacities, CapacityRules
 from spinney.model.values import names
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.arguments import (
+    ByOption,
+    JsonOption,
+    ReasonOption,
+    StoreOption,
+    YesOption,
+    argument,
+    option,
+)
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import open_commands, open_control
 
@@ -21,11 +29,12 @@ if TYPE_CHECKING:
     from spinney.model.rights.operators import CapacityInfo, LockInfo
 
 _PAGE = 1_000
-_NAMED = 5
-"""So many owners are named in a question."""
+_OWNERS_SHOWN = 5
+"""So many owners are named in a question or sentence."""
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
     for command in (locks, lock, unlock):
         app.command()(command)
 
@@ -45,52 +54,44 @@ def locks(
         if capacities:
             _list_capacities(performer.do(ListCapacities()).items, json=json)
             return
-        found = list(each(performer, ListLocks(limit=_PAGE)))
-    if json:
-        display.print_json_lines(found)
-    elif not found:
-        typer.echo("no job has a lock or waits for one")
-    else:
-        rows = [
-            (
-                i.name,
-                _owner(i),
-                f"{i.amount:,}",
-                f"{i.used:,}",
-                f"{i.capacity:,}",
-                i.node,
-                display.format_time(i.since_us),
-                f"{i.waiting:,}" if i.waiting else "",
-            )
-            for i in found
-        ]
-        display.print_table(("LOCK", "JOB", "AMOUNT", "USED", "CAPACITY", "NODE", "SINCE", "WAITING"), rows)
+        infos = list(each(performer, ListLocks(limit=_PAGE)))
+    display.print_list(
+        infos,
+        {
+            "LOCK": lambda info: info.name,
+            "JOB": _owner,
+            "AMOUNT": lambda info: f"{info.amount:,}",
+            "USED": lambda info: f"{info.used:,}",
+            "CAPACITY": lambda info: f"{info.capacity:,}",
+            "NODE": lambda info: info.node,
+            "SINCE": lambda info: display.format_time(info.since_us),
+            "WAITING": lambda info: f"{info.waiting:,}" if info.waiting else "",
+        },
+        json=json,
+        empty="no job has a lock or waits for one",
+    )
 
 
 def lock(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="LOCK",
-            show_default=False,
-            autocompletion=completion.locks,
-            help="The lock's name, or a prefix and '*' for all locks that begin so, for example 'download:*'.",
+        argument(
+            "LOCK",
+            "The lock's name, or a prefix and '*' for all locks that begin so, for example 'download:*'.",
+            completion.locks,
         ),
     ],
     capacity: Annotated[
         int | None,
-        typer.Option(
+        option(
             metavar="N",
             min=1,
             max=AMOUNT_MAX,
-            show_default=False,
-            help="The total amount that jobs may have at once; overrides what applications declare.",
+            help_="The total amount that jobs may have at once; overrides what applications declare.",
         ),
     ] = None,
     default: Annotated[bool, typer.Option("--default", help="Reset the capacity to its default.")] = False,
-    reason: Annotated[
-        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
-    ] = None,
+    reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
@@ -107,41 +108,30 @@ def lock(
     with open_commands(store, by if changes else None) as performer:
         if changes:
             performer.do(SetCapacity(name=name, capacity=capacity, reason=reason))
-        told = _LockDetails.of(performer, name)
+        details = _LockDetails.of(performer, name)
     if json:
-        display.print_json(told)
+        display.print_json(details)
     else:
-        _show(told)
+        display.print_facts(_facts(details))
 
 
 def unlock(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOCK", help="The lock's name.", show_default=False, autocompletion=completion.locks
-        ),
-    ],
+    name: Annotated[str, argument("LOCK", "The lock's name.", completion.locks)],
     reason: Annotated[
-        str,
-        typer.Option(
-            "--reason",
-            help="Why the owner is known to be gone, recorded in the audit log.",
-            show_default=False,
-        ),
+        str, option("--reason", help_="Why the owner is known to be gone, recorded in the audit log.")
     ],
     job: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--job",
             metavar="JOB",
             min=1,
             max=JOB_ID_MAX,
-            show_default=False,
-            help="Free it only from this job, if several have it.",
-            autocompletion=completion.lock_owners,
+            help_="Free it only from this job, if several have it.",
+            complete=completion.lock_owners,
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
@@ -157,14 +147,14 @@ def unlock(
         if losers:  # else it is refused, and nobody need be asked
             require_yes(_question(control, name, losers, infos[0].waiting), yes=yes)
         control.do(FreeLock(name=name, reason=reason, job=job))
-        left = control.do(ShowLock(name=name)).items
-    if json:
-        now = [i.owner_id for i in left if i.owner_id is not None]
-        waiting = left[0].waiting if left else 0
-        display.print_json({"lock": name, "taken_from": losers, "now_with": now, "waiting": waiting})
-        return
-    who = ", ".join(f"job {n}" for n in losers[:_NAMED])
-    typer.echo(f"the lock {name} is taken from {who or 'its owners'}; {_next(left, losers)}")
+        infos = control.do(ShowLock(name=name)).items
+    owners = [i.owner_id for i in infos if i.owner_id is not None]
+    waiting = infos[0].waiting if infos else 0
+    display.print_result(
+        {"lock": name, "taken_from": losers, "now_with": owners, "waiting": waiting},
+        f"the lock {name} is taken from {_jobs_text(losers) or 'its owners'}; {_next(owners, losers, waiting)}",
+        json=json,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +163,9 @@ class _LockDetails:
 
     lock: str
     capacity: int
-    """In force; of a family: for what begins so and about which nothing else is said."""
+    """In force; of a family: for every lock of it without a more specific capacity."""
     set: "CapacityInfo | None"
-    """What is said of this very name."""
+    """What is set or declared for this very name."""
     used: int
     owners: "Sequence[LockInfo]"
     waiting: int
@@ -185,97 +175,90 @@ class _LockDetails:
         from spinney.features.locks.commands import ListCapacities, ShowLock
 
         capacities = performer.do(ListCapacities()).items
-        said = next((info for info in capacities if info.name == name), None)
-        found = () if name.endswith("*") else performer.do(ShowLock(name=name)).items
-        owners = [info for info in found if info.owner_id is not None]
+        infos = () if name.endswith("*") else performer.do(ShowLock(name=name)).items
+        owners = [info for info in infos if info.owner_id is not None]
         return cls(
             lock=name,
-            capacity=found[0].capacity if found else _in_force(capacities, name.removesuffix("*")),
-            set=said,
+            capacity=infos[0].capacity if infos else _in_force(capacities, name.removesuffix("*")),
+            set=next((info for info in capacities if info.name == name), None),
             used=sum(info.amount for info in owners),
             owners=owners,
-            waiting=found[0].waiting if found else 0,
+            waiting=infos[0].waiting if infos else 0,
         )
 
 
-def _in_force(said: "Sequence[CapacityInfo]", name: str) -> int:
+def _in_force(capacities: "Sequence[CapacityInfo]", name: str) -> int:
     return Capacities(
-        CapacityRules.of((info.name, info.capacity) for info in said if info.by is not None),
-        CapacityRules.of((info.name, info.declared) for info in said if info.declared is not None),
+        CapacityRules.of((info.name, info.capacity) for info in capacities if info.by is not None),
+        CapacityRules.of((info.name, info.declared) for info in capacities if info.declared is not None),
     ).in_force(name)
 
 
-def _show(told: _LockDetails) -> None:
-    out = display.console()
-    rows = [("lock", told.lock), ("capacity", f"{told.capacity:,}{_whose(told)}")]
-    if not told.lock.endswith("*"):
-        rows += [("used", f"{told.used:,}"), ("waiting", f"{told.waiting:,}")]
-    rows += [("job", f"{_owner(i)} has {i.amount:,}{f' on {i.node}' if i.node else ''}") for i in told.owners]
-    for what, value in rows:
-        out.print(f"{what:<12} {display.safe(value)}")
+def _facts(details: _LockDetails) -> list[tuple[str, str]]:
+    facts = [("lock", details.lock), ("capacity", f"{details.capacity:,}{_origin(details)}")]
+    if not details.lock.endswith("*"):
+        facts += [("used", f"{details.used:,}"), ("waiting", f"{details.waiting:,}")]
+    return facts + [
+        ("job", f"{_owner(info)} has {info.amount:,}{f' on {info.node}' if info.node else ''}")
+        for info in details.owners
+    ]
 
 
-def _whose(told: _LockDetails) -> str:
-    said = told.set
-    if said is None:
+def _origin(details: _LockDetails) -> str:
+    """Return who has set or declared the capacity in force."""
+    info = details.set
+    if info is None:
         return ""
-    if said.by is None:
-        return (
-            " (declared)"
-            if said.capacity == told.capacity
-            else f" (set for a family; declared: {said.capacity:,})"
-        )
-    declared = "nothing is declared" if said.declared is None else f"declared: {said.declared:,}"
-    return f" (set by {said.by or 'hand'}, {display.format_time(said.at_us)}; {declared})"
+    if info.by is None:
+        same = info.capacity == details.capacity
+        return " (declared)" if same else f" (set for a family; declared: {info.capacity:,})"
+    declared = "nothing is declared" if info.declared is None else f"declared: {info.declared:,}"
+    return f" (set by {info.by or 'hand'}, {display.format_time(info.at_us)}; {declared})"
 
 
-def _list_capacities(found: "Sequence[CapacityInfo]", *, json: bool) -> None:
-    if json:
-        display.print_json_lines(found)
-    elif not found:
-        typer.echo(
-            "nothing is set or declared: every lock has a capacity of 1, unless who takes it says otherwise"
-        )
-    else:
-        rows = [
-            (
-                i.name,
-                f"{i.capacity:,}",
-                "" if i.declared is None else f"{i.declared:,}",
-                i.by,
-                display.format_time(i.at_us),
-            )
-            for i in found
-        ]
-        display.print_table(("LOCK", "CAPACITY", "DECLARED", "SET BY", "SINCE"), rows)
+def _list_capacities(capacities: "Sequence[CapacityInfo]", *, json: bool) -> None:
+    display.print_list(
+        capacities,
+        {
+            "LOCK": lambda info: info.name,
+            "CAPACITY": lambda info: f"{info.capacity:,}",
+            "DECLARED": lambda info: None if info.declared is None else f"{info.declared:,}",
+            "SET BY": lambda info: info.by,
+            "SINCE": lambda info: display.format_time(info.at_us),
+        },
+        json=json,
+        empty="nothing is set or declared: every lock has a capacity of 1, unless the job that takes it names one",
+    )
 
 
 def _owner(info: "LockInfo") -> str:
     if info.owner_id is None:
         return "(nobody)"
-    kept = {"job": " until it settles", "reserved": " (about to start)"}
-    return f"{info.owner_id}{kept.get(info.until, '')}"
+    until = {"job": " until it settles", "reserved": " (about to start)"}
+    return f"{info.owner_id}{until.get(info.until, '')}"
 
 
 def _question(performer: "Performs", name: str, owners: Sequence[int], waiting: int) -> str:
     from spinney.commands.job_queries import ShowJob
 
-    told = []
-    for job in (performer.do(ShowJob(job=owner)) for owner in owners[:_NAMED]):
+    texts = []
+    for job in (performer.do(ShowJob(job=owner)) for owner in owners[:_OWNERS_SHOWN]):
         where = f" on {job.node}" if job.state == "running" and job.node else ""
-        told.append(f"job {job.id} ({job.type}, stage {job.stage}, {job.state}{where})")
-    who = " and ".join(told) + (f" and {len(owners) - _NAMED} more" if len(owners) > _NAMED else "")
+        texts.append(f"job {job.id} ({job.type}, stage {job.stage}, {job.state}{where})")
+    more = f" and {len(owners) - _OWNERS_SHOWN} more" if len(owners) > _OWNERS_SHOWN else ""
     waits = "1 job waits" if waiting == 1 else f"{waiting or 'no'} jobs wait"
     return display.safe(
-        f"The lock {name} is with {who}; {waits} for it. What is still at work there will not be alone any more. "
-        f"Take the lock away?"
+        f"The lock {name} is with {' and '.join(texts)}{more}; {waits} for it. If that job still runs, another one "
+        f"will run beside it. Take the lock away?"
     )
 
 
-def _next(left: "Sequence[LockInfo]", losers: Sequence[int]) -> str:
-    following = [i.owner_id for i in left if i.owner_id is not None and i.owner_id not in losers]
-    if following:
-        return f"it is with job {', '.join(map(str, following[:_NAMED]))} now"
-    return (
-        "nobody waits for it" if not left or not left[0].waiting else "who waits for it goes on in a moment"
-    )
+def _jobs_text(jobs: Sequence[int]) -> str:
+    return ", ".join(f"job {job}" for job in jobs[:_OWNERS_SHOWN])
+
+
+def _next(owners: Sequence[int], losers: Sequence[int], waiting: int) -> str:
+    new_owners = [job for job in owners if job not in losers]
+    if new_owners:
+        return f"it is with {_jobs_text(new_owners)} now"
+    return "the jobs that wait for it go on in a moment" if waiting else "no job waits for it"

@@ -8,7 +8,7 @@ import typer
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
 from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
@@ -16,21 +16,14 @@ if TYPE_CHECKING:
     from spinney.model.fleet import NodeStatus
 
 DEFAULT = "default"
-_NAMED = 4
+_TYPES_SHOWN = 4
 """So many types of a node are named in a table; ``--json`` has all."""
 
-NodeArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NODE", help="The node's name.", show_default=False, autocompletion=completion.nodes
-    ),
-]
-ReasonOption = Annotated[
-    str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
-]
+NodeArgument = Annotated[str, argument("NODE", "The node's name.", completion.nodes)]
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
     for command in (nodes, drain, resume, slots):
         app.command()(command)
 
@@ -40,29 +33,23 @@ def nodes(json: JsonOption = False, store: StoreOption = None) -> None:
     from spinney.features.nodes.commands import ListNodes
 
     with open_commands(store) as performer:
-        found = performer.do(ListNodes()).items
-    if json:
-        display.print_json_lines(found)
-    elif not found:
-        typer.echo("no node is running; start one with 'spinney node'")
-    else:
-        display.print_table(
-            ("NODE", "HOST", "STATE", "SLOTS", "LOAD", "VERSION", "TYPES", "QUEUES", ""),
-            [
-                (
-                    n.node,
-                    n.host,
-                    _state(n),
-                    f"{n.used}/{n.slots}",
-                    _load(n),
-                    n.version,
-                    _some(n.types),
-                    _queues(n),
-                    _notes(n),
-                )
-                for n in found
-            ],
-        )
+        statuses = performer.do(ListNodes()).items
+    display.print_list(
+        statuses,
+        {
+            "NODE": lambda node: node.node,
+            "HOST": lambda node: node.host,
+            "STATE": _state,
+            "SLOTS": lambda node: f"{node.used}/{node.slots}",
+            "LOAD": _load,
+            "VERSION": lambda node: node.version,
+            "TYPES": lambda node: _types(node.types),
+            "QUEUES": _queues,
+            "": _notes,
+        },
+        json=json,
+        empty="no node is running; start one with 'spinney node'",
+    )
 
 
 def drain(
@@ -77,20 +64,18 @@ def drain(
 
     with open_commands(store, by) as performer:
         performer.do(DrainNode(node=node, reason=reason))
-        there = _named(performer, node)
-    if json:
-        display.print_json_lines(there)
-        return
-    if not there:
-        typer.echo(
-            f"node {node} is not running; when it starts it takes no jobs before 'spinney resume {node}'"
-        )
-        return
-    used = sum(n.used for n in there)
+        running = _running(performer, node)
+    used = sum(status.used for status in running)
     at_work = (
         f"{used} of its slots {'is' if used == 1 else 'are'} still at work" if used else "nothing runs on it"
     )
-    typer.echo(f"node {node} takes no new jobs; {at_work}; 'spinney resume {node}' lets it go on")
+    _print(
+        running,
+        f"node {node} takes no new jobs; {at_work}; 'spinney resume {node}' lets it go on"
+        if running
+        else f"node {node} is not running; when it starts it takes no jobs before 'spinney resume {node}'",
+        json=json,
+    )
 
 
 def resume(
@@ -105,24 +90,18 @@ def resume(
 
     with open_commands(store, by) as performer:
         performer.do(ResumeNode(node=node, reason=reason))
-        there = _named(performer, node)
-    if json:
-        display.print_json_lines(there)
-    else:
-        typer.echo(
-            f"node {node} goes on" if there else f"node {node} is not running; when it starts it takes jobs"
-        )
+        running = _running(performer, node)
+    goes_on = (
+        f"node {node} goes on" if running else f"node {node} is not running; when it starts it takes jobs"
+    )
+    _print(running, goes_on, json=json)
 
 
 def slots(
     node: NodeArgument,
     number: Annotated[
         str,
-        typer.Argument(
-            metavar="N",
-            help=f"How many jobs run there at once, or '{DEFAULT}' for the number it was started with.",
-            show_default=False,
-        ),
+        argument("N", f"How many jobs run there at once, or '{DEFAULT}' for the number it was started with."),
     ],
     reason: ReasonOption = None,
     json: JsonOption = False,
@@ -133,15 +112,12 @@ def slots(
     from spinney.features.nodes.commands import SetSlots
 
     with open_commands(store, by) as performer:
-        done = performer.do(SetSlots(node=node, slots=_number(number), reason=reason))
-        there = _named(performer, node)
-    if json:
-        display.print_json_lines(there)
-        return
-    told = "the slots that it was started with" if done.slots is None else f"{done.slots} slots"
-    more = sum(n.used for n in there) - max((n.slots for n in there), default=0)
+        orders = performer.do(SetSlots(node=node, slots=_number(number), reason=reason))
+        running = _running(performer, node)
+    text = "the slots that it was started with" if orders.slots is None else f"{orders.slots} slots"
+    more = sum(status.used for status in running) - max((status.slots for status in running), default=0)
     beyond = f"; {more} more are still at work, and take no new jobs" if more > 0 else ""
-    typer.echo(f"node {node} has {told}{beyond}")
+    _print(running, f"node {node} has {text}{beyond}", json=json)
 
 
 def _number(text: str) -> int | None:
@@ -154,10 +130,18 @@ def _number(text: str) -> int | None:
     return int(text)
 
 
-def _named(performer: "Performs", name: str) -> "Sequence[NodeStatus]":
+def _running(performer: "Performs", name: str) -> "Sequence[NodeStatus]":
+    """Return the nodes of this name that have not left."""
     from spinney.features.nodes.commands import ListNodes
 
-    return [n for n in performer.do(ListNodes()).items if n.node == name]
+    return [status for status in performer.do(ListNodes()).items if status.node == name]
+
+
+def _print(running: "Sequence[NodeStatus]", sentence: str, *, json: bool) -> None:
+    if json:
+        display.print_json_lines(running)
+    else:
+        typer.echo(sentence)
 
 
 def _state(node: "NodeStatus") -> str:
@@ -174,9 +158,9 @@ def _load(node: "NodeStatus") -> str:
     return f"{load.one_minute:.2f} of {load.cpus}, {load.memory_free_bytes / 2**30:.1f} GiB free"
 
 
-def _some(types: Sequence[str]) -> str:
-    more = len(types) - _NAMED
-    return ", ".join(types[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _types(types: Sequence[str]) -> str:
+    more = len(types) - _TYPES_SHOWN
+    return ", ".join(types[:_TYPES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _queues(node: "NodeStatus") -> str:

@@ -1,6 +1,6 @@
 """The commands ``queues`` and ``queue``: list queues, and change the settings of one while nodes work."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ from spinney.model.values import limits
 from spinney.model.values.hints import did_you_mean
 from spinney.model.values.limits import Limit
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument, option
 from spinney.terminal.connection import open_commands, open_local_store
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ Nodes = list[str] | None
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
     for command in (queues, queue):
         app.command()(command)
 
@@ -34,75 +35,64 @@ def queues(json: JsonOption = False, store: StoreOption = None) -> None:
     from spinney.features.queues.commands import ListQueues
 
     with open_commands(store) as performer:
-        found = performer.do(ListQueues()).items
-    if json:
-        display.print_json_lines(found)
-        return
-    rows = [
-        (
-            i.queue,
-            limits.as_text(i.in_force.limit, i.limit),
-            i.in_force.type or "",
-            _whom(i.in_force),
-            f"{i.pending:,}",
-            f"{i.running:,}",
-            i.by or "",
-            note(i) or "",
-        )
-        for i in found
-    ]
-    display.print_table(("QUEUE", "LIMIT", "TYPE", "NODES", "PENDING", "RUNNING", "SET BY", ""), rows)
-
-
-def _nodes(name: str, help_: str) -> Any:
-    return typer.Option(
-        f"--{name}", metavar="NODE", help=help_, show_default=False, autocompletion=completion.nodes
+        infos = performer.do(ListQueues()).items
+    display.print_list(
+        infos,
+        {
+            "QUEUE": lambda info: info.queue,
+            "LIMIT": lambda info: limits.as_text(info.in_force.limit, info.limit),
+            "TYPE": lambda info: info.in_force.type,
+            "NODES": lambda info: _nodes_text(info.in_force),
+            "PENDING": lambda info: f"{info.pending:,}",
+            "RUNNING": lambda info: f"{info.running:,}",
+            "SET BY": lambda info: info.by,
+            "": note,
+        },
+        json=json,
     )
 
 
+def _nodes_option(name: str, help_: str) -> Any:
+    return option(f"--{name}", metavar="NODE", help_=help_, complete=completion.nodes)
+
+
 def queue(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="QUEUE", help="The queue's name.", show_default=False, autocompletion=completion.queues
-        ),
-    ],
+    name: Annotated[str, argument("QUEUE", "The queue's name.", completion.queues)],
     limit: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="N|N%",
-            show_default=False,
-            autocompletion=completion.limits,
-            help="Slots that its jobs may use on all nodes together, or a percentage such as 50%; 0 starts nothing, "
+            complete=completion.limits,
+            help_="Slots that its jobs may use on all nodes together, or a percentage such as 50%; 0 starts nothing, "
             "'none' is no limit, 'declared' is what the application declares.",
         ),
     ] = None,
     type_: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--type",
             metavar="TYPE",
-            show_default=False,
-            autocompletion=completion.types,
-            help="The job type for submissions that name only the queue; 'none', or 'declared'.",
+            complete=completion.types,
+            help_="The job type for submissions that name only the queue; 'none', or 'declared'.",
         ),
     ] = None,
     pin: Annotated[
-        Nodes, _nodes("pin", "Let only pinned nodes serve the queue, and pin this one; may be repeated.")
+        Nodes,
+        _nodes_option("pin", "Let only pinned nodes serve the queue, and pin this one; may be repeated."),
     ] = None,
-    unpin: Annotated[Nodes, _nodes("unpin", "Remove a pin; may be repeated.")] = None,
+    unpin: Annotated[Nodes, _nodes_option("unpin", "Remove a pin; may be repeated.")] = None,
     bar: Annotated[
-        Nodes, _nodes("bar", "Stop this node from serving the queue, unless it is pinned; may be repeated.")
+        Nodes,
+        _nodes_option("bar", "Stop this node from serving the queue, unless it is pinned; may be repeated."),
     ] = None,
-    unbar: Annotated[Nodes, _nodes("unbar", "Remove a bar; may be repeated.")] = None,
+    unbar: Annotated[Nodes, _nodes_option("unbar", "Remove a bar; may be repeated.")] = None,
     nodes: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--nodes",
             metavar="any|declared",
-            show_default=False,
-            autocompletion=completion.of_any_node,
-            help="Remove all pins and bars, or reset them to the declared ones; --pin and --bar apply after it.",
+            complete=completion.of_any_node,
+            help_="Remove all pins and bars, or reset them to the declared ones; --pin and --bar apply after it.",
         ),
     ] = None,
     create: Annotated[
@@ -113,25 +103,19 @@ def queue(
     ] = False,
     order: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="default|fifo|lifo",
-            show_default=False,
-            help="With --create: oldest tree first (default), oldest job first (fifo), or newest first (lifo).",
+            help_="With --create: oldest tree first (default), oldest job first (fifo), or newest first (lifo).",
         ),
     ] = None,
     sharing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="shares|quota|none", show_default=False, help="With --create: how slots are shared."
-        ),
+        str | None, option(metavar="shares|quota|none", help_="With --create: how slots are shared.")
     ] = None,
     delete: Annotated[
         bool,
         typer.Option("--delete", help="Delete the settings of a queue that has no open jobs."),
     ] = False,
-    reason: Annotated[
-        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
-    ] = None,
+    reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
@@ -139,7 +123,7 @@ def queue(
     """Show a queue, or change its settings. They apply to every node at once; running jobs finish their stage."""
     from spinney.features.queues.commands import ChangeQueue, CreateQueue, DeleteQueue, ShowQueue
 
-    change = _change(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
+    change = _change_fields(limit, type_, nodes, pin=pin, unpin=unpin, bar=bar, unbar=unbar)
     if not create and (order is not None or sharing is not None):
         raise UsageError(
             "the order and the sharing of a queue are fixed when it is created; give them with --create"
@@ -155,24 +139,24 @@ def queue(
         return
     if not (create or change) and reason is not None:
         raise UsageError("--reason is recorded with a change; add the change, for example --limit N")
-    asked: Returns[QueueInfo]
+    command: Returns[QueueInfo]
     if create:
-        asked = CreateQueue(
-            name=name, order=order or "default", sharing=sharing, reason=reason, **_made(change)
+        command = CreateQueue(
+            name=name, order=order or "default", sharing=sharing, reason=reason, **_create_fields(change)
         )
     else:
-        asked = ChangeQueue(name=name, reason=reason, **change) if change else ShowQueue(name=name)
+        command = ChangeQueue(name=name, reason=reason, **change) if change else ShowQueue(name=name)
     with _performer(store, by if create or change else None) as performer:
-        found = performer.do(asked)
-    _warn(store, [*(pin or ()), *(bar or ())])
+        info = performer.do(command)
+    _warn_of_unknown(store, [*(pin or ()), *(bar or ())])
     if json:
-        display.print_json(found)
+        display.print_json(info)
     else:
-        _show(found)
+        display.print_facts(_facts(info))
 
 
 def note(info: "QueueInfo") -> str | None:
-    """What keeps all nodes from it, or some of its jobs, if anything does."""
+    """Return what keeps all nodes from the queue, or from some of its jobs; None when nothing does."""
     if info.in_force.limit == 0:
         return "shut: its limit is 0"
     if not info.active:
@@ -194,7 +178,7 @@ def _nobody(spec: "QueueSpec") -> str:
 
 @contextmanager
 def _performer(store: str | None, by: str | None = None) -> "Iterator[Performs]":
-    """What does commands. Here a queue that is not there is a word that cannot be meant, as that of an option."""
+    """Yield what performs commands. A queue that does not exist is a usage error here, as a wrong option is."""
     with open_commands(store, by) as performer:
         try:
             yield performer
@@ -202,31 +186,31 @@ def _performer(store: str | None, by: str | None = None) -> "Iterator[Performs]"
             raise UsageError(str(error)) from None
 
 
-def _change(limit: str | None, type_: str | None, nodes: str | None, **lists: Nodes) -> dict[str, Any]:
-    """What is said, by the fields of ``ChangeQueue``."""
+def _change_fields(limit: str | None, type_: str | None, nodes: str | None, **lists: Nodes) -> dict[str, Any]:
+    """Return the changes that options name, as fields of ``ChangeQueue``."""
     declared: list[str] = []
-    said: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if limit == DECLARED:
         declared.append("limit")
     elif limit is not None:
-        said["limit"] = _slots(limit)
+        fields["limit"] = _slots(limit)
     if type_ == DECLARED:
         declared.append("type")
     elif type_ is not None:
-        said["type"] = None if type_ == NONE else type_
+        fields["type"] = None if type_ == NONE else type_
     if nodes == DECLARED:
         declared += ["pinned", "barred"]
     elif nodes == ANY:
-        said |= {"pinned": [], "barred": []}
+        fields |= {"pinned": [], "barred": []}
     elif nodes is not None:
         raise UsageError(
             f"--nodes is 'any' or 'declared', not {nodes!r:.80}; name nodes with --pin and --bar"
         )
-    return said | {name: value for name, value in {"declared": declared, **lists}.items() if value}
+    return fields | {name: value for name, value in {"declared": declared, **lists}.items() if value}
 
 
-def _made(change: dict[str, Any]) -> dict[str, Any]:
-    """The same by the fields of ``CreateQueue``."""
+def _create_fields(change: dict[str, Any]) -> dict[str, Any]:
+    """Return the same as fields of ``CreateQueue``."""
     if not change.keys().isdisjoint(("declared", "unpin", "unbar")):
         raise UsageError(
             "a queue created here has no declared settings, and no pins and bars to remove; leave those options out"
@@ -248,54 +232,56 @@ def _slots(text: str) -> Limit | None:
     return int(text)
 
 
-def _warn(store: str | None, nodes: Sequence[str]) -> None:
-    """Nodes that are to come may be named; a name that was mistyped looks the same. A server does not list those that
-    have ever joined."""
+def _warn_of_unknown(store: str | None, nodes: Sequence[str]) -> None:
+    """Warn of nodes that have never joined: one that will join later may be named, but a mistyped name looks the same.
+    A server does not list the nodes of the past."""
     if not nodes or endpoint.server(store):
         return
-    with open_local_store(store) as there:
-        known = there.bulk.names("node")
-    for node in (node for node in nodes if node not in known):
-        typer.echo(
-            f"spinney: no node {node!r} has ever joined this store{did_you_mean(node, known)}", err=True
-        )
+    with open_local_store(store) as local_store:
+        joined = local_store.bulk.names("node")
+    for node in nodes:
+        if node not in joined:
+            typer.echo(
+                f"spinney: no node {node!r} has ever joined this store{did_you_mean(node, joined)}", err=True
+            )
 
 
-def _show(info: "QueueInfo") -> None:
-    spec, out = info.in_force, display.console()
-    for what, told, fields in (
-        ("queue", info.queue, ()),
-        ("limit", limits.as_text(spec.limit, info.limit), ("limit",)),
-        ("type", spec.type or "none", ("type",)),
-        ("nodes", _whom(spec), ("pinned", "barred")),
-        ("order", f"{spec.order}, sharing {spec.shared}", ()),
-        ("served by", ", ".join(info.nodes) or "no active node", ()),
-        ("pending", f"{info.pending:,}", ()),
-        ("running", f"{info.running:,}", ()),
-    ):
-        out.print(f"{what:<12} {display.safe(told)}{_over(info, fields)}")
-    if info.by is not None:
-        out.print(f"{'set by':<12} {display.safe(info.by)}, {display.format_time(info.at_us)}")
-    if (said := note(info)) is not None:
-        out.print(f"{'note':<12} {display.safe(said)}")
+def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
+    spec = info.in_force
+    return [
+        ("queue", info.queue),
+        ("limit", f"{limits.as_text(spec.limit, info.limit)}{_declared(info, 'limit', 'no limit')}"),
+        ("type", f"{spec.type or 'none'}{_declared(info, 'type', 'none')}"),
+        ("nodes", f"{_nodes_text(spec)}{_declared_nodes(info)}"),
+        ("order", f"{spec.order}, sharing {spec.shared}"),
+        ("served by", ", ".join(info.nodes) or "no active node"),
+        ("pending", f"{info.pending:,}"),
+        ("running", f"{info.running:,}"),
+        ("set by", None if info.by is None else f"{info.by}, {display.format_time(info.at_us)}"),
+        ("note", note(info)),
+    ]
 
 
-def _over(info: "QueueInfo", fields: tuple[str, ...]) -> str:
-    """What is declared, where an operator has set something over it."""
-    if not any(field in info.settings for field in fields):
+def _declared(info: "QueueInfo", field: str, none: str) -> str:
+    """Return what is declared of a field that an operator has set, else nothing."""
+    if field not in info.settings:
         return ""
-    said: Mapping[str, str] = {"limit": "no limit", "type": "none"}
     if info.declared is None:
         return " (set; nothing is declared)"
-    if fields == ("pinned", "barred"):
-        return f" (set; declared: {_whom(info.declared)})"
-    (field,) = fields
     value = getattr(info.declared, field)
-    return f" (set; declared: {display.safe(str(said[field] if value is None else value))})"
+    return f" (set; declared: {none if value is None else value})"
 
 
-def _whom(spec: "QueueSpec") -> str:
-    """Which nodes may serve it, as it says itself."""
+def _declared_nodes(info: "QueueInfo") -> str:
+    if not {"pinned", "barred"} & info.settings.keys():
+        return ""
+    if info.declared is None:
+        return " (set; nothing is declared)"
+    return f" (set; declared: {_nodes_text(info.declared)})"
+
+
+def _nodes_text(spec: "QueueSpec") -> str:
+    """Return which nodes may serve a queue."""
     if spec.pinned:
         return f"only {', '.join(spec.pinned)}"
     return f"not {', '.join(spec.barred)}" if spec.barred else "any"

@@ -10,56 +10,46 @@ from spinney.model.errors import UsageError
 from spinney.model.settings.retention import ALL_TYPES
 from spinney.model.values import durations
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
+from spinney.terminal.arguments import ByOption, JsonOption, ReasonOption, StoreOption, argument
 from spinney.terminal.connection import open_commands, open_control, resolve_settings
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
     from spinney.control import Control
-    from spinney.model.rights.operators import RetentionRule
 
 FOREVER, DECLARED = "forever", "declared"
-_TELL_S = 0.5
+_PROGRESS_S = 0.5
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the command to the command line."""
     app.command()(keep)
 
 
 def keep(
     type_: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TYPE",
-            help="A job type, or '*' (in quotes) for all types.",
-            show_default=False,
-            autocompletion=completion.types,
-        ),
+        str | None, argument("[TYPE", "A job type, or '*' (in quotes) for all types.", completion.types)
     ] = None,
     state: Annotated[
         str | None,
-        typer.Argument(
-            metavar="STATE",
-            help="The state of the settled jobs; 'deleted' is for the tombstones of deleted jobs.",
-            show_default=False,
-            autocompletion=completion.states,
+        argument(
+            "STATE",
+            "The state of the settled jobs; 'deleted' is for the tombstones of deleted jobs.",
+            completion.states,
         ),
     ] = None,
     time_: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TIME]",
-            help="How long: 30d, 12h, 'forever', or 'declared' for what the job type declares.",
-            show_default=False,
-            autocompletion=completion.periods,
+        argument(
+            "TIME]",
+            "How long: 30d, 12h, 'forever', or 'declared' for what the job type declares.",
+            completion.periods,
         ),
     ] = None,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Remove expired jobs now, instead of when a node next does it.")
     ] = False,
-    reason: Annotated[
-        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
-    ] = None,
+    reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
     store: StoreOption = None,
@@ -70,11 +60,10 @@ def keep(
     of a tree decide for the whole tree, which stays as long as any job in it is open. Nodes remove expired jobs every
     hour.
     """
-    given = [type_, state, time_]
-    if all(word is not None for word in given):
+    if type_ is not None and state is not None and time_ is not None:
         with open_commands(store, by) as performer:
-            _set(performer, str(type_), str(state), str(time_), reason, json=json)
-    elif any(word is not None for word in given):
+            _set(performer, type_, state, time_, reason, json=json)
+    elif type_ is not None:
         raise UsageError(
             "the command needs a type, a state and a time: spinney keep resize completed 30d; "
             "'spinney keep' alone shows the rules in force"
@@ -95,13 +84,18 @@ def _show(store: str | None, *, json: bool) -> None:
 
     with open_commands(store) as performer:
         rules = performer.do(ListRetention()).items
-    if json:
-        display.print_json_lines(rules)
-    elif not rules:
-        typer.echo("everything is kept for ever; 'spinney keep TYPE STATE 30d' sets how long")
-    else:
-        rows = [(k.type, k.state, _period_text(k.keep_s), k.by or "(the type)", _note(k)) for k in rules]
-        display.print_table(("TYPE", "STATE", "KEPT FOR", "BY", ""), rows)
+    display.print_list(
+        rules,
+        {
+            "TYPE": lambda rule: rule.type,
+            "STATE": lambda rule: rule.state,
+            "KEPT FOR": lambda rule: "ever" if rule.keep_s is None else durations.shown(rule.keep_s),
+            "BY": lambda rule: rule.by or "(the type)",
+            "": lambda rule: "" if rule.in_force else "overruled",
+        },
+        json=json,
+        empty="everything is kept for ever; 'spinney keep TYPE STATE 30d' sets how long",
+    )
 
 
 def _set(
@@ -109,23 +103,23 @@ def _set(
 ) -> None:
     from spinney.features.retention.commands import ListRetention, SetRetention, UnsetRetention
 
-    whose = "all types" if type_ == ALL_TYPES else type_
+    jobs = f"{state} jobs of {'all types' if type_ == ALL_TYPES else type_}"
     if time_ == DECLARED:
-        taken_back = performer.do(UnsetRetention(type=type_, state=state, reason=reason)).unset
+        unset = performer.do(UnsetRetention(type=type_, state=state, reason=reason)).unset
         if json:
             display.print_json_lines(performer.do(ListRetention()).items)
-        elif taken_back:
-            typer.echo(f"{state} jobs of {whose} are kept as the type says")
+        elif unset:
+            typer.echo(f"{jobs} are kept as the type says")
         else:
-            typer.echo(f"nothing was set for {state} jobs of {whose}")
+            typer.echo(f"nothing was set for {jobs}")
         return
     keep_s = None if time_ == FOREVER else durations.seconds(time_)
-    done = performer.do(SetRetention(type=type_, state=state, keep_s=keep_s, reason=reason))
+    change = performer.do(SetRetention(type=type_, state=state, keep_s=keep_s, reason=reason))
     if json:
-        display.print_json_lines([done.keeping])
+        display.print_json_lines([change.keeping])
         return
-    typer.echo(f"{state} jobs of {whose} are kept {_for(done.keeping.keep_s)}")
-    for other in done.overruled:
+    typer.echo(f"{jobs} are kept {_for(change.keeping.keep_s)}")
+    for other in change.overruled:
         typer.echo(f"  instead of {_for(other.keep_s)}, as the type {display.safe(other.type)} says")
 
 
@@ -135,7 +129,7 @@ def _sweep(control: "Control", store: str | None, *, json: bool) -> None:
 
     root = resolve_settings(store).folders
     progress = _Progress()
-    removed = sweep(control, lambda job_id: folders.remove(root, job_id), told=progress)
+    removed = sweep(control, lambda job_id: folders.remove(root, job_id), on_progress=progress)
     progress.end()
     if json:
         display.print_json_lines([{"removed": removed}])
@@ -147,26 +141,18 @@ class _Progress:
     """A line on the terminal that is written over; nothing where there is no terminal."""
 
     def __init__(self) -> None:
-        self._there = sys.stderr.isatty()
-        self._next_s = time.monotonic() + _TELL_S
+        self._is_terminal = sys.stderr.isatty()
+        self._next_s = time.monotonic() + _PROGRESS_S
 
     def __call__(self, removed: int, at: int) -> None:
-        if self._there and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + _TELL_S
+        if self._is_terminal and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + _PROGRESS_S
             typer.echo(f"\r{removed:,} removed, looked up to job {at:,}   ", nl=False, err=True)
 
     def end(self) -> None:
-        if self._there:
+        if self._is_terminal:
             typer.echo("\r\033[K", nl=False, err=True)
-
-
-def _period_text(keep_s: float | None) -> str:
-    return "ever" if keep_s is None else durations.shown(keep_s)
 
 
 def _for(keep_s: float | None) -> str:
     return "for ever" if keep_s is None else f"for {durations.shown(keep_s)}"
-
-
-def _note(keeping: "RetentionRule") -> str:
-    return "" if keeping.in_force else "overruled"

@@ -1,4 +1,4 @@
-"""One walk over settled jobs now, instead of when a node comes to it."""
+"""Retention on demand: one walk over all jobs now, as ``keep --sweep`` does, instead of when a node next makes one."""
 
 import time
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from spinney.model.errors import StoreUnusable
 from spinney.service.service import Service
 
 REST_SHARE = 4.0
-"""After each step of a walk it rests so many times as long as the step took: most of the writers' time is left
-to others."""
+"""After each step the walk rests for this multiple of the step's time, so that other writers get most of the time."""
 REST_LEAST_S = 0.005
+"""The shortest rest, in seconds."""
 
 
 class OnSweep(Protocol):
-    """Is told how a walk goes on: jobs removed so far, and the number that it has come to."""
+    """Called after each step with the number of jobs removed so far, and the last job that was looked at."""
 
     def __call__(self, removed: int, at: int) -> None: ...
 
@@ -24,48 +24,48 @@ def sweep(
     service: Service,
     remove: Callable[[int], None],
     *,
-    told: OnSweep | None = None,
+    on_progress: OnSweep | None = None,
     rest: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Walk over all jobs and remove what is over, and return how many jobs that were. It takes an admin.
-    ``remove`` removes one folder.
+    """Remove every job whose time is over, with its folder, and return how many jobs were removed.
 
-    May be cut off between any two steps: nodes remove the folders that are left, and the next walk
-    begins anew. Raises StoreUnusable when the walk is through and folders resisted.
+    ``remove`` removes the folder of one job. The caller must be an admin. The walk may be interrupted between any two
+    steps: nodes remove the remaining folders, and the next walk starts from the beginning. Raises StoreUnusable at the
+    end if some folders could not be removed; nodes try those again.
     """
     service.require_everywhere(Role.ADMIN, "remove jobs whose time is over")
     actor = service.actor()
     removed, after = 0, 0
-    resisted: list[StoreUnusable] = []
+    failures: list[StoreUnusable] = []
     while True:
         begun = monotonic()
-        gone, further = service.store.retention.sweep(after, actor, now_us=service.clock())
+        removed_ids, next_after = service.store.retention.sweep(after, actor, now_us=service.clock())
         took_s = monotonic() - begun
-        if gone:
+        if removed_ids:
             service.store.note_removed_folders(
-                [job_id for job_id in gone if _removed(remove, job_id, resisted)]
+                [job_id for job_id in removed_ids if _removed(remove, job_id, failures)]
             )
-        removed += len(gone)
-        if told is not None:
-            told(removed, after)
-        if further is None:
+        removed += len(removed_ids)
+        if on_progress is not None:
+            on_progress(removed, after)
+        if next_after is None:
             break
-        after = further
+        after = next_after
         rest(max(REST_LEAST_S, REST_SHARE * took_s))
-    if resisted:
+    if failures:
         raise StoreUnusable(
-            f"{removed:,} jobs are removed, but {len(resisted):,} of their folders are still there; nodes try "
-            f"again: {resisted[0]}"
-        ) from resisted[0]
+            f"{removed:,} jobs are removed, but {len(failures):,} of their folders are still there; nodes try "
+            f"again: {failures[0]}"
+        ) from failures[0]
     return removed
 
 
-def _removed(remove: Callable[[int], None], job_id: int, resisted: list[StoreUnusable]) -> bool:
+def _removed(remove: Callable[[int], None], job_id: int, failures: list[StoreUnusable]) -> bool:
     """One folder that resists does not keep the others: ``deleted_folders`` tells it until it is gone."""
     try:
         remove(job_id)
     except StoreUnusable as error:
-        resisted.append(error)
+        failures.append(error)
         return False
     return True

@@ -1,5 +1,6 @@
 """The command ``schedule``: submit jobs at set times."""
 
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,82 +9,102 @@ import typer
 from spinney.features.submission.cli import params_from_options
 from spinney.model.values import durations
 from spinney.terminal import completion, display, endpoint
-from spinney.terminal.arguments import ByOption, InternalOption, JsonOption, StoreOption
+from spinney.terminal.arguments import (
+    ByOption,
+    InternalOption,
+    JsonOption,
+    ReasonOption,
+    StoreOption,
+    argument,
+    command_group,
+    option,
+)
 from spinney.terminal.connection import open_commands, open_control
+from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.model.settings.schedules import Schedule
 
 COMING = 5
 RUNS = 10
-NewNameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)
-]
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The schedule's name.", show_default=False, autocompletion=completion.schedules
-    ),
-]
-ActiveArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="The schedule's name.",
-        show_default=False,
-        autocompletion=completion.active_schedules,
-    ),
-]
-PausedArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="The schedule's name.",
-        show_default=False,
-        autocompletion=completion.paused_schedules,
-    ),
-]
-ReasonOption = Annotated[
-    str | None, typer.Option("--reason", help="The reason, recorded in the audit log.", show_default=False)
-]
+NewNameArgument = Annotated[str, argument("NAME", "The schedule's name.")]
+NameArgument = Annotated[str, argument("NAME", "The schedule's name.", completion.schedules)]
+ActiveArgument = Annotated[str, argument("NAME", "The schedule's name.", completion.active_schedules)]
+PausedArgument = Annotated[str, argument("NAME", "The schedule's name.", completion.paused_schedules)]
 
-group = typer.Typer(
-    help="Manage schedules, which submit jobs by a cron expression or at an interval.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+@dataclass(frozen=True, kw_only=True)
+class TimeOptions:
+    """When a schedule submits jobs."""
+
+    cron: Annotated[
+        str | None,
+        option(
+            metavar="EXPRESSION",
+            help_="A cron expression, for example '0 6 * * mon' (minute, hour, day, month, weekday) or @daily.",
+        ),
+    ] = None
+    zone: Annotated[
+        str, typer.Option(metavar="ZONE", help="The time zone of --cron, for example Europe/Berlin.")
+    ] = "UTC"
+    every: Annotated[str | None, option(metavar="TIME", help_="An interval, for example 15m or 1h30m.")] = (
+        None
+    )
+    overlap: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY", help="What to do when the last job is still open: skip, queue or allow."
+        ),
+    ] = "skip"
+    catch_up: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY", help="Which times missed while no node ran are made up for: none, last or all."
+        ),
+    ] = "last"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """The options of a schedule's jobs."""
+
+    queue: Annotated[
+        str | None, option(help_="The queue (default: the type's).", complete=completion.queues)
+    ] = None
+    priority: Annotated[int | None, option(help_="The priority, 0 (first) to 99 (last).")] = None
+    collection: Annotated[
+        str | None, option(help_="The collection of its jobs.", complete=completion.collections)
+    ] = None
+    submitter: Annotated[
+        str | None,
+        option(help_="The submitter of its jobs (default: you).", complete=completion.submitters),
+    ] = None
+    share: Annotated[str | None, option(help_="The share that its jobs count against.")] = None
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (add, show, pause, resume, drop, run):
-        group.command()(command)
-    group.command("list")(list_schedules)
+    """Add the group ``schedule`` to the command line."""
+    group = command_group(
+        "Manage schedules, which submit jobs by a cron expression or at an interval.",
+        {
+            "add": add,
+            "list": list_schedules,
+            "show": show,
+            "pause": pause,
+            "resume": resume,
+            "drop": drop,
+            "run": run,
+        },
+    )
     app.add_typer(group, name="schedule")
 
 
+@with_option_groups
 def add(
     name: NewNameArgument,
-    type_: Annotated[
-        str,
-        typer.Argument(
-            metavar="TYPE", help="The job type.", show_default=False, autocompletion=completion.types
-        ),
-    ],
-    cron: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EXPRESSION",
-            help="A cron expression, for example '0 6 * * mon' (minute, hour, day, month, weekday) or @daily.",
-            show_default=False,
-        ),
-    ] = None,
-    zone: Annotated[
-        str, typer.Option(metavar="ZONE", help="The time zone of --cron, for example Europe/Berlin.")
-    ] = "UTC",
-    every: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="An interval, for example 15m or 1h30m.", show_default=False),
-    ] = None,
+    type_: Annotated[str, argument("TYPE", "The job type.", completion.types)],
+    *,
+    times: TimeOptions,
     param: Annotated[
         list[str] | None,
         typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
@@ -94,31 +115,7 @@ def add(
             "--json", metavar="FILE", help="Read the parameters from a file with a JSON object; - is stdin."
         ),
     ] = None,
-    overlap: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY", help="What to do when the last job is still open: skip, queue or allow."
-        ),
-    ] = "skip",
-    catch_up: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY", help="Which times missed while no node ran are made up for: none, last or all."
-        ),
-    ] = "last",
-    queue: Annotated[
-        str | None, typer.Option(help="The queue (default: the type's).", autocompletion=completion.queues)
-    ] = None,
-    priority: Annotated[int | None, typer.Option(help="The priority, 0 (first) to 99 (last).")] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(help="The collection of its jobs.", autocompletion=completion.collections),
-    ] = None,
-    submitter: Annotated[
-        str | None,
-        typer.Option(help="The submitter of its jobs (default: you).", autocompletion=completion.submitters),
-    ] = None,
-    share: Annotated[str | None, typer.Option(help="The share that its jobs count against.")] = None,
+    jobs: JobOptions,
     paused: Annotated[bool, typer.Option("--paused", help="Create the schedule paused.")] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an existing schedule of that name.")
@@ -133,29 +130,22 @@ def add(
 
     if endpoint.server(store):
         endpoint.require_not_internal(internal)
-    options = {
-        "queue": queue,
-        "priority": priority,
-        "collection": collection,
-        "submitter": submitter,
-        "share": share,
-    }
     with open_control(store, by) as control:
-        asked = PutSchedule(
+        command = PutSchedule(
             name=name,
             type=type_,
-            cron=cron,
-            zone=zone,
-            every_s=durations.optional(every, "--every"),
+            cron=times.cron,
+            zone=times.zone,
+            every_s=durations.optional(times.every, "--every"),
             params=params_from_options(control, type_, param or [], params),
-            options={k: v for k, v in options.items() if v is not None},
-            overlap=_policy(overlap, Overlap),
-            catch_up=_policy(catch_up, CatchUp),
+            options={key: value for key, value in asdict(jobs).items() if value is not None},
+            overlap=_policy(times.overlap, Overlap),
+            catch_up=_policy(times.catch_up, CatchUp),
             paused=paused,
             replace=replace,
         )
-        made = asked.put(control, internal=True) if internal else control.do(asked)
-    typer.echo(f"schedule {name} {_next(made)}")
+        schedule = command.put(control, internal=True) if internal else control.do(command)
+    typer.echo(f"schedule {name} {_next(schedule)}")
 
 
 def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -163,24 +153,20 @@ def list_schedules(json: JsonOption = False, store: StoreOption = None) -> None:
     from spinney.features.schedules.commands import ListSchedules
 
     with open_commands(store) as performer:
-        found = performer.do(ListSchedules()).items
-    if json:
-        display.print_json_lines(found)
-        return
-    columns = ["name", "type", "when", "next", "state", "last job", "by"]
-    rows = [
-        (
-            s.name,
-            s.type,
-            _when(s),
-            _shown(s, s.next_us) if s.next_us else "never",
-            _state(s),
-            s.last_job_id,
-            _by(s),
-        )
-        for s in found
-    ]
-    display.print_table(columns, rows)
+        schedules = performer.do(ListSchedules()).items
+    display.print_list(
+        schedules,
+        {
+            "name": lambda schedule: schedule.name,
+            "type": lambda schedule: schedule.type,
+            "when": _when,
+            "next": lambda schedule: _time(schedule, schedule.next_us) if schedule.next_us else "never",
+            "state": _state,
+            "last job": lambda schedule: schedule.last_job_id,
+            "by": _by,
+        },
+        json=json,
+    )
 
 
 def show(
@@ -193,22 +179,22 @@ def show(
     from spinney.features.schedules.commands import ListComingTimes, ListScheduleRuns, ShowSchedule
 
     with open_commands(store) as performer:
-        found = performer.do(ShowSchedule(name=name))
+        schedule = performer.do(ShowSchedule(name=name))
         coming = performer.do(ListComingTimes(name=name, count=COMING))
         runs = performer.do(ListScheduleRuns(name=name, limit=limit)).items
     if json:
-        display.print_json({"schedule": found, "coming_us": coming, "runs": runs})
+        display.print_json({"schedule": schedule, "coming_us": coming, "runs": runs})
         return
     facts: list[tuple[str, Any]] = [
-        ("type", found.type),
-        ("when", _when(found)),
-        ("state", _state(found)),
-        ("overlap", found.overlap),
-        ("catch-up", found.catch_up),
-        ("by", _by(found)),
-        ("last job", found.last_job_id),
-        *(("parameter", f"{k} = {display.short_json(v)}") for k, v in found.params.items()),
-        *found.options.items(),
+        ("type", schedule.type),
+        ("when", _when(schedule)),
+        ("state", _state(schedule)),
+        ("overlap", schedule.overlap),
+        ("catch-up", schedule.catch_up),
+        ("by", _by(schedule)),
+        ("last job", schedule.last_job_id),
+        *(("parameter", f"{k} = {display.short_json(v)}") for k, v in schedule.params.items()),
+        *schedule.options.items(),
     ]
     out = display.console()
     with display.closed_pipe_ends_output():
@@ -218,11 +204,11 @@ def show(
                 out.print(f"  {label}: {display.cell(value)}")
         out.print("comes next" if coming else "comes no more")
         for at_us in coming:
-            out.print(f"  {_shown(found, at_us)}  {_utc(at_us)}")
+            out.print(f"  {_time(schedule, at_us)}  {_utc(at_us)}")
     if runs:
         display.print_table(
             ["last times", "became", "job", ""],
-            [(_shown(found, r.nominal_us), r.outcome, r.job_id, r.message) for r in runs],
+            [(_time(schedule, run.nominal_us), run.outcome, run.job_id, run.message) for run in runs],
         )
 
 
@@ -234,14 +220,7 @@ def pause(
     store: StoreOption = None,
 ) -> None:
     """Pause a schedule: it submits no jobs until it is resumed."""
-    from spinney.features.schedules.commands import PauseSchedule
-
-    with open_commands(store, by) as performer:
-        found = performer.do(PauseSchedule(name=name, paused=True, reason=reason))
-    if json:
-        display.print_json(found)
-        return
-    typer.echo(f"schedule {name} is paused; 'spinney schedule resume {name}' lets it go on")
+    _set_paused(name, True, reason, by, store, json=json)
 
 
 def resume(
@@ -252,14 +231,7 @@ def resume(
     store: StoreOption = None,
 ) -> None:
     """Resume a paused schedule; its --catch-up policy decides about missed times."""
-    from spinney.features.schedules.commands import PauseSchedule
-
-    with open_commands(store, by) as performer:
-        found = performer.do(PauseSchedule(name=name, paused=False, reason=reason))
-    if json:
-        display.print_json(found)
-        return
-    typer.echo(f"schedule {name} {_next(found)}")
+    _set_paused(name, False, reason, by, store, json=json)
 
 
 def drop(
@@ -275,11 +247,9 @@ def drop(
     with open_commands(store, by) as performer:
         declared = any(s.name == name and s.declared for s in performer.do(ListSchedules()).items)
         performer.do(DropSchedule(name=name, reason=reason))
-    if json:
-        display.print_json({"dropped": name, "declared": declared})
-        return
     back = "; it is declared in code, and the next node that starts creates it again: pause it to stop it for good"
-    typer.echo(f"schedule {name} is dropped{back if declared else ''}")
+    sentence = f"schedule {name} is dropped{back if declared else ''}"
+    display.print_result({"dropped": name, "declared": declared}, sentence, json=json)
 
 
 def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store: StoreOption = None) -> None:
@@ -288,17 +258,24 @@ def run(name: NameArgument, json: JsonOption = False, by: ByOption = None, store
 
     with open_commands(store, by) as performer:
         job_id = performer.do(RunSchedule(name=name)).id
-    if json:
-        display.print_json({"schedule": name, "job": job_id})
-        return
-    typer.echo(job_id)
+    display.print_result({"schedule": name, "job": job_id}, str(job_id), json=json)
 
 
-# --- words -------------------------------------------------------------------------------------
+# --- steps and texts ---------------------------------------------------------------------------
+
+
+def _set_paused(
+    name: str, paused: bool, reason: str | None, by: str | None, store: str | None, *, json: bool
+) -> None:
+    from spinney.features.schedules.commands import PauseSchedule
+
+    with open_commands(store, by) as performer:
+        schedule = performer.do(PauseSchedule(name=name, paused=paused, reason=reason))
+    display.print_result(schedule, f"schedule {name} {_next(schedule)}", json=json)
 
 
 def _policy(word: str, kind: Any) -> Any:
-    """The policy of that name; a wrong word is refused with the nearest."""
+    """Return the policy of that name. Raises UsageError, which names the nearest one."""
     from spinney.model.errors import UsageError
     from spinney.model.values.hints import did_you_mean
 
@@ -319,7 +296,7 @@ def _next(schedule: "Schedule") -> str:
     if schedule.paused:
         return f"is paused; 'spinney schedule resume {schedule.name}' lets it go on"
     return (
-        "comes no more" if schedule.next_us is None else f"comes next at {_shown(schedule, schedule.next_us)}"
+        "comes no more" if schedule.next_us is None else f"comes next at {_time(schedule, schedule.next_us)}"
     )
 
 
@@ -332,8 +309,8 @@ def _by(schedule: "Schedule") -> str:
     return "declared in code" if schedule.declared else schedule.by
 
 
-def _shown(schedule: "Schedule", at_us: int) -> str:
-    """By the clock of its zone; in UTC where this host does not know the zone."""
+def _time(schedule: "Schedule", at_us: int) -> str:
+    """Return a time in the schedule's time zone; in UTC where this host does not know the zone."""
     from spinney.model.errors import UsageError
     from spinney.scheduling import recurrence
 

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spinney.model.errors import UsageError
+from spinney.model.settings.webhooks import DeliveryOutcome
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import SEQ_MAX, ByOption, JsonOption, StoreOption
+from spinney.terminal.arguments import (
+    SEQ_MAX,
+    ByOption,
+    JsonOption,
+    ReasonOption,
+    StoreOption,
+    YesOption,
+    argument,
+    command_group,
+    option,
+)
 from spinney.terminal.confirmation import require_yes
 from spinney.terminal.connection import now_us, open_commands, open_local_store
 
@@ -15,75 +26,66 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spinney.features.webhooks.commands import WebhookWithSecret
-    from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, DeliveryResult, Webhook
+    from spinney.model.settings.webhooks import Delivery, DeliveryResult, Webhook
     from spinney.store.contract import Store
 
 ANY = "any"
+"""The value of an option that removes its limit."""
 DELIVERIES = 20
-NewNameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="The webhook's name.", show_default=False)
-]
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The webhook's name.", show_default=False, autocompletion=completion.webhooks
-    ),
-]
-ReasonOption = Annotated[
-    str | None, typer.Option("--reason", help="The reason, recorded in the audit log.", show_default=False)
-]
+NewNameArgument = Annotated[str, argument("NAME", "The webhook's name.")]
+NameArgument = Annotated[str, argument("NAME", "The webhook's name.", completion.webhooks)]
 EventOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--event",
         metavar="EVENT",
-        show_default=False,
-        help="completed, failed, cancelled, orphaned, batch (a job with subjobs, in any state), or '*' for "
+        help_="completed, failed, cancelled, orphaned, batch (a job with subjobs, in any state), or '*' for "
         "all; may be repeated.",
     ),
 ]
 TypeOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--type",
         metavar="TYPE",
-        help="Only jobs of this type.",
-        show_default=False,
-        autocompletion=completion.types,
+        help_="Only jobs of this type; 'any' for all.",
+        complete=completion.types,
     ),
 ]
 CollectionOption = Annotated[
     str | None,
-    typer.Option(
-        help="Only jobs of this collection.", show_default=False, autocompletion=completion.collections
-    ),
+    option(help_="Only jobs of this collection; 'any' for all.", complete=completion.collections),
 ]
 QueueOption = Annotated[
-    str | None,
-    typer.Option(help="Only jobs in this queue.", show_default=False, autocompletion=completion.queues),
+    str | None, option(help_="Only jobs in this queue; 'any' for all.", complete=completion.queues)
 ]
-
-group = typer.Typer(
-    help="Manage webhooks, which report settled jobs and batches to other services.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def add_to(app: typer.Typer) -> None:
-    group.command()(add)
-    group.command("list")(list_webhooks)
-    group.command("test")(ping)
-    for command in (show, set_, rotate, pause, resume, remove, deliveries, retry, deliver):
-        group.command(command.__name__.rstrip("_"))(command)
+    """Add the group ``webhook`` to the command line."""
+    group = command_group(
+        "Manage webhooks, which report settled jobs and batches to other services.",
+        {
+            "add": add,
+            "list": list_webhooks,
+            "test": ping,
+            "show": show,
+            "set": change,
+            "rotate": rotate,
+            "pause": pause,
+            "resume": resume,
+            "remove": remove,
+            "deliveries": deliveries,
+            "retry": retry,
+            "deliver": deliver,
+        },
+    )
     app.add_typer(group, name="webhook")
 
 
 def add(
     name: NewNameArgument,
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="The URL to report to, http or https.", show_default=False)
-    ],
+    url: Annotated[str, argument("URL", "The URL to report to, http or https.")],
     event: EventOption = None,
     type_: TypeOption = None,
     collection: CollectionOption = None,
@@ -99,19 +101,14 @@ def add(
     """Create a webhook, which reports settled jobs to a URL. Prints its signing secret, which is shown only once."""
     from spinney.features.webhooks.commands import AddWebhook
 
+    limits = {key: limit for key, limit in _limits(type_, collection, queue).items() if limit is not None}
     with open_commands(store, by) as performer:
-        asked = AddWebhook(
-            name=name,
-            url=url,
-            events=event or ["*"],
-            type=type_,
-            collection=collection,
-            queue=queue,
-            roots_only=not each,
-            reason=reason,
+        created = performer.do(
+            AddWebhook(
+                name=name, url=url, events=event or ["*"], roots_only=not each, reason=reason, **limits
+            )
         )
-        made = performer.do(asked)
-    _with_secret(name, made, json)
+    _print_secret(created, json=json)
 
 
 def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
@@ -120,12 +117,19 @@ def list_webhooks(json: JsonOption = False, store: StoreOption = None) -> None:
     from spinney.model.settings.webhooks import shown
 
     with open_commands(store) as performer:
-        found = performer.do(ListWebhooks()).items
-    if json:
-        display.print_json_lines(found)
-        return
-    rows = [(w.name, shown(w.url), " ".join(w.events), _of(w), _state(w), w.by) for w in found]
-    display.print_table(("NAME", "URL", "EVENTS", "OF", "STATE", "BY"), rows)
+        webhooks = performer.do(ListWebhooks()).items
+    display.print_list(
+        webhooks,
+        {
+            "NAME": lambda webhook: webhook.name,
+            "URL": lambda webhook: shown(webhook.url),
+            "EVENTS": lambda webhook: " ".join(webhook.events),
+            "OF": _jobs_text,
+            "STATE": _state,
+            "BY": lambda webhook: webhook.by,
+        },
+        json=json,
+    )
 
 
 def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None) -> None:
@@ -133,52 +137,20 @@ def show(name: NameArgument, json: JsonOption = False, store: StoreOption = None
     from spinney.features.webhooks.commands import ShowWebhook
 
     with open_commands(store) as performer:
-        found = performer.do(ShowWebhook(name=name))
-    if json:
-        display.print_json(found)
-    else:
-        _show(found)
+        webhook = performer.do(ShowWebhook(name=name))
+    _print_webhook(webhook, json=json)
 
 
-def set_(
+def change(
     name: NameArgument,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="The URL to report to.", show_default=False)
-    ] = None,
+    url: Annotated[str | None, option(metavar="URL", help_="The URL to report to.")] = None,
     event: EventOption = None,
-    type_: Annotated[
-        str | None,
-        typer.Option(
-            "--type",
-            metavar="TYPE",
-            help="Only jobs of this type; 'any' for all.",
-            show_default=False,
-            autocompletion=completion.types,
-        ),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(
-            help="Only jobs of this collection; 'any' for all.",
-            show_default=False,
-            autocompletion=completion.collections,
-        ),
-    ] = None,
-    queue: Annotated[
-        str | None,
-        typer.Option(
-            help="Only jobs in this queue; 'any' for all.",
-            show_default=False,
-            autocompletion=completion.queues,
-        ),
-    ] = None,
+    type_: TypeOption = None,
+    collection: CollectionOption = None,
+    queue: QueueOption = None,
     each: Annotated[
         bool | None,
-        typer.Option(
-            "--each/--roots",
-            help="Also report each subjob, or only batches and single jobs.",
-            show_default=False,
-        ),
+        option("--each/--roots", help_="Also report each subjob, or only batches and single jobs."),
     ] = None,
     reason: ReasonOption = None,
     json: JsonOption = False,
@@ -186,27 +158,20 @@ def set_(
     store: StoreOption = None,
 ) -> None:
     """Change a webhook. Pending deliveries are sent to the new URL."""
-    change: dict[str, Any] = {
-        key: None if value == ANY else value
-        for key, value in (("type", type_), ("collection", collection), ("queue", queue))
-        if value is not None
-    }
-    if url is not None:
-        change["url"] = url
-    if event:
-        change["events"] = event
-    if each is not None:
-        change["roots_only"] = not each
-    if not change:
-        raise UsageError("the command names no change; add one, for example --url https://example.org/hook")
     from spinney.features.webhooks.commands import ChangeWebhook
 
+    changes = _limits(type_, collection, queue)
+    if url is not None:
+        changes["url"] = url
+    if event:
+        changes["events"] = event
+    if each is not None:
+        changes["roots_only"] = not each
+    if not changes:
+        raise UsageError("the command names no change; add one, for example --url https://example.org/hook")
     with open_commands(store, by) as performer:
-        found = performer.do(ChangeWebhook(name=name, reason=reason, **change))
-    if json:
-        display.print_json(found)
-    else:
-        _show(found)
+        webhook = performer.do(ChangeWebhook(name=name, reason=reason, **changes))
+    _print_webhook(webhook, json=json)
 
 
 def rotate(
@@ -220,8 +185,8 @@ def rotate(
     from spinney.features.webhooks.commands import RotateWebhook
 
     with open_commands(store, by) as performer:
-        made = performer.do(RotateWebhook(name=name, reason=reason))
-    _with_secret(name, made, json)
+        rotated = performer.do(RotateWebhook(name=name, reason=reason))
+    _print_secret(rotated, json=json)
 
 
 def ping(
@@ -231,13 +196,11 @@ def ping(
     from spinney.features.webhooks.commands import PingWebhook
 
     with open_commands(store, by) as performer:
-        made = performer.do(PingWebhook(name=name))
-    if json:
-        display.print_json(made)
-    else:
-        typer.echo(
-            f"delivery {made.delivery} is queued; a running server sends it, or 'spinney webhook deliver'"
-        )
+        delivery = performer.do(PingWebhook(name=name))
+    sentence = (
+        f"delivery {delivery.delivery} is queued; a running server sends it, or 'spinney webhook deliver'"
+    )
+    display.print_result(delivery, sentence, json=json)
 
 
 def pause(
@@ -248,11 +211,8 @@ def pause(
     store: StoreOption = None,
 ) -> None:
     """Pause a webhook until it is resumed; its deliveries are kept for 30 days."""
-    from spinney.features.webhooks.commands import ChangeWebhook
-
-    with open_commands(store, by) as performer:
-        found = performer.do(ChangeWebhook(name=name, paused=True, reason=reason))
-    _changed(found, f"webhook {name} is paused; 'spinney webhook resume {name}' lets it go on", json)
+    sentence = f"webhook {name} is paused; 'spinney webhook resume {name}' lets it go on"
+    display.print_result(_set_paused(name, True, reason, by, store), sentence, json=json)
 
 
 def resume(
@@ -263,16 +223,13 @@ def resume(
     store: StoreOption = None,
 ) -> None:
     """Resume a paused webhook and send its pending deliveries."""
-    from spinney.features.webhooks.commands import ChangeWebhook
-
-    with open_commands(store, by) as performer:
-        found = performer.do(ChangeWebhook(name=name, paused=False, reason=reason))
-    _changed(found, f"webhook {name} goes on", json)
+    webhook = _set_paused(name, False, reason, by, store)
+    display.print_result(webhook, f"webhook {name} goes on", json=json)
 
 
 def remove(
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: YesOption = False,
     reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
@@ -285,19 +242,14 @@ def remove(
         performer.do(ShowWebhook(name=name))
         require_yes(f"Delete the webhook {name} with its pending deliveries?", yes=yes)
         performer.do(RemoveWebhook(name=name, reason=reason))
-    if json:
-        display.print_json({"removed": name})
-    else:
-        typer.echo(f"webhook {name} is deleted")
+    display.print_result({"removed": name}, f"webhook {name} is deleted", json=json)
 
 
 def deliveries(
     name: NameArgument,
     outcome: Annotated[
         str | None,
-        typer.Option(
-            metavar="OUTCOME", help="Only deliveries that are due, delivered or failed.", show_default=False
-        ),
+        option(metavar="OUTCOME", help_="Only deliveries that are due, delivered or failed."),
     ] = None,
     after: Annotated[
         int,
@@ -316,34 +268,26 @@ def deliveries(
     from spinney.features.webhooks.commands import ListDeliveries
 
     with open_commands(store) as performer:
-        asked = ListDeliveries(name=name, limit=limit, after=after, outcome=_outcome(outcome))
-        found = performer.do(asked).items
-    if json:
-        display.print_json_lines(found)
-        return
-    rows = [
-        (
-            d.delivery,
-            d.event,
-            d.job_id,
-            display.format_time(d.at_us),
-            d.outcome,
-            d.tries,
-            d.status,
-            display.format_time(d.next_us) if d.next_us else "",
-            display.short_json(d.answer) if d.answer else "",
-        )
-        for d in found
-    ]
-    display.print_table(
-        ("DELIVERY", "EVENT", "JOB", "AT", "OUTCOME", "TRIES", "STATUS", "NEXT", "ANSWER"), rows
+        page = performer.do(ListDeliveries(name=name, limit=limit, after=after, outcome=_outcome(outcome)))
+    display.print_list(
+        page.items,
+        {
+            "DELIVERY": lambda delivery: delivery.delivery,
+            "EVENT": lambda delivery: delivery.event,
+            "JOB": lambda delivery: delivery.job_id,
+            "AT": lambda delivery: display.format_time(delivery.at_us),
+            "OUTCOME": lambda delivery: delivery.outcome,
+            "TRIES": lambda delivery: delivery.tries,
+            "STATUS": lambda delivery: delivery.status,
+            "NEXT": lambda delivery: display.format_time(delivery.next_us),
+            "ANSWER": lambda delivery: display.short_json(delivery.answer) if delivery.answer else "",
+        },
+        json=json,
     )
 
 
 def retry(
-    delivery: Annotated[
-        str, typer.Argument(metavar="DELIVERY", help="The delivery's id.", show_default=False)
-    ],
+    delivery: Annotated[str, argument("DELIVERY", "The delivery's id.")],
     reason: ReasonOption = None,
     json: JsonOption = False,
     by: ByOption = None,
@@ -353,11 +297,9 @@ def retry(
     from spinney.features.webhooks.commands import RetryDelivery
 
     with open_commands(store, by) as performer:
-        found = performer.do(RetryDelivery(delivery=delivery, reason=reason))
-    if json:
-        display.print_json(found)
-    else:
-        typer.echo(f"delivery {delivery} is due; a running server sends it, or 'spinney webhook deliver'")
+        due = performer.do(RetryDelivery(delivery=delivery, reason=reason))
+    sentence = f"delivery {delivery} is due; a running server sends it, or 'spinney webhook deliver'"
+    display.print_result(due, sentence, json=json)
 
 
 def deliver(
@@ -366,32 +308,28 @@ def deliver(
     store: StoreOption = None,
 ) -> None:
     """Send all due deliveries once, where no server runs, for example by cron. Exit code 1 if one was not delivered."""
-    from spinney.model.settings.webhooks import DeliveryOutcome
-
-    with open_local_store(store) as s:
-        sent = [_line(delivery, told) for delivery, told in _sent(s, private)]
+    with open_local_store(store) as local_store:
+        sent = [_line(delivery, result) for delivery, result in _send_due(local_store, private)]
     counts = Counter(line["outcome"] for line in sent)
+    failures = len(sent) - counts[DeliveryOutcome.DELIVERED]
     if json:
         display.print_json_lines(sent)
     else:
         for line in sent:
-            said = f"{line['status'] or 'no answer'} {line['answer'] or ''}".strip()
-            typer.echo(display.safe(f"{line['webhook']} {line['delivery']} {line['outcome']}: {said}"))
-        typer.echo(
-            f"{counts[DeliveryOutcome.DELIVERED]:,} delivered, {len(sent) - counts[DeliveryOutcome.DELIVERED]:,} not"
-        )
-    if len(sent) != counts[DeliveryOutcome.DELIVERED]:
+            answer = f"{line['status'] or 'no answer'} {line['answer'] or ''}".strip()
+            typer.echo(display.safe(f"{line['webhook']} {line['delivery']} {line['outcome']}: {answer}"))
+        typer.echo(f"{counts[DeliveryOutcome.DELIVERED]:,} delivered, {failures:,} not")
+    if failures:
         raise typer.Exit(1)
 
 
 # --- sending ----------------------------------------------------------------------------------
 
 
-def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, DeliveryResult]]":
-    """Each delivery that is due, sent, with what came of it. Of a webhook whose receiver did not take one the others
-    wait for the next call: it may be away."""
+def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, DeliveryResult]]":
+    """Send each due delivery, and yield it with its result. The deliveries of a webhook whose receiver did not accept
+    one wait for the next call: the receiver may be away."""
     from spinney.features.webhooks import delivery as webhook_delivery
-    from spinney.model.settings.webhooks import DeliveryOutcome
     from spinney.reports.safe_transport import SafeTransport
 
     def transport() -> SafeTransport:
@@ -399,85 +337,93 @@ def _sent(store: "Store", private: bool) -> "Iterator[tuple[Delivery, DeliveryRe
             private=private, advice="give a public address, or add --private, and retry this delivery"
         )
 
-    left: set[str] = set()
+    refusing: set[str] = set()
     while names := [
-        name for name, at_us in store.webhooks.due().items() if at_us <= now_us() and name not in left
+        name for name, at_us in store.webhooks.due().items() if at_us <= now_us() and name not in refusing
     ]:
         for name in names:
-            taken = store.webhooks.take(
+            leased = store.webhooks.take(
                 {name: 1}, now_us=now_us(), until_us=now_us() + webhook_delivery.DELIVERY_LEASE_US
             )
-            for each in taken:
-                told = webhook_delivery.deliver(store, each, clock=now_us, transport=transport)
-                if told.sent and told.outcome is not DeliveryOutcome.DELIVERED:
-                    left.add(name)
-                yield each.delivery, told
+            for due in leased:
+                result = webhook_delivery.deliver(store, due, clock=now_us, transport=transport)
+                if result.sent and result.outcome is not DeliveryOutcome.DELIVERED:
+                    refusing.add(name)
+                yield due.delivery, result
 
 
-def _line(delivery: "Delivery", told: "DeliveryResult") -> dict[str, Any]:
+def _line(delivery: "Delivery", result: "DeliveryResult") -> dict[str, Any]:
     return {
         "delivery": delivery.delivery,
         "webhook": delivery.webhook,
         "event": delivery.event,
         "job_id": delivery.job_id,
-        "outcome": told.outcome,
-        "status": told.status,
-        "answer": told.answer,
-        "next_us": told.next_us,
+        "outcome": result.outcome,
+        "status": result.status,
+        "answer": result.answer,
+        "next_us": result.next_us,
     }
 
 
-# --- words ------------------------------------------------------------------------------------
+# --- steps and texts --------------------------------------------------------------------------
 
 
-def _outcome(word: str | None) -> "DeliveryOutcome | None":
-    from spinney.model.settings.webhooks import DeliveryOutcome
+def _limits(type_: str | None, collection: str | None, queue: str | None) -> dict[str, Any]:
+    """Return the limits that options name, as fields of a command; None removes a limit."""
+    options = {"type": type_, "collection": collection, "queue": queue}
+    return {name: None if value == ANY else value for name, value in options.items() if value is not None}
+
+
+def _set_paused(name: str, paused: bool, reason: str | None, by: str | None, store: str | None) -> "Webhook":
+    from spinney.features.webhooks.commands import ChangeWebhook
+
+    with open_commands(store, by) as performer:
+        return performer.do(ChangeWebhook(name=name, paused=paused, reason=reason))
+
+
+def _outcome(word: str | None) -> DeliveryOutcome | None:
     from spinney.model.values.hints import did_you_mean
 
-    if word is None:
-        return None
-    if word not in set(DeliveryOutcome):
+    if word is not None and word not in set(DeliveryOutcome):
         hint = did_you_mean(word, map(str, DeliveryOutcome))
         raise UsageError(f"no delivery is {word!r:.80}{hint}; use {', '.join(DeliveryOutcome)}")
-    return DeliveryOutcome(word)
+    return None if word is None else DeliveryOutcome(word)
 
 
-def _with_secret(name: str, made: "WebhookWithSecret", json: bool) -> None:
+def _print_secret(answer: "WebhookWithSecret", *, json: bool) -> None:
     if json:
-        display.print_json({"webhook": made.webhook, "secret": made.secret})
+        display.print_json({"webhook": answer.webhook, "secret": answer.secret})
         return
-    typer.echo(f"webhook {name} is signed with this secret; it is not shown again:", err=True)
-    typer.echo(made.secret)
+    typer.echo(f"webhook {answer.webhook.name} is signed with this secret; it is not shown again:", err=True)
+    typer.echo(answer.secret)
 
 
-def _changed(found: "Webhook", sentence: str, json: bool) -> None:
+def _print_webhook(webhook: "Webhook", *, json: bool) -> None:
     if json:
-        display.print_json(found)
-    else:
-        typer.echo(sentence)
-
-
-def _show(webhook: "Webhook") -> None:
+        display.print_json(webhook)
+        return
     within = [*(webhook.within.collections or ()), *(webhook.within.queues or ())]
-    facts = (
-        ("webhook", webhook.name),
-        ("url", webhook.url),
-        ("events", " ".join(webhook.events)),
-        ("of", _of(webhook)),
-        ("state", _state(webhook)),
-        ("by", f"{webhook.by}, {display.format_time(webhook.at_us)}"),
-        ("within", None if webhook.within.everywhere else " ".join(within) or "nothing"),
+    display.print_facts(
+        (
+            ("webhook", webhook.name),
+            ("url", webhook.url),
+            ("events", " ".join(webhook.events)),
+            ("of", _jobs_text(webhook)),
+            ("state", _state(webhook)),
+            ("by", f"{webhook.by}, {display.format_time(webhook.at_us)}"),
+            ("within", None if webhook.within.everywhere else " ".join(within) or "nothing"),
+        )
     )
-    out = display.console()
-    for label, value in facts:
-        if value is not None:
-            out.print(f"{label:<12} {display.safe(value)}")
 
 
-def _of(webhook: "Webhook") -> str:
-    named = (("type", webhook.type), ("collection", webhook.collection), ("queue", webhook.queue))
-    said = [f"{kind} {name}" for kind, name in named if name is not None]
-    return ", ".join(["batches and single jobs" if webhook.roots_only else "every job", *said])
+def _jobs_text(webhook: "Webhook") -> str:
+    limits = (("type", webhook.type), ("collection", webhook.collection), ("queue", webhook.queue))
+    return ", ".join(
+        [
+            "batches and single jobs" if webhook.roots_only else "every job",
+            *(f"{kind} {name}" for kind, name in limits if name is not None),
+        ]
+    )
 
 
 def _state(webhook: "Webhook") -> str:

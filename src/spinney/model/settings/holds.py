@@ -45,8 +45,12 @@ class Hold:
     """A circuit breaker placed it, not a person."""
 
     def __str__(self) -> str:
-        what = "everything" if self.scope is Scope.EVERYTHING else f"{self.scope} {self.name}"
-        return f"hold {self.id} on {what} by {self.by}: {self.reason}"
+        return f"hold {self.id} on {scope_text(self.scope, self.name)} by {self.by}: {self.reason}"
+
+
+def scope_text(scope: Scope, name: str) -> str:
+    """Return what a hold of this scope and name covers: ``queue nightly``, or ``everything``."""
+    return "everything" if scope is Scope.EVERYTHING else f"{scope} {name}"
 
 
 def require_meant(reason: str | None, until_us: int | None, now_us: int) -> None:

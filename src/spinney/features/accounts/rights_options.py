@@ -1,0 +1,142 @@
+"""The options of ``user`` and ``token`` for a role and its limits, and how their tables show them."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.errors import UsageError
+from spinney.terminal import completion
+from spinney.terminal.arguments import option
+
+ANY = "*"
+"""The value of an option that removes its limit."""
+NONE = "none"
+Names = list[str] | None
+
+
+def _limit(name: str, what: str, complete: Any = None) -> Any:
+    help_ = f"{what}; may be repeated; '*' (in quotes) for all."
+    return option(f"--{name}", metavar=name.upper(), help_=help_, complete=complete)
+
+
+def _roles(incomplete: str) -> list[str]:
+    return [role.value for role in Role if role.value.startswith(incomplete)]
+
+
+RoleOption = Annotated[
+    str | None,
+    option(
+        "--role",
+        metavar="ROLE",
+        complete=_roles,
+        help_="viewer, submitter, operator or admin; each includes the rights of those before it.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RightsOptions:
+    """A role and its limits, as options of a command. Those that are left out are None."""
+
+    role: RoleOption = None
+    collections: Annotated[
+        Names, _limit("collection", "Access only to jobs of this collection", completion.collections)
+    ] = None
+    queues: Annotated[Names, _limit("queue", "Access only to jobs in this queue", completion.queues)] = None
+    shares: Annotated[
+        Names, _limit("share", "Submit only with this share, or with those that begin so: 'lab:*'")
+    ] = None
+    priority: Annotated[
+        str | None,
+        option(
+            "--priority",
+            metavar="A..B",
+            help_="Set only priorities from A (first) to B (last), for example 40..60; '*' for any.",
+        ),
+    ] = None
+    locks: Annotated[
+        Names,
+        _limit(
+            "lock", "Free this lock or set its capacity, or those that begin so: 'disk:*'", completion.locks
+        ),
+    ] = None
+    external: Annotated[
+        Names,
+        option(
+            "--external",
+            metavar="TYPE",
+            complete=completion.types,
+            help_="Claim external stages of this job type; may be repeated; '*' for all, 'none' for none.",
+        ),
+    ] = None
+
+    @property
+    def any_given(self) -> bool:
+        """Return whether at least one of the options is used."""
+        return any(getattr(self, field.name) is not None for field in fields(self))
+
+    def applied_to(self, before: Rights | None) -> Rights:
+        """Return these rights with every option that is used in place of their own value. ``before`` None: there are
+        none yet, so that the role must be given. Raises UsageError."""
+        if self.role is not None or before is None:
+            role = _require_role(self.role)
+            before = Rights(role=role) if before is None else replace(before, role=role)
+        within, external = before.within, self.external
+        return replace(
+            before,
+            within=AccessScope(
+                collections=_names(within.collections, self.collections),
+                queues=_names(within.queues, self.queues),
+            ),
+            shares=_names(before.shares, self.shares),
+            priorities=before.priorities if self.priority is None else _priorities(self.priority),
+            locks=_names(before.locks, self.locks),
+            external=before.external if external is None else tuple(n for n in external if n != NONE),
+        )
+
+
+def limits_text(rights: Rights) -> str:
+    """Return the limits on one line; empty when there are none."""
+    parts = [
+        f"{name} {' '.join(values) or NONE}"
+        for name, values in (
+            ("collections", rights.within.collections),
+            ("queues", rights.within.queues),
+            ("shares", rights.shares),
+            ("locks", rights.locks),
+            ("external", rights.external or None),
+        )
+        if values is not None
+    ]
+    if rights.priorities is not None:
+        parts.append(f"priorities {rights.priorities[0]}..{rights.priorities[1]}")
+    return ", ".join(parts)
+
+
+def _require_role(role: str | None) -> Role:
+    if role not in list(Role):
+        problem = f"{role!r:.60} is none" if role else "say which"
+        raise UsageError(f"a role is {', '.join(Role)}: {problem}, as --role submitter")
+    return Role(role)
+
+
+def _names(before: tuple[str, ...] | None, names: Names) -> tuple[str, ...] | None:
+    if names is None:
+        return before
+    return None if ANY in names else tuple(dict.fromkeys(names))
+
+
+def _priorities(text: str) -> tuple[int, int] | None:
+    if text == ANY:
+        return None
+    first, dots, last = text.partition("..")
+    numbers = [
+        part
+        for part in (first, last if dots else first)
+        if part.isascii() and part.isdigit() and len(part) < 3
+    ]
+    if len(numbers) != 2:
+        raise UsageError(
+            f"--priority {text!r:.60} is not a range of priorities; write 40..60, or '*' for any"
+        )
+    return int(numbers[0]), int(numbers[1])
