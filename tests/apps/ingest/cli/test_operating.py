@@ -57,7 +57,7 @@ def test_a_pause_is_one_however_often_it_is_asked_for(house: House) -> None:
     assert holds(house) == [("queue", "ingest", "moving house"), ("type", "ingest.object", "moving house")]
     assert [b["state"] for b in house.lines("batches")] == ["held"]
 
-    assert house.ingest("unpause", "ingest") == "ingest goes on\n"
+    assert house.ingest("unpause", "ingest") == "ingest continues\n"
     assert house.ingest("unpause") == "ingest was not paused\n"
     assert [b["state"] for b in house.lines("batches")] == ["pending"]
 

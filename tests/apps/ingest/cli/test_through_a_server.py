@@ -201,7 +201,7 @@ def test_staff_stop_mend_and_delete_through_a_server(deposited: Deposited) -> No
     assert "are held" in done("hold", "swift", "--reason", "counting")
     assert "is released" in done("release", "swift")
     assert done("pause", "--reason", "moving house") == "ingest is paused\n"
-    assert done("unpause") == "ingest goes on\n"
+    assert done("unpause") == "ingest continues\n"
     held = deposited.house.file("b.txt")
     bid = json.loads(done("submit", held, "--kind", "file", "--profile", "slow", "--json"))["bid"]
     deposited.house.until(bid, "held")

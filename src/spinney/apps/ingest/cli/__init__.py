@@ -1,8 +1,8 @@
 """Deposit files into a digital library: submit manifests, watch, repair, report.
 
 These are the commands of ``spinney ingest``, a module for each group; the entry point ``ingest`` of the group
-``spinney.commands`` names this package. Operations are in ``staff``; errors, exit codes and tables are those of
-``spinney.command_line``.
+``spinney.commands`` names this package. A command is made from a verb (``commands``), which ``session`` runs on a local
+store or sends to a server; errors, exit codes and tables are those of ``spinney.command_line``.
 """
 
 import typer
@@ -16,6 +16,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for group in (deposits, views, reports, repairs, holds, setup, access):
-    group.add_to(app)
+    app.add_typer(group.app)
 
 __all__ = ["app"]

@@ -12,28 +12,27 @@ from typing import Annotated, Any
 
 import typer
 
-from spinney.apps.ingest.access import Format, Status
-from spinney.apps.ingest.cli.session import open_session
+from spinney.apps.ingest.access import Status
+from spinney.apps.ingest.cli.commands import command, with_fields
+from spinney.apps.ingest.cli.session import IngestSession, open_session
 from spinney.apps.ingest.verbs.archive import COUNTED, Fetch, File, Fixity, Manifest, Token
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
 from spinney.errors import Refused, UsageError
 
+app = typer.Typer()
 _OPEN = (Status.QUEUED, Status.HELD, Status.PACKING)
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", metavar="FILE", help="Write to this file, which must not exist.", show_default=False
+    ),
+]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(fetch)
-    app.command()(manifest)
-    app.command("token")(show_token)
-    app.command()(fixity)
-
-
+@app.command()
+@with_fields(Fetch)
 def fetch(
-    ark: Annotated[str, typer.Argument(metavar="ARK", help="The object's ARK.")],
-    version: Annotated[
-        int | None, typer.Option(min=1, help="The version (default: the newest).", show_default=False)
-    ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="The format of the package.")] = Format.ZIP,
+    fields: Mapping[str, Any],
     file: Annotated[
         str | None,
         typer.Option(
@@ -42,13 +41,7 @@ def fetch(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the file here; it must not exist.", show_default=False),
-    ] = None,
-    submitter: Annotated[
-        str | None, typer.Option(help="The submitter (default: your login name).", show_default=False)
-    ] = None,
+    output: OutputOption = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the package is ready; exit code 1 if it fails.")
     ] = False,
@@ -57,80 +50,71 @@ def fetch(
 ) -> None:
     """Request a package of a stored object; prints a token, with which 'token' shows its status. With --file: write one
     file of it."""
-    from spinney.command_line import LOOK_S, wait_for
-
+    request = Fetch(**fields)
     if file is not None:
-        if format_ != Format.ZIP or submitter or wait or json:
+        if request != Fetch(ark=request.ark, version=request.version) or wait or json:
             raise UsageError(
                 "--file gets a file immediately and as it is; leave out --format, --submitter, --wait and --json"
             )
-        with open_session(store) as service:
-            _write(service.content(File(ark=ark, path=file, version=version)), output)
+        with open_session(store) as session:
+            _write(session.content(File(ark=request.ark, path=file, version=request.version)), output)
         return
     if output is not None:
         raise UsageError("--output needs --file; a package is ready later, and 'token' shows where")
-    with open_session(store, None if endpoint.server(store) else submitter) as service:
-        ticket = service.do(Fetch(ark=ark, version=version, format=format_, submitter=submitter))
-        if wait and not json:
-            wait_for(service.control, [ticket["job"]])
-            ticket = service.do(Token(token=ticket["token"]))
-        while wait and ticket["status"] in _OPEN:
-            time.sleep(LOOK_S)
-            ticket = service.do(Token(token=ticket["token"]))
+    with open_session(store, None if endpoint.server(store) else request.submitter) as session:
+        ticket = session.do(request)
+        if wait:
+            ticket = _wait(session, ticket, json=json)
     _print_ticket(ticket, json=json)
     if wait and ticket["status"] != Status.READY:
         raise typer.Exit(Exit.REFUSED)
 
 
+def _wait(session: IngestSession, ticket: Mapping[str, Any], *, json: bool) -> Mapping[str, Any]:
+    """Wait until the package is ready or has failed, and return the ticket then."""
+    from spinney.command_line import LOOK_S, wait_for
+
+    look = Token(token=ticket["token"])
+    if not json:
+        wait_for(session.control, [ticket["job"]])
+        ticket = session.do(look)
+    while ticket["status"] in _OPEN:
+        time.sleep(LOOK_S)
+        ticket = session.do(look)
+    return ticket
+
+
+@app.command()
+@with_fields(Manifest, without={"as_json"})
 def manifest(
-    ark: Annotated[str, typer.Argument(metavar="ARK", help="The object's ARK.")],
-    version: Annotated[
-        int | None, typer.Option(min=1, help="The version (default: the newest).", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the manifest here; it must not exist.", show_default=False),
-    ] = None,
+    fields: Mapping[str, Any],
+    output: OutputOption = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON Lines, which can hold any file name.")
     ] = False,
     store: StoreOption = None,
 ) -> None:
     """Print the files of a stored object as a manifest: the URL, digest, size, date, name and media type of each."""
-    with open_session(store) as service:
-        _write(service.content(Manifest(ark=ark, version=version, as_json=json)), output)
+    with open_session(store) as session:
+        _write(session.content(Manifest(as_json=json, **fields)), output)
 
 
-def show_token(
-    token: Annotated[str, typer.Argument(metavar="TOKEN", help="The token that 'fetch' printed.")],
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
-    """Show the status of a request for a package: when it will be ready, or where it is and when it expires."""
-    with open_session(store) as service:
-        ticket = service.do(Token(token=token))
-    _print_ticket(ticket, json=json)
+@command(app, Token)
+def show_token(query: Token, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    _print_ticket(answer, json=json)
 
 
-def fixity(
-    damaged: Annotated[
-        bool, typer.Option("--damaged", help="List the damaged objects; exit code 1 if there are any.")
-    ] = False,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
-    """Show how many stored objects are due for a fixity check, and how many are damaged."""
-    with open_session(store) as service:
-        answer = service.do(Fixity(damaged=damaged))
-    if damaged:
+@command(app, Fixity)
+def show_fixity(query: Fixity, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    if query.damaged:
         _print_damaged(answer["items"], json=json)
+        if answer["items"]:
+            raise typer.Exit(Exit.REFUSED)
     elif json:
         display.print_json(answer)
     else:
-        due, damaged_count = _count_text(answer["due"]), _count_text(answer["damaged"])
-        display.console().print(f"due      {due}\ndamaged  {damaged_count}")
-    if damaged and answer["items"]:
-        raise typer.Exit(Exit.REFUSED)
+        due, damaged = _count_text(answer["due"]), _count_text(answer["damaged"])
+        display.console().print(f"due      {due}\ndamaged  {damaged}")
 
 
 def _print_ticket(ticket: Mapping[str, Any], *, json: bool) -> None:

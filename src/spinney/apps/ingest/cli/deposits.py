@@ -10,11 +10,11 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from spinney.apps.ingest import manifests
-from spinney.apps.ingest.cli import arguments
+from spinney.apps.ingest.cli.commands import with_fields
 from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.deposits.states import BatchState
-from spinney.apps.ingest.manifests import Judgement, PayloadKind
+from spinney.apps.ingest.manifests import Judgement
 from spinney.apps.ingest.report.lines import counted
 from spinney.apps.ingest.staff import refused
 from spinney.apps.ingest.staff.payloads import opened
@@ -27,73 +27,20 @@ STDIN = "-"
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("submit")(submit_payload)
-    app.command()(check)
+app = typer.Typer()
 
 
-def submit_payload(
+@app.command()
+@with_fields(Submit, without={"name"})
+def submit(
+    fields: Mapping[str, Any],
     payload: Annotated[
         str, typer.Argument(metavar="PAYLOAD", help="A file, a container or a manifest; - is stdin.")
     ],
-    profile: Annotated[
-        str,
-        typer.Option(
-            help="The profile: how the payload is processed.",
-            show_default=False,
-            autocompletion=arguments.profile_names,
-        ),
-    ],
-    kind: Annotated[
-        PayloadKind | None,
-        typer.Option(help="The kind of payload; a manifest states its own.", show_default=False),
-    ] = None,
     name: Annotated[
         str | None,
         typer.Option(
             help="The payload's name (default: the file's); required for stdin.", show_default=False
-        ),
-    ] = None,
-    submitter: Annotated[
-        str | None, typer.Option(help="The submitter (default: your login name).", show_default=False)
-    ] = None,
-    update: Annotated[
-        bool,
-        typer.Option(
-            "--update", help="Add the files to those that the objects have, instead of replacing them."
-        ),
-    ] = False,
-    digest: Annotated[
-        str | None,
-        typer.Option(metavar="ALGORITHM:VALUE", help="The payload's expected digest.", show_default=False),
-    ] = None,
-    primary_id: Annotated[
-        str | None, typer.Option(metavar="ARK", help="The object's ARK, if it has one.", show_default=False)
-    ] = None,
-    local_id: Annotated[
-        list[str] | None, typer.Option(help="A local id of the object; may be repeated.", show_default=False)
-    ] = None,
-    title: Annotated[str | None, typer.Option(help="The object's title.", show_default=False)] = None,
-    creator: Annotated[str | None, typer.Option(help="The object's creator.", show_default=False)] = None,
-    date: Annotated[str | None, typer.Option(help="The object's date.", show_default=False)] = None,
-    notify: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Send the reports of this batch to this address; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    response: Annotated[
-        str, typer.Option(metavar="FORM", help="The form of the response, stored with each object.")
-    ] = "json",
-    fail_at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STAGE",
-            help="In test mode: let each object fail once at this stage.",
-            show_default=False,
-            autocompletion=arguments.stages,
         ),
     ] = None,
     key: Annotated[
@@ -119,32 +66,19 @@ def submit_payload(
             "--key must be 1 to 200 printable ASCII characters without blanks; choose another key"
         )
     # A server acts for the user who signed in; a local store acts for the submitter, if one is named.
-    with open_session(store, None if endpoint.server(store) else submitter) as service:
-        submission = Submit(
-            name=_payload_name(payload, name),
-            profile=profile,
-            kind=kind,
-            submitter=submitter,
-            update=update,
-            digest=digest,
-            primary_id=primary_id,
-            local_id=local_id or [],
-            title=title,
-            creator=creator,
-            date=date,
-            response=response,
-            notification=notify or [],
-            fail_at=fail_at,
-        )
+    by = None if endpoint.server(store) else fields["submitter"]
+    with open_session(store, by) as session:
+        submission = Submit(name=_payload_name(payload, name), **fields)
         with _open_payload(payload) as source:
-            accepted = service.submit(source, submission, key)
+            accepted = session.submit(source, submission, key)
         _print_accepted(accepted, json=json)
         if wait:
-            wait_for(service.control, [accepted["job"]], json=json)
-            completed = service.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
+            wait_for(session.control, [accepted["job"]], json=json)
+            completed = session.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
             raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
 
 
+@app.command()
 def check(
     manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="The manifest, in Checkm or JSON.")],
     json: JsonOption = False,

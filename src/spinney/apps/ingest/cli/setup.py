@@ -6,11 +6,10 @@ from spinney.apps.ingest.config.settings import load
 from spinney.apps.ingest.staff import prepare, refused
 from spinney.command_line import JsonOption, display, endpoint
 
-
-def add_to(app: typer.Typer) -> None:
-    app.command()(init)
+app = typer.Typer()
 
 
+@app.command()
 def init(json: JsonOption = False) -> None:
     """Create the folders, the inventory's tables and the storage roots that the settings name.
 

@@ -1,142 +1,54 @@
 """``status``, ``batches``, ``objects``, ``object``, ``find``, ``profiles``: show and list."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from spinney.apps.ingest.cli import arguments
-from spinney.apps.ingest.cli.arguments import BatchArgument, ProfileOption, StageOption
+from spinney.apps.ingest.cli.commands import command, with_fields
 from spinney.apps.ingest.cli.session import open_session
-from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.verbs.archive import Find, Profiles
-from spinney.apps.ingest.verbs.batches import LIMIT_MAX, Batches, Object, Objects, Status
-from spinney.command_line import Exit, JsonOption, StoreOption, completion, display
-from spinney.jobs import JOB_ID_MAX, State
+from spinney.apps.ingest.verbs.batches import Batches, Object, Objects, Status
+from spinney.command_line import Exit, JsonOption, StoreOption, display
 
-LimitOption = Annotated[int, typer.Option("--limit", min=1, max=LIMIT_MAX, help="At most so many rows.")]
-AfterOption = Annotated[
-    int, typer.Option("--after", metavar="JOB", min=0, max=JOB_ID_MAX, help="Start after this job.")
-]
+app = typer.Typer()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command()(status)
-    app.command("batches")(list_batches)
-    app.command("objects")(list_objects)
-    app.command("object")(show_object)
-    app.command()(find)
-    app.command("profiles")(list_profiles)
-
-
-def status(which: BatchArgument, json: JsonOption = False, store: StoreOption = None) -> None:
-    """Show the state of a batch, and how many of its objects are in each state."""
-    with open_session(store) as service:
-        facts = service.do(Status(batch=which))
-    under = facts.pop("under")
+@command(app, Status)
+def show_status(query: Status, answer: dict[str, Any], *, json: JsonOption = False) -> None:
+    under = answer.pop("under")
     if json:
-        display.print_json(facts)
+        display.print_json(answer)
         return
-    del facts["holds"]
-    facts["objects"] = _counted(facts["objects"])
-    _print_facts(facts | {name: display.format_time(facts[name]) for name in ("accepted_us", "settled_us")})
+    del answer["holds"]
+    answer["objects"] = _counted(answer["objects"])
+    times = {name: display.format_time(answer[name]) for name in ("accepted_us", "settled_us")}
+    _print_facts(answer | times)
     for hold in under:
         display.console().print(f"{'under':<12} {display.safe(hold)}")
 
 
-def list_batches(
-    profile: ProfileOption = None,
-    state: Annotated[
-        BatchState | None,
-        typer.Option(
-            help="Only batches in this state.", show_default=False, autocompletion=arguments.batch_states
-        ),
-    ] = None,
-    submitter: Annotated[
-        str | None,
-        typer.Option(
-            help="Only batches of this submitter.", show_default=False, autocompletion=completion.submitters
-        ),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(
-            help="Only batches of this collection.", show_default=False, autocompletion=completion.collections
-        ),
-    ] = None,
-    after: AfterOption = 0,
-    limit: LimitOption = 50,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
-    """List batches, the newest first."""
-    query = Batches(
-        profile=profile, state=state, submitter=submitter, collection=collection, after=after, limit=limit
-    )
-    with open_session(store) as service:
-        items = service.do(query)["items"]
+@command(app, Batches)
+def show_batches(query: Batches, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    items = answer["items"]
     if json:
         display.print_json_lines(items)
         return
+    shown = ("job", "batch", "state", "objects", "warnings", "profile", "submitter", "payload")
+    for item in items:
+        item |= {"objects": _counted(item["objects"]), "warnings": item["warnings"] or ""}
     display.print_table(
-        (
-            "JOB",
-            "BATCH",
-            "STATE",
-            "OBJECTS",
-            "WARNINGS",
-            "PROFILE",
-            "SUBMITTER",
-            "PAYLOAD",
-            "ACCEPTED",
-            "MESSAGE",
-        ),
-        (
-            (
-                b["job"],
-                b["batch"],
-                b["state"],
-                _counted(b["objects"]),
-                b["warnings"] or "",
-                b["profile"],
-                b["submitter"],
-                b["payload"],
-                display.format_time(b["accepted_us"]),
-                b["message"],
-            )
-            for b in items
-        ),
+        (*(name.upper() for name in shown), "ACCEPTED", "MESSAGE"),
+        ((*(b[name] for name in shown), display.format_time(b["accepted_us"]), b["message"]) for b in items),
     )
 
 
-def list_objects(
-    which: BatchArgument,
-    state: Annotated[
-        list[State] | None,
-        typer.Option(
-            help="Only objects in this state; may be repeated.",
-            show_default=False,
-            autocompletion=completion.states,
-        ),
-    ] = None,
-    stage: StageOption = None,
-    message: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", help="Only objects whose message contains this text.", show_default=False
-        ),
-    ] = None,
-    after: AfterOption = 0,
-    limit: LimitOption = 50,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
+@app.command()
+@with_fields(Objects, without={"whole"})
+def objects(fields: Mapping[str, Any], json: JsonOption = False, store: StoreOption = None) -> None:
     """List the objects of a batch, in their order; with --json all data of each."""
-    query = Objects(
-        batch=which, state=state or [], stage=stage, message=message, whole=json, after=after, limit=limit
-    )
-    with open_session(store) as service:
-        items = service.do(query)["items"]
+    with open_session(store) as session:
+        items = session.do(Objects(whole=json, **fields))["items"]
     if json:
         display.print_json_lines(items)
         return
@@ -146,61 +58,20 @@ def list_objects(
     )
 
 
-def show_object(
-    which: Annotated[
-        str, typer.Argument(metavar="OBJECT", help="The object: jid-…, or the number of its job.")
-    ],
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
-    """Show all data of an object."""
-    with open_session(store) as service:
-        facts = service.do(Object(object=which))["object"]
+@command(app, Object)
+def show_object(query: Object, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
     if json:
-        display.print_json(facts)
+        display.print_json(answer["object"])
     else:
-        _print_facts(facts)
+        _print_facts(answer["object"])
 
 
-def find(
-    ark: Annotated[str | None, typer.Option(help="The object with this ARK.", show_default=False)] = None,
-    local_id: Annotated[
-        str | None, typer.Option(help="Objects with this local id.", show_default=False)
-    ] = None,
-    file_name: Annotated[
-        str | None,
-        typer.Option(help="Files with this name, or whose path ends so.", show_default=False),
-    ] = None,
-    digest: Annotated[
-        str | None,
-        typer.Option(metavar="[ALGORITHM:]VALUE", help="Files with this digest.", show_default=False),
-    ] = None,
-    collection: Annotated[
-        str | None, typer.Option(help="Only objects of this collection.", show_default=False)
-    ] = None,
-    after: Annotated[
-        str | None,
-        typer.Option(metavar="PLACE", help="Start after the item with this 'place'.", show_default=False),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many rows.")] = 50,
-    json: JsonOption = False,
-    store: StoreOption = None,
-) -> None:
-    """Find stored objects, or their files, in the inventory."""
-    query = Find(
-        ark=ark,
-        local_id=local_id,
-        file_name=file_name,
-        digest=digest,
-        collection=collection,
-        limit=limit,
-        after=after,
-    )
-    with open_session(store) as service:
-        items = service.do(query)["items"]
+@command(app, Find)
+def show_search(query: Find, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    items = answer["items"]
     if json:
         display.print_json_lines(items)
-    elif file_name is None and digest is None:
+    elif query.file_name is None and query.digest is None:
         display.print_table(
             ("ARK", "COLLECTION", "VERSION", "FILES", "BYTES", "LOCAL IDS", "TITLE"), map(_object_row, items)
         )
@@ -208,10 +79,9 @@ def find(
         display.print_table(("ARK", "COLLECTION", "VERSIONS", "BYTES", "FILE"), map(_file_row, items))
 
 
-def list_profiles(json: JsonOption = False, store: StoreOption = None) -> None:
-    """List the profiles; exit code 1 if one of them cannot be read."""
-    with open_session(store) as service:
-        items = service.do(Profiles())["items"]
+@command(app, Profiles)
+def show_profiles(query: Profiles, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    items = answer["items"]
     problems = [item["problem"] for item in items if "problem" in item]
     if json:
         display.print_json_lines(items)
@@ -240,16 +110,10 @@ def _object_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _file_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    found_file = item["file"]
-    first, last = found_file["first_version"], found_file["last_version"]
+    match = item["file"]
+    first, last, file = match["first_version"], match["last_version"], match["file"]
     versions = str(first) if first == last else f"{first}-{last}"
-    return (
-        item["ark"],
-        item["collection"],
-        versions,
-        f"{found_file['file']['size_bytes']:,}",
-        found_file["file"]["path"],
-    )
+    return (item["ark"], item["collection"], versions, f"{file['size_bytes']:,}", file["path"])
 
 
 def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:

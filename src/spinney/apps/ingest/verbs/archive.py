@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.access import Format, Ticket, request, tickets, version_manifest
@@ -13,33 +14,35 @@ from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.staff import Service, readable, refused_as_usage, visible
 from spinney.apps.ingest.staff.service import introduce
-from spinney.apps.ingest.verbs.base import Text, Verb
+from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
 from spinney.errors import NoSuchJob, Refused
 
 COUNTED = 10_000
 """The maximum number of objects that are counted."""
 LISTED = 1_000
-ARK = Field(description="The object.", examples=["ark:/99999/fk4abc"])
-VERSION = Field(
-    default=None, ge=1, le=10**9, description="Which version; the newest unless given.", examples=[1]
-)
 
 
 class Find(Verb):
     """Find stored objects, or files of theirs, in the inventory."""
 
     name = "find"
-    ark: Text | None = Field(default=None, description="This object.", examples=["ark:/99999/fk4abc"])
-    local_id: Text | None = Field(default=None, description="Objects of this local id.", examples=["L-1"])
+    ark: Text | None = Field(
+        default=None, description="The object with this ARK.", examples=["ark:/99999/fk4abc"]
+    )
+    local_id: Text | None = Field(default=None, description="Objects with this local id.", examples=["L-1"])
     file_name: Text | None = Field(
-        default=None, description="Files of this name, or with this end of their path.", examples=["map.tif"]
+        default=None, description="Files with this name, or whose path ends so.", examples=["map.tif"]
     )
-    digest: Text | None = Field(
-        default=None, description="Files of this digest: `sha256:…`.", examples=["sha256:9f86d081"]
+    digest: Annotated[Text | None, typer.Option(metavar="[ALGORITHM:]VALUE")] = Field(
+        default=None, description="Files with this digest.", examples=["sha256:9f86d081"]
     )
-    collection: Text | None = Field(default=None, description="Only of this collection.", examples=["maps"])
-    after: Text | None = Field(default=None, description="`next` of the page before.", examples=["17"])
-    limit: int = Field(default=50, ge=1, le=1000, description="How many at most.")
+    collection: CollectionName = None
+    after: Annotated[Text | None, typer.Option(metavar="PLACE")] = Field(
+        default=None,
+        description="Start after the item with this `place`: `next` of the previous page.",
+        examples=["17"],
+    )
+    limit: int = Field(default=50, ge=1, le=1000, description="At most so many rows.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
         with refused_as_usage(), open_inventory(service.settings.inventory) as inventory:
@@ -103,12 +106,10 @@ class Fetch(Verb):
 
     name = "fetch"
     changes = True
-    ark: Text = ARK
-    version: int | None = VERSION
-    format: Format = Field(default=Format.ZIP, description="How it is to be packed.")
-    submitter: Text | None = Field(
-        default=None, description="In whose name, if not in yours.", examples=["ann"]
-    )
+    ark: Ark
+    version: Version = None
+    format: Format = Field(default=Format.ZIP, description="The format of the package.")
+    submitter: Submitter = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
         introduce(service.store)
@@ -129,9 +130,9 @@ class File(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    ark: Text = ARK
-    path: Text = Field(description="Of the file within the object.", examples=["scans/page-1.tif"])
-    version: int | None = VERSION
+    ark: Ark
+    path: Text = Field(description="The path of the file within the object.", examples=["scans/page-1.tif"])
+    version: Version = None
 
     def content(self, service: Service) -> Content:
         return content(service.control, service.settings, self.ark, self.path, version=self.version)
@@ -146,9 +147,9 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    ark: Text = ARK
-    version: int | None = VERSION
-    as_json: bool = Field(default=False, description="As JSON Lines, which can tell any name.")
+    ark: Ark
+    version: Version = None
+    as_json: bool = Field(default=False, description="As JSON Lines, which can hold any file name.")
 
     def content(self, service: Service, locate: version_manifest.Locate | None = None) -> Content:
         return version_manifest.manifest(
@@ -169,7 +170,9 @@ class Token(Verb):
     """Show the status of a request for a package: when it will be ready, or where it is and when it expires."""
 
     name = "token"
-    token: Text = Field(description="As the request was answered.", examples=["17-9f86d0"])
+    token: Annotated[Text, typer.Argument(metavar="TOKEN")] = Field(
+        description="The token that `fetch` returned.", examples=["17-9f86d0"]
+    )
 
     def run(self, service: Service) -> Mapping[str, Any]:
         number = tickets.job_of(self.token)

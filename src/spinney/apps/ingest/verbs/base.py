@@ -1,15 +1,78 @@
-"""The base class of verbs, and the JSON form of their answers."""
+"""The base class of verbs, the fields that several verbs share, and the JSON form of answers."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import orjson
+import typer
 from pydantic import BaseModel, ConfigDict, Field
 
+from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.staff import Service
+from spinney.command_line import completion
+from spinney.errors import SpinneyError
+from spinney.jobs import JOB_ID_MAX
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """Text without NUL, which databases cannot store."""
+
+
+def profile_names(incomplete: str) -> list[str]:
+    """Return the profiles whose names begin so, for the completion of shells."""
+    try:
+        return [name for name in profiles.names_of(settings.load()) if name.startswith(incomplete)]
+    except (SpinneyError, OSError):
+        return []
+
+
+def stage_names(incomplete: str) -> list[str]:
+    """Return the stages of an object that begin so, for the completion of shells."""
+    return [stage for stage in STAGES if stage.startswith(incomplete)]
+
+
+# The description of a field is also its help on the command line (``cli.commands``), where typer's part of the
+# annotation says whether it is an argument or an option, how it is called there, and how a shell completes it.
+BatchName = Annotated[
+    Text,
+    Field(description="The batch: `bid-…`, or the number of its job.", examples=["4711"]),
+    typer.Argument(metavar="BATCH"),
+]
+ObjectName = Annotated[
+    Text,
+    Field(description="The object: `jid-…`, or the number of its job.", examples=["4712"]),
+    typer.Argument(metavar="OBJECT"),
+]
+Ark = Annotated[
+    Text,
+    Field(description="The object's ARK.", examples=["ark:/99999/fk4abc"]),
+    typer.Argument(metavar="ARK"),
+]
+Version = Annotated[
+    int | None, Field(ge=1, le=10**9, description="The version (default: the newest).", examples=[1])
+]
+ProfileName = Annotated[
+    Text | None,
+    Field(description="Only those with this profile.", examples=["maps"]),
+    typer.Option(autocompletion=profile_names),
+]
+CollectionName = Annotated[
+    Text | None,
+    Field(description="Only those of this collection.", examples=["maps"]),
+    typer.Option(autocompletion=completion.collections),
+]
+MessagePart = Annotated[
+    Text | None,
+    Field(description="Only objects whose message contains this text.", examples=["answers 503"]),
+    typer.Option(metavar="TEXT"),
+]
+Submitter = Annotated[Text | None, Field(description="The submitter (default: you).", examples=["ann"])]
+After = Annotated[
+    int,
+    Field(ge=0, le=JOB_ID_MAX, description="Start after this job: `next` of the previous page."),
+    typer.Option(metavar="JOB"),
+]
+DryRun = Annotated[bool, Field(description="Only show what would change.")]
 
 
 class Verb(BaseModel):

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import Field
 
 from spinney.apps.ingest import report as reports
@@ -14,15 +15,23 @@ from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
 from spinney.apps.ingest.staff import Batch, BatchFilter, Service
-from spinney.apps.ingest.verbs.base import Text, Verb
-from spinney.command_line import display
+from spinney.apps.ingest.verbs.base import (
+    After,
+    BatchName,
+    CollectionName,
+    MessagePart,
+    ObjectName,
+    ProfileName,
+    Text,
+    Verb,
+    stage_names,
+)
+from spinney.command_line import completion, display
 from spinney.errors import UsageError
-from spinney.jobs import JOB_ID_MAX, Filter, Job, State
+from spinney.jobs import Filter, Job, State
 
 LIMIT_MAX = 10_000
-BATCH = Field(description="`bid-…`, or the number of its job.", examples=["4711"])
-AFTER = Field(default=0, ge=0, le=JOB_ID_MAX, description="`next` of the page before: a job's number.")
-LIMIT = Field(default=50, ge=1, le=LIMIT_MAX, description="How many at most.")
+Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many rows.")]
 
 
 class Form(StrEnum):
@@ -33,11 +42,15 @@ class Form(StrEnum):
     JSON = "json"
 
 
+def _batch_states(incomplete: str) -> list[str]:
+    return [state for state in BatchState if state.startswith(incomplete)]
+
+
 class Status(Verb):
     """Show the state of a batch, and how many of its objects are in each state."""
 
     name = "status"
-    batch: Text = BATCH
+    batch: BatchName
 
     def run(self, service: Service) -> Mapping[str, Any]:
         batch = staff.batch(service, self.batch)
@@ -53,12 +66,16 @@ class Batches(Verb):
 
     name = "batches"
     is_long = True
-    profile: Text | None = Field(default=None, description="Only of this profile.", examples=["maps"])
-    state: BatchState | None = Field(default=None, description="Only of this state.", examples=["failed"])
-    submitter: Text | None = Field(default=None, description="Only of this submitter.", examples=["ann"])
-    collection: Text | None = Field(default=None, description="Only of this collection.", examples=["maps"])
-    after: int = AFTER
-    limit: int = LIMIT
+    profile: ProfileName = None
+    state: Annotated[BatchState | None, typer.Option(autocompletion=_batch_states)] = Field(
+        default=None, description="Only batches in this state.", examples=["failed"]
+    )
+    submitter: Annotated[Text | None, typer.Option(autocompletion=completion.submitters)] = Field(
+        default=None, description="Only batches of this submitter.", examples=["ann"]
+    )
+    collection: CollectionName = None
+    after: After = 0
+    limit: Limit = 50
 
     def run(self, service: Service) -> Mapping[str, Any]:
         filter_ = BatchFilter(
@@ -74,15 +91,17 @@ class Objects(Verb):
 
     name = "objects"
     is_long = True
-    batch: Text = BATCH
-    state: list[State] = Field(default=[], description="Only of these states; may be repeated.")
-    stage: Text | None = Field(default=None, description="Only at this stage.", examples=["downloading"])
-    message: Text | None = Field(
-        default=None, description="Only those whose message holds this.", examples=["answers 503"]
+    batch: BatchName
+    state: Annotated[list[State], typer.Option(autocompletion=completion.states)] = Field(
+        default=[], description="Only objects in this state; may be repeated."
     )
-    whole: bool = Field(default=False, description="All that is kept of each.")
-    after: int = AFTER
-    limit: int = LIMIT
+    stage: Annotated[Text | None, typer.Option(autocompletion=stage_names)] = Field(
+        default=None, description="Only at this stage.", examples=["downloading"]
+    )
+    message: MessagePart = None
+    whole: bool = Field(default=False, description="All data of each object.")
+    after: After = 0
+    limit: Limit = 50
 
     def run(self, service: Service) -> Mapping[str, Any]:
         matching = staff.objects(
@@ -103,7 +122,7 @@ class Object(Verb):
 
     name = "object"
     is_long = True
-    object: Text = Field(description="`jid-…`, or the number of its job.", examples=["4712"])
+    object: ObjectName
 
     def run(self, service: Service) -> Mapping[str, Any]:
         return {"object": _elements(service, staff.object_(service, self.object))}
@@ -114,16 +133,20 @@ class Report(Verb):
 
     name = "report"
     is_long = True
-    batch: Text = BATCH
-    number: int | None = Field(
-        default=None, ge=1, le=10**9, description="This one; else the last.", examples=[1]
+    batch: BatchName
+    number: Annotated[int | None, typer.Option(metavar="N")] = Field(
+        default=None,
+        ge=1,
+        le=10**9,
+        description="The number of the report (default: the last).",
+        examples=[1],
     )
-    now: bool = Field(default=False, description="As of now, whatever has been told; told to nobody.")
-    form: Form = Field(default=Form.TEXT, description="`txt`, `html` or `json`.")
+    now: bool = Field(default=False, description="Make a report of the current state, without sending it.")
+    form: Form = Field(default=Form.TEXT, description="The form of the report: `txt`, `html` or `json`.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
         if self.now and self.number is not None:
-            raise UsageError("--now and --number mean different reports; give one of them")
+            raise UsageError("--now and --number exclude each other; give only one of them")
         batch = staff.batch(service, self.batch)
         if not self.now:
             job, path = batch.job.id, staff.path_of(batch, f"report.{self.form}", self.number)

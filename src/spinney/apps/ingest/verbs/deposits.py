@@ -1,8 +1,9 @@
 """The description of a payload that is submitted."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.deposits.orders import Description
@@ -11,9 +12,10 @@ from spinney.apps.ingest.files.digests import Digest
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.staff import Accepted, Deposit, refused_as_usage
-from spinney.apps.ingest.verbs.base import Text
+from spinney.apps.ingest.verbs.base import Submitter, Text, profile_names, stage_names
 from spinney.errors import UsageError, did_you_mean, listed
 
+PROFILE = "The profile: how the payload is processed."
 REPEATED = ("local_id", "notification")
 """The fields that may be repeated."""
 
@@ -24,37 +26,40 @@ class DepositFields(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Text | None = Field(
-        default=None, description="Its file name; a form's file has one already.", examples=["map.tif"]
+        default=None,
+        description="The payload's file name (default: that of the file); required for a payload without one.",
+        examples=["map.tif"],
     )
-    profile: Text | None = Field(default=None, description="How it is to be treated.", examples=["maps"])
+    profile: Text | None = Field(default=None, description=PROFILE, examples=["maps"])
     kind: PayloadKind | None = Field(
-        default=None, description="What it is; a manifest says so itself.", examples=["file"]
+        default=None, description="The kind of payload; a manifest states its own.", examples=["file"]
     )
-    submitter: Text | None = Field(
-        default=None, description="In whose name, if not in yours.", examples=["ann"]
-    )
+    submitter: Submitter = None
     update: bool = Field(
-        default=False, description="Lay its files over those that the objects have; else they replace them."
+        default=False,
+        description="Add the files to those that the objects have, instead of replacing them.",
     )
-    digest: Text | None = Field(
-        default=None, description="`ALGORITHM:VALUE` of the payload; checked.", examples=["sha256:9f86d081"]
+    digest: Annotated[Text | None, typer.Option(metavar="ALGORITHM:VALUE")] = Field(
+        default=None, description="The payload's expected digest.", examples=["sha256:9f86d081"]
     )
-    primary_id: Text | None = Field(
-        default=None, description="ARK of the object, if it has one.", examples=["ark:/99999/fk4abc"]
+    primary_id: Annotated[Text | None, typer.Option(metavar="ARK")] = Field(
+        default=None, description="The object's ARK, if it has one.", examples=["ark:/99999/fk4abc"]
     )
-    local_id: list[Text] = Field(default=[], description="Of the object; may be repeated.")
-    title: Text | None = Field(default=None, description="Of the object.", examples=["A map"])
-    creator: Text | None = Field(default=None, description="Of the object.", examples=["Ann"])
-    date: Text | None = Field(default=None, description="Of the object.", examples=["1912"])
-    response: Text = Field(default="json", description="The form kept with each object.")
-    notification: list[Text] = Field(
+    local_id: list[Text] = Field(default=[], description="A local id of the object; may be repeated.")
+    title: Text | None = Field(default=None, description="The object's title.", examples=["A map"])
+    creator: Text | None = Field(default=None, description="The object's creator.", examples=["Ann"])
+    date: Text | None = Field(default=None, description="The object's date.", examples=["1912"])
+    response: Annotated[Text, typer.Option(metavar="FORM")] = Field(
+        default="json", description="The form of the response, stored with each object."
+    )
+    notification: Annotated[list[Text], typer.Option("--notify", metavar="ADDRESS")] = Field(
         default=[],
-        description="A mail address that gets the reports of this batch; may be repeated.",
+        description="Send the reports of this batch to this address; may be repeated.",
         examples=[["ann@example.org"]],
     )
-    fail_at: Text | None = Field(
+    fail_at: Annotated[Text | None, typer.Option(metavar="STAGE", autocompletion=stage_names)] = Field(
         default=None,
-        description="A drill, in test mode: each object fails once at this stage.",
+        description="In test mode: let each object fail once at this stage.",
         examples=["downloading"],
     )
 
@@ -62,8 +67,8 @@ class DepositFields(BaseModel):
 class Submit(DepositFields):
     """A complete description of a payload."""
 
-    name: Text = Field(description="Its file name.")
-    profile: Text = Field(description="How it is to be treated.")
+    name: Text = Field(description="The payload's file name.")
+    profile: Annotated[Text, typer.Option(autocompletion=profile_names)] = Field(description=PROFILE)
 
     def deposit(self) -> Deposit:
         """Return the deposit for the service. Raises UsageError for invalid values."""

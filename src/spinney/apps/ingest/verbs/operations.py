@@ -1,21 +1,32 @@
 """Verbs that requeue objects, delete batches, and hold, release, pause and unpause."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import Field
 
 from spinney.apps.ingest import staff
 from spinney.apps.ingest.staff import PAUSABLE, Service
-from spinney.apps.ingest.verbs.base import Text, Verb
-from spinney.apps.ingest.verbs.batches import BATCH
+from spinney.apps.ingest.verbs.base import BatchName, DryRun, MessagePart, Text, Verb, stage_names
+from spinney.command_line import completion
 from spinney.errors import UsageError, did_you_mean, listed
 
-COLLECTION = Field(description="All of its batches and objects.")
-WHAT = Field(default="ingest", description="`ingest`, `access-small` or `access-large`.")
-REASON = Field(description="Why; shown with what is held.")
-WHY = Field(default=None, description="Why; kept in the audit.", examples=["counted"])
-DRY_RUN = Field(default=False, description="Only say what would be done.")
+Reason = Annotated[Text, Field(description="The reason, shown with every held batch and object.")]
+AuditReason = Annotated[
+    Text | None, Field(description="The reason, recorded in the audit log.", examples=["counted"])
+]
+
+
+def _pausable(incomplete: str) -> list[str]:
+    return [name for name in PAUSABLE if name.startswith(incomplete)]
+
+
+Pausable = Annotated[
+    Text,
+    Field(description="The queue: `ingest`, `access-small` or `access-large`."),
+    typer.Argument(metavar="[QUEUE]", autocompletion=_pausable),
+]
 
 
 class Requeue(Verb):
@@ -25,19 +36,19 @@ class Requeue(Verb):
     name = "requeue"
     changes = True
     is_long = True
-    names: list[Text] = Field(description="Batches and objects, or the numbers of their jobs.")
-    stage: Text | None = Field(
-        default=None,
-        description="From this stage on; else behind the last that was successful.",
-        examples=["downloading"],
+    names: Annotated[list[Text], typer.Argument(metavar="BATCH|OBJECT...")] = Field(
+        description="Batches or objects: `bid-…`, `jid-…`, or the numbers of their jobs."
     )
-    message: Text | None = Field(
-        default=None, description="Only those whose message holds this.", examples=["answers 503"]
+    stage: Annotated[Text | None, typer.Option("--from", metavar="STAGE", autocompletion=stage_names)] = (
+        Field(
+            default=None,
+            description="Restart from this stage (default: after the last that was successful).",
+            examples=["downloading"],
+        )
     )
-    completed: bool = Field(
-        default=False, description="Also those that completed, from their first stage on."
-    )
-    dry_run: bool = DRY_RUN
+    message: MessagePart = None
+    completed: bool = Field(default=False, description="Also completed objects, from their first stage on.")
+    dry_run: DryRun = False
 
     def run(self, service: Service) -> Mapping[str, Any]:
         planned = staff.plan(
@@ -66,8 +77,8 @@ class Delete(Verb):
     name = "delete"
     changes = True
     is_long = True
-    batch: Text = BATCH
-    completed: bool = Field(default=False, description="Also when it completed.")
+    batch: BatchName
+    completed: bool = Field(default=False, description="Also delete completed batches.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
         return {"deleted": staff.delete(service, staff.batch(service, self.batch), completed=self.completed)}
@@ -79,8 +90,10 @@ class Sweep(Verb):
     name = "sweep"
     changes = True
     is_long = True
-    days: int = Field(ge=0, le=36_500, description="Batches that completed so many days ago.")
-    dry_run: bool = DRY_RUN
+    days: Annotated[int, typer.Option(metavar="N")] = Field(
+        ge=0, le=36_500, description="Only batches that completed at least so many days ago."
+    )
+    dry_run: DryRun = False
 
     def run(self, service: Service) -> Mapping[str, Any]:
         swept = staff.sweep(service, days=self.days, dry_run=self.dry_run)
@@ -93,8 +106,10 @@ class Hold(Verb):
     name = "hold"
     changes = True
     is_long = True
-    collection: Text = COLLECTION
-    reason: Text = REASON
+    collection: Annotated[
+        Text, typer.Argument(metavar="COLLECTION", autocompletion=completion.collections)
+    ] = Field(description="The collection, with all its batches and objects.")
+    reason: Reason
 
     def run(self, service: Service) -> Mapping[str, Any]:
         hold = staff.hold(service, self.collection, self.reason)
@@ -107,9 +122,13 @@ class Release(Verb):
     name = "release"
     changes = True
     is_long = True
-    collection: Text | None = Field(default=None, description="That is held.", examples=["maps"])
-    batch: Text | None = Field(default=None, description="One that is held as it came.", examples=["4711"])
-    reason: Text | None = WHY
+    collection: Annotated[
+        Text | None, typer.Argument(metavar="[COLLECTION]", autocompletion=completion.collections)
+    ] = Field(default=None, description="The held collection.", examples=["maps"])
+    batch: Annotated[Text | None, typer.Option(metavar="BATCH")] = Field(
+        default=None, description="A batch that its profile holds.", examples=["4711"]
+    )
+    reason: AuditReason = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
         if self.batch is not None and self.collection is None:
@@ -117,7 +136,7 @@ class Release(Verb):
             holds = staff.release_batch(service, batch)
             return {"batch": batch.bid, "under": [str(hold) for hold in holds]}
         if self.collection is None or self.batch is not None:
-            raise UsageError("name a collection, or a batch with --batch: one of the two")
+            raise UsageError("name either a collection, or a batch with --batch")
         return {"ended": [hold.id for hold in staff.release(service, self.collection, self.reason)]}
 
 
@@ -127,8 +146,8 @@ class Pause(Verb):
     name = "pause"
     changes = True
     is_long = True
-    what: Text = WHAT
-    reason: Text = REASON
+    what: Pausable = "ingest"
+    reason: Reason
 
     def run(self, service: Service) -> Mapping[str, Any]:
         _require_pausable(self.what)
@@ -141,8 +160,8 @@ class Unpause(Verb):
     name = "unpause"
     changes = True
     is_long = True
-    what: Text = WHAT
-    reason: Text | None = WHY
+    what: Pausable = "ingest"
+    reason: AuditReason = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
         _require_pausable(self.what)
