@@ -125,7 +125,7 @@ def require_readable(snippet: Snippet, folder: Path) -> None:
     """Raise what is raised for a ``toml`` block that Spinney, or pip, could not use."""
     document: Mapping[str, Any] = tomllib.loads(snippet.text)
     for group, entries in document.pop("project", {}).get("entry-points", {}).items():
-        assert group in (COMMANDS, ROUTES), group
+        assert group in (COMMANDS, ROUTES, PAGES), group
         for name, value in entries.items():
             assert EntryPoint(name, value, group).attr, value
     if document:

@@ -17,7 +17,7 @@ import spinney
 from cli.shell import Shell
 from new_store import new_store
 from snippets import require_readable, run_console, run_python, run_session, snippets, texts
-from spinney import routes as plugins
+from spinney import routes
 from spinney.define.job import Job
 from spinney.define.job.options import Options
 from spinney.define.jobtype import job_types
@@ -25,6 +25,7 @@ from spinney.model.attempts.signals import Signal
 from spinney.model.outcomes import STAGE_WORDS
 from spinney.model.types import Isolation
 from spinney.node.worker.program import ProgramRunner
+from spinney.server import extensions
 from spinney.store.sql import open_store
 from spinney.terminal.applications import GROUP, Application
 from spinney.testing import StageHarness
@@ -118,16 +119,18 @@ def test_the_program_does_what_the_page_says(
     assert capfd.readouterr().out == f"making {tmp_path / params['picture']} 200 wide, --quality 80\n"
 
 
-def test_the_package_of_the_page_brings_its_route_and_its_command(
+def test_the_package_of_the_page_brings_its_route_its_page_and_its_command(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(DOCS / "applications" / "running.md")
-    monkeypatch.setattr(plugins, "installed", lambda: [EntryPoint("library", "jobs:router", plugins.GROUP)])
+    names = run(DOCS / "applications" / "running.md")
+    entry = EntryPoint("library", "jobs:router", routes.GROUP)
+    monkeypatch.setattr(extensions, "installed", lambda group: [entry] if group == routes.GROUP else [])
     server = FastAPI()
 
-    plugins.add_to(server)
+    extensions.add_routes(server)
 
     assert "/api/v1/apps/library/shelves" in [getattr(route, "path", "") for route in server.routes]
+    assert [getattr(route, "path", "") for route in names["pages"].router.routes] == ["/apps/library"]
     command = Application(EntryPoint("library", "jobs:commands", GROUP)).load()
     assert list(command.commands) == ["shelve"]
 

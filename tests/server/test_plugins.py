@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from fastapi import APIRouter, FastAPI
 
-from spinney import routes as plugins
 from spinney.model.jobs import Filter
-from spinney.routes import Authenticated, routes
+from spinney.routes import GROUP, Authenticated, routes
+from spinney.server import extensions
 
 from .conftest import world_at
 
@@ -71,8 +71,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     def install(router: Any) -> None:
         if router is not None:
             module.router = router  # type: ignore[attr-defined]
-        entry = EntryPoint("library", f"{module.__name__}:router", plugins.GROUP)
-        monkeypatch.setattr(plugins, "installed", lambda: [entry])
+        entry = EntryPoint("library", f"{module.__name__}:router", GROUP)
+        monkeypatch.setattr(extensions, "installed", lambda group: [entry] if group == GROUP else [])
 
     return install
 
@@ -95,7 +95,7 @@ def test_a_route_of_a_package_answers_within_the_rights_of_who_asks(
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (open_to_all, "does not ask who is there"),
+        (open_to_all, "does not authenticate its caller"),
         (plain, "is not of a router"),
         (elsewhere, "does not lie below"),
         (lambda: "a text", "no fastapi.APIRouter"),
@@ -110,7 +110,7 @@ def test_a_package_that_keeps_to_less_is_left_out(
     before = len(app.routes)
 
     with caplog.at_level(logging.WARNING):
-        plugins.add_to(app)
+        extensions.add_routes(app)
 
     assert len(app.routes) == before
     assert says in caplog.text

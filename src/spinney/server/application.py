@@ -9,10 +9,9 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from spinney import routes as plugins
 from spinney.features.stats import metrics
 from spinney.features.webhooks.sender import WebhookSender
-from spinney.server import api, head_requests, health, request_guard
+from spinney.server import api, extensions, head_requests, health, request_guard
 from spinney.server import pages as ui
 from spinney.server.maintenance import ServerMaintenance
 from spinney.store.contract import Store
@@ -71,8 +70,8 @@ def make(parts: Parts) -> FastAPI:
     events.add_to(app)
     metrics.add_to(app)
     api.add_to(app)
-    plugins.add_to(app)
-    ui.add_to(app)
+    extensions.add_routes(app)
+    ui.add_to(app, extensions.page_sets())
     head_requests.add_to(app)
     request_guard.add_to(app, parts.settings, app.state.quotas, long_s=parts.refresh_s)
     instrumentation.add_to(app, parts.settings)

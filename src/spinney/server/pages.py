@@ -8,6 +8,8 @@ page that shows its result. So each page works without the script, too; then it 
 ``rendering``: templates and the frame · ``formatting``: numbers and times for people · ``charts``: small charts ·
 ``error_pages``: errors as pages · ``static_files``: scripts and styles · each of the others: one page or a few."""
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, FastAPI
 
 from spinney.features.accounts import (
@@ -40,20 +42,22 @@ from spinney.features.submission import batch_page as batch
 from spinney.features.submission import batches_page as batches
 from spinney.features.submission import page as submit
 from spinney.features.webhooks import page as webhooks
+from spinney.pages import Pages
 from spinney.server import api_page
 from spinney.web.pages import error_pages, rendering, static_files
 from spinney.web.pages.coalescing import RequestCoalescer
 from spinney.web.pages.shared_cache import SharedCache
 
 
-def add_to(app: FastAPI) -> None:
-    """Add all pages. This is to be called after ``problems.add_to``, whose error handlers it extends."""
-    rendering.add_to(app)
+def add_to(app: FastAPI, of_packages: Sequence[Pages] = ()) -> None:
+    """Add all pages, and those of installed packages. This is to be called after ``problems.add_to``, whose error
+    handlers it extends."""
+    rendering.add_to(app, tuple(of_packages))
     app.state.shared = SharedCache()
     app.state.coalesced = RequestCoalescer()
     app.state.runs = BulkRuns()
     app.state.beside.append(app.state.runs)
-    for part in (static_files.router, *routers()):
+    for part in (static_files.router, *routers(), *(pages.router for pages in of_packages)):
         app.router.routes.extend(part.routes)  # as they are: include_router would make a copy of each
     error_pages.add_to(app)
 

@@ -47,7 +47,7 @@ class ApiRoute(APIRoute):
         status = more.get("status_code") or 200
         super().__init__(path, _answering(endpoint, status), **more)
         self._known = _query_names(self.dependant)
-        self.asks = _depends(self.dependant, require_context)
+        self.asks = depends_on(self.dependant, require_context)
         """Whether it refuses who is not known."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
@@ -148,8 +148,9 @@ def _query_names(dependant: Dependant) -> Set[str]:
     return names.union(*map(_query_names, dependant.dependencies))
 
 
-def _depends(dependant: Dependant, on: Callable[..., Any]) -> bool:
-    return any(below.call is on or _depends(below, on) for below in dependant.dependencies)
+def depends_on(dependant: Dependant, on: Callable[..., Any]) -> bool:
+    """Return whether a route calls ``on``, itself or by another dependency, before it answers."""
+    return any(below.call is on or depends_on(below, on) for below in dependant.dependencies)
 
 
 def _require_json(request: Request) -> None:

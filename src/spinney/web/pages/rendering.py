@@ -5,12 +5,12 @@ from binascii import Error as NotBase64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 import orjson
 from fastapi import FastAPI, Request
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from spinney.model.access import Role
@@ -34,8 +34,8 @@ class NavItem:
     path: str
     label: str
     icon: str
-    key: str
-    """Pressed behind ``g``, it leads there."""
+    key: str = ""
+    """Pressed behind ``g``, it leads there; empty: no key does."""
     role: Role = Role.VIEWER
     """Who is less is not shown it."""
     everywhere: bool = False
@@ -59,22 +59,36 @@ NAV_ITEMS = (
 )
 
 
-def add_to(app: FastAPI) -> None:
-    """What pages are made with."""
-    app.state.static, app.state.templates = _made()
+class PageSource(Protocol):
+    """What an application adds to the frame: its links, and the package with its templates and static files."""
+
+    name: str
+    package: str
+    nav: tuple[NavItem, ...]
+
+
+def add_to(app: FastAPI, sources: tuple[PageSource, ...] = ()) -> None:
+    """Make the templates and static files of the pages, with those of applications."""
+    app.state.static, app.state.templates = _made(sources)
 
 
 @cache
-def _made() -> tuple[StaticFiles, Environment]:
-    """Once a process: nothing of an application is in them, and a template takes long to compile."""
-    static = StaticFiles()
-    return static, _environment(static)
+def _made(sources: tuple[PageSource, ...]) -> tuple[StaticFiles, Environment]:
+    """Make them once a process: a template takes long to compile."""
+    static = StaticFiles({source.name: source.package for source in sources})
+    return static, _environment(static, sources)
 
 
-def _environment(static: StaticFiles) -> Environment:
-    """The templates, with what they may say. All that is written into them is escaped."""
+def _environment(static: StaticFiles, sources: tuple[PageSource, ...]) -> Environment:
+    """Return the templates, with what they may use; ``NAME/x.html`` is one of the application of this name. All values
+    that they write are escaped."""
     found = Environment(
-        loader=PackageLoader("spinney.web.pages"),
+        loader=ChoiceLoader(
+            [
+                PackageLoader("spinney.web.pages"),
+                PrefixLoader({source.name: PackageLoader(source.package) for source in sources}),
+            ]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -83,7 +97,7 @@ def _environment(static: StaticFiles) -> Environment:
     )
     found.globals |= {
         "static": static.address,
-        "NAV_ITEMS": NAV_ITEMS,
+        "NAV_ITEMS": (*NAV_ITEMS, *(item for source in sources for item in source.nav)),
         "Role": Role,
         "State": State,
         "STATES": tuple(State),

@@ -5,6 +5,7 @@ Python finds it by the distribution's name without importing the package.
 """
 
 import gzip
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
@@ -38,14 +39,15 @@ class Static:
 
 
 class StaticFiles:
-    """All of them, read once."""
+    """All static files, read once. ``packages``: the package of each application that brings some; its file ``x.css``
+    is named ``APPLICATION/x.css``."""
 
-    def __init__(self) -> None:
-        found = {name: _from_package(name, *where) for name, where in _FROM_PACKAGES.items()}
-        for entry in files("spinney.web.pages").joinpath("static").iterdir():
-            if Path(entry.name).suffix in _KINDS:
-                found[entry.name] = entry.read_bytes()
-        self._by_name = {name: _made(name, content) for name, content in found.items()}
+    def __init__(self, packages: Mapping[str, str]) -> None:
+        contents = {name: _from_package(name, *where) for name, where in _FROM_PACKAGES.items()}
+        contents |= _in_folder("spinney.web.pages")
+        for application, package in packages.items():
+            contents |= {f"{application}/{name}": content for name, content in _in_folder(package).items()}
+        self._by_name = {name: _made(name, content) for name, content in contents.items()}
         self._by_address = {static.address: static for static in self._by_name.values()}
 
     def address(self, name: str) -> str:
@@ -57,7 +59,7 @@ class StaticFiles:
         return self._by_address.get(address)
 
 
-@router.api_route(PREFIX + "/{digest}/{name}", methods=["GET", "HEAD"])
+@router.api_route(PREFIX + "/{digest}/{name:path}", methods=["GET", "HEAD"])
 async def static_file(request: Request, digest: str, name: str) -> Response:
     """Open to all: there is nothing of anybody in it."""
     found = request.app.state.static.at(f"{PREFIX}/{digest}/{name}")
@@ -68,6 +70,13 @@ async def static_file(request: Request, digest: str, name: str) -> Response:
     if found.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"], content = "gzip", found.packed
     return Response(content, headers=headers, media_type=found.media_type)
+
+
+def _in_folder(package: str) -> dict[str, bytes]:
+    folder = files(package).joinpath("static")
+    if not folder.is_dir():
+        return {}
+    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if Path(entry.name).suffix in _KINDS}
 
 
 def _from_package(name: str, package: str, path: str) -> bytes:

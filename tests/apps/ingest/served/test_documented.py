@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 
 from http_listener import Listening
 from long_tests import LONG
-from spinney import routes as plugins
+from spinney.server import extensions
 from spinney.server.openapi import document
 from spinney.web.api.json_routes import PREFIX
 from spinney.web.settings import ServerSettings
@@ -31,7 +31,7 @@ PATIENCE_S = 30.0
 
 def routes() -> Iterator[APIRoute]:
     app = FastAPI(title="Spinney", version="0")
-    plugins.add_to(app)
+    extensions.add_routes(app)
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema and route.path.startswith(PREFIX):
             yield route
@@ -44,7 +44,7 @@ LABELS = [f"{method} {route.path_format}" for route in routes() for method in so
 def operations() -> dict[str, APIOperation]:
     """By label."""
     app = FastAPI(title="Spinney", version="0")
-    plugins.add_to(app)
+    extensions.add_routes(app)
     found = (result.ok() for result in openapi.from_dict(document(app, PREFIX)).get_all_operations())
     return {operation.label: operation for operation in found}
 
