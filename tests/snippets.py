@@ -19,6 +19,7 @@ from typer.main import get_command
 
 from spinney import config
 from spinney.cli.commands import full_app
+from spinney.pages import GROUP as PAGES
 from spinney.terminal.applications import GROUP as COMMANDS
 from spinney.terminal.applications import ROUTES
 from spinney.web.settings import ServerSettings
