@@ -52,21 +52,22 @@ def test_a_store_with_something_of_everything_has_only_silent_nodes(bare: Shell)
 
 def test_violations_are_told_by_rule_with_what_a_repair_would_do(shell: Shell) -> None:
     lost(shell, 25)
-    (shell.folder / "spinney.db.run").chmod(0o755)
+    folders.make(shell.folder / "spinney.folders", 77)
 
     done = shell.call("doctor")
 
     assert done.returncode == 1
     told = done.stdout.splitlines()
-    assert told[0] == "file-open-to-others:"
-    assert told[1].startswith("  others than its owner have rights on ")
-    assert told[2] == "    --repair takes the rights away"
-    assert told[3:6] == [
+    assert told[:3] == [
         "pending-nowhere:",
-        "  job 1 is pending, but stands nowhere in ready, so that nobody can claim it",
+        "  job 1 is pending, but is neither in ready nor leased, so that nobody can claim it",
         "    --repair places it afresh",
     ]
-    assert told[-2:] == ["  … and 5 more of these", "26 violations found; 26 can be repaired (--repair)"]
+    assert told[41] == "  … and 5 more of these"
+    assert told[42] == "folder-orphan:"
+    assert told[43].startswith("  there is a folder of job 77, but no such job")
+    assert told[44].startswith("    --repair sets it aside in ")
+    assert told[-1] == "26 violations found; 26 can be repaired (--repair)"
     assert shell.call("doctor").stdout == done.stdout, "nothing was changed"
 
 
@@ -77,7 +78,7 @@ def test_json_is_one_object_a_line(shell: Shell) -> None:
         {
             "rule": "pending-nowhere",
             "subject": "job 1",
-            "sentence": "job 1 is pending, but stands nowhere in ready, so that nobody can claim it",
+            "sentence": "job 1 is pending, but is neither in ready nor leased, so that nobody can claim it",
             "repair": "places it afresh",
             "facts": {"id": 1},
         }
@@ -158,12 +159,12 @@ def test_nothing_to_repair_is_not_asked_about(shell: Shell) -> None:
 
 def test_only_some_rules(shell: Shell) -> None:
     lost(shell)
-    (shell.folder / "spinney.db.run").chmod(0o755)
+    folders.make(shell.folder / "spinney.folders", 77)
 
     assert [v["rule"] for v in listed(shell, 1, "--only", "pending-nowhere")] == ["pending-nowhere"]
-    assert listed(shell, 0, "--only", "overdue", "--only", "folder-orphan") == []
+    assert listed(shell, 0, "--only", "overdue", "--only", "folder-root") == []
     shell.ok("doctor", "--only", "pending-nowhere", "--repair", "--yes")
-    assert [v["rule"] for v in listed(shell, 1)] == ["file-open-to-others"]
+    assert [v["rule"] for v in listed(shell, 1)] == ["folder-orphan"]
     assert "no rule 'overdu' (did you mean 'overdue'?)" in shell.refused(2, "doctor", "--only", "overdu")
 
 
@@ -172,12 +173,12 @@ def test_the_rules_are_listed(shell: Shell) -> None:
 
     assert {
         "rule": "pending-nowhere",
-        "about": "A pending job stands in ready, or is leased.",
+        "about": "A pending job is in ready, or is leased.",
         "repairs": True,
         "deep": False,
     } in rules
     assert {r["rule"] for r in rules} >= {"folder-orphan", "stuck-for-needs", "node-silent"}
-    assert "A job's folder has its job." in shell.ok("doctor", "--rules")
+    assert "The job of each folder exists." in shell.ok("doctor", "--rules")
 
 
 def test_a_folder_root_of_another_store_is_told(shell: Shell) -> None:

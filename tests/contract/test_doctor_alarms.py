@@ -24,7 +24,7 @@ from .words import USUAL, Clock, Site, submission
 
 ANN = Actor(by="ann", call="c")
 STEPS = 120
-SLOW_RULES = frozenset({"database-damaged", "index-damaged", "disk-full", "audit-broken"})
+SLOW_RULES = frozenset({"database-damaged", "index-damaged", "audit-broken"})
 """Nothing that is done here can touch them, and they take their time."""
 
 

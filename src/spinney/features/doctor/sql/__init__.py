@@ -1,40 +1,35 @@
-"""The doctor: every invariant that the database can show, as a list of small rules.
+"""The doctor on SQL: every invariant that the database can show, as a table of rules.
 
-A rule (``rule``) finds where it does not hold, says it in a sentence, and offers a repair where one is safe.
-Nothing is repaired by writing what ought to be there where the engine has a verb of its own for it: a job is
-placed, a lock freed, a parent told, as in daily work. Each repair is one transaction that looks again first,
-with its entry in the audit.
+A rule (``rule``) is data: the query that finds violations, the message, and a repair where one is safe. Repairs use the
+engine's own operations: a job is placed, a lock freed, a parent told, as in daily work. Each repair is one transaction
+that checks again first, and writes its entry into the audit log.
 
-``job_row`` a job's own row · ``ready``, ``leases``, ``inactive_jobs`` where it stands · ``trees`` lineages and lists of
-children · ``waiting`` what waits for something that cannot come · ``leftovers`` of jobs that settled or went ·
-``sweeps`` work in steps that was cut off · ``schedules_and_counters`` nodes, schedules, counters ·
-``integrity`` the file and the audit's chain · ``unreadable`` values that are no JSON.
+``integrity`` what lies below all other rules · ``nodes`` nodes, leader and counters · ``schedules`` · ``jobs`` a job's
+own rows · ``claims`` what is ready or leased · ``trees`` lineages and children · ``leftovers`` rows that have outlived
+their job · ``waiting`` what waits for something that cannot come · ``unfinished`` work in steps that was cut off.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from spinney.features.doctor.sql import (
-    inactive_jobs,
+    claims,
     integrity,
-    job_row,
-    leases,
+    jobs,
     leftovers,
-    ready,
-    schedules_and_counters,
-    sweeps,
+    nodes,
+    schedules,
     trees,
-    unreadable,
+    unfinished,
     waiting,
 )
-from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule, listed
+from spinney.features.doctor.sql.rule import GRACE_US, CheckContext, RepairContext, Rule, json_list
 from spinney.model.errors import Refused, SpinneyError
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.operators import Actor, Check, Violation
-from spinney.model.values.hints import did_you_mean
-from spinney.model.values.hints import listed as listed_names
+from spinney.model.values.hints import did_you_mean, listed
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.registry import nodes
+from spinney.store.sql.registry import nodes as node_rows
 from spinney.store.sql.registry.registry import UnreadableDeclaration
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions.cascades import Cascade
@@ -44,19 +39,17 @@ STEPS = 100_000
 
 RULES: tuple[Rule, ...] = (
     *integrity.RULES,
-    *schedules_and_counters.RULES,
-    *job_row.RULES,
-    *leases.RULES,
-    *ready.RULES,
-    *inactive_jobs.RULES,
+    *nodes.RULES,
+    *schedules.RULES,
+    *jobs.RULES,
+    *claims.RULES,
     *trees.RULES,
     *leftovers.RULES,
     *waiting.RULES,
-    *sweeps.RULES,
-    *unreadable.RULES,
+    *unfinished.RULES,
 )
-"""In an order in which few repairs make work for a rule before them: what hangs on a job comes after the job,
-and what waits after what it waits for."""
+"""In an order in which few repairs violate a rule before them: what refers to a job comes after the job, and what waits
+after what it waits for."""
 
 
 class SqlDoctor:
@@ -69,8 +62,8 @@ class SqlDoctor:
     def checks(self) -> Sequence[Check]:
         """Return the rules, in the order in which they are checked."""
         return [
-            Check(rule=r.name, about=r.about, repairs=r.mend is not None, deep=getattr(r, "deep", False))
-            for r in self._rules.values()
+            Check(rule=rule.name, about=rule.about, repairs=rule.repair is not None, deep=rule.deep)
+            for rule in self._rules.values()
         ]
 
     def examine(
@@ -82,55 +75,53 @@ class SqlDoctor:
         be checked while it works. ``deep``: also the rules that take long.
         """
         for rule in self._rules.values():
-            asked = deep or not getattr(rule, "deep", False) if only is None else rule.name in only
-            if asked:
-                told = only is None or integrity.DECLARATIONS in only
-                yield from self._violations_of(rule, now_us, told)
+            if (deep or not rule.deep) if only is None else rule.name in only:
+                yield from self._violations_of(rule, now_us, only)
 
-    def _violations_of(self, rule: Rule, now_us: int, told: bool) -> Iterator[Violation]:
-        """What one rule finds. Where a damaged page or value keeps it from looking, the others still look. ``told``:
-        of a declaration that cannot be read, which keeps nearly all from looking, a rule of its own tells."""
+    def _violations_of(self, rule: Rule, now_us: int, only: Collection[str] | None) -> Iterator[Violation]:
+        """Yield what one rule finds. Where a damaged page or value stops it, that is a violation of its own, and the
+        other rules still run. A declaration that cannot be read stops nearly all of them: it is reported once, by its
+        own rule, if that is among the rules that run."""
         try:
             yield from rule.examine(self._session, now_us)
-        except UnreadableDeclaration as error:
-            if not told:
-                yield Violation(rule=rule.name, subject=f"rule {rule.name}", sentence=str(error))
-        except Exception as error:  # noqa: BLE001 - a hand in the file can have written anything, and it is told
-            yield Violation(
-                rule=rule.name,
-                subject=f"rule {rule.name}",
-                sentence=f"this rule could not look to its end: {_in_words(error)}",
-            )
+        except Exception as error:  # noqa: BLE001 - an edit of the database can have written anything
+            once = only is None or integrity.DECLARATIONS in only
+            if isinstance(error, UnreadableDeclaration):
+                message = None if once else str(error)
+            else:
+                message = f"this rule could not be checked to its end: {_explained(error)}"
+            if message is not None:
+                yield Violation(rule=rule.name, subject=f"rule {rule.name}", sentence=message)
 
     def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
         """Repair a violation if it still exists, and return whether anything was changed. Raises SpinneyError when it
         cannot be repaired as things are."""
         rule = self._rules.get(violation.rule)
-        if rule is None or rule.mend is None:
+        if rule is None or rule.repair is None:
             return False
         for step in range(STEPS):
             try:
-                mended = self._mended(rule, violation, actor, now_us)
+                repaired = self._repair_once(rule, violation, actor, now_us)
             except SpinneyError:
                 raise
             except Exception as error:
-                raise Refused(f"{violation.subject} could not be repaired: {_in_words(error)}") from error
-            if not mended:
+                raise Refused(f"{violation.subject} could not be repaired: {_explained(error)}") from error
+            if not repaired:
                 return step > 0
-            if not rule.stepwise:
+            if not rule.repair.stepwise:
                 return True
         raise Refused(f"{violation.subject} could not be repaired in {STEPS:,} steps; examine it again")
 
-    def _mended(self, rule: Rule, violation: Violation, actor: Actor, now_us: int) -> bool:
-        """One transaction: look again, mend, work off what follows from it."""
-        assert rule.mend is not None
+    def _repair_once(self, rule: Rule, violation: Violation, actor: Actor, now_us: int) -> bool:
+        """Check again, repair, and work off what follows from it, in one transaction."""
+        assert rule.repair is not None
         session = self._session
         with session.write() as tx:
             facts = rule.again(CheckContext(tx, session.registry, now_us), violation.facts)
             if facts is None:
                 return False
             cascade = Cascade(tx, session.registry, now_us)
-            rule.mend(RepairContext(tx, session.registry, now_us, cascade), facts)
+            rule.repair.run(RepairContext(tx, session.registry, now_us, cascade), facts)
             cascade.drain()
             _note(tx, violation, actor, now_us)
         return True
@@ -144,44 +135,44 @@ class SqlDoctor:
         """Declare the nodes of this name dead on an operator's word: they may not claim from now on. Returns them, to
         be recovered (``Store.recover``). Raises Refused when one has sent a heartbeat lately, or there is none."""
         with self._session.write() as tx:
-            there = [node for node in nodes.all_nodes(tx) if node.state != "left"]
-            standing = [node for node in there if node.name == name]
-            if not standing:
-                known = {node.name for node in there}
+            present = [node for node in node_rows.all_nodes(tx) if node.state != "left"]
+            dead = [node for node in present if node.name == name]
+            if not dead:
+                names = {node.name for node in present}
                 raise Refused(
-                    f"no node {name!r} is there that has not left{did_you_mean(name, known)}; "
-                    f"those that have not are: {listed_names(known)}"
+                    f"there is no node {name!r} that has not left{did_you_mean(name, names)}; "
+                    f"those that have not left are: {listed(names)}"
                 )
-            for node in standing:
+            for node in dead:
                 if now_us - node.seen_us < GRACE_US:
                     ago_s = max(0, now_us - node.seen_us) // 1_000_000
                     raise Refused(
-                        f"node {name} on {node.host} has beaten {ago_s} seconds ago, so it is not dead; stop it "
+                        f"node {name} on {node.host} beat {ago_s} seconds ago, so it is not dead; stop it "
                         f"there (its pid is {node.pid}), or wait for a minute"
                     )
-                nodes.update(tx, node.id, "left", now_us)
-            what = {"node": name, "ids": [node.id for node in standing], "host": standing[0].host}
-            note(tx, now_us, actor, "declare dead", what, sum(node.leases for node in standing))
-        return standing
+                node_rows.update(tx, node.id, "left", now_us)
+            what = {"node": name, "ids": [node.id for node in dead], "host": dead[0].host}
+            note(tx, now_us, actor, "declare dead", what, sum(node.leases for node in dead))
+        return dead
 
     def standing(self, job_ids: Sequence[int]) -> Mapping[int, tuple[str | None, int | None]]:
         """Return the known ones of these jobs: their state (None: retention has removed the job), and since when their
         folder is to be removed (None: it is not)."""
         with self._session.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 "select j.value, jobs.state, t.at_us from json_each(?) j left join jobs on jobs.id = j.value "
                 "left join deleted_folders t on t.job_id = j.value where jobs.id is not null or t.job_id is not null",
-                (listed(job_ids),),
+                (json_list(job_ids),),
             )
-        return {job_id: (state, since_us) for job_id, state, since_us in found}
+        return {job_id: (state, since_us) for job_id, state, since_us in rows}
 
 
-def _in_words(error: Exception) -> str:
+def _explained(error: Exception) -> str:
     if isinstance(error, SpinneyError):
         return str(error)
     return (
-        f"somebody wrote into the database what Spinney never does ({type(error).__name__}: {error}); mend what the "
-        f"other rules tell, then examine it again, or restore it from a backup"
+        f"the database holds a value that Spinney never writes ({type(error).__name__}: {error}); repair what the "
+        f"other rules report, then examine it again, or restore it from a backup"
     )
 
 

@@ -1,159 +1,63 @@
-"""What the database shows as a file, and the audit as a chain."""
+"""Rules about what lies below the others: SQLite's own checks, what holds up the database, values that cannot be read,
+and the chain of the audit log."""
 
-import os
-import shutil
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from spinney.features.doctor.sql.rule import CheckContext, Facts, Repair, RepairContext, Rule, violation_of
+from spinney.features.doctor.sql.rule import CheckContext, Facts, Paged, Rule, StoreRule, Walk
 from spinney.model.errors import AuditBroken, StoreUnusable
-from spinney.model.rights.operators import Violation
 from spinney.model.values.paths import beside
+from spinney.model.values.unreadable import Unreadable, json_object, json_value
 from spinney.store.sql.audit import SqlAudit
 from spinney.store.sql.connection.sqlite import SqliteDatabase
-from spinney.store.sql.registry.registry import (
-    UnreadableDeclaration,
-    read_queue,
-    read_settings,
-    read_type,
-)
+from spinney.store.sql.registry.registry import UnreadableDeclaration, read_queue, read_settings, read_type
 from spinney.store.sql.session import Session
 
 WAL_MOST_BYTES = 2**30
-"""A write-ahead log that is longer cannot be taken up, because somebody still reads from its beginning."""
-FREE_LEAST_BYTES = 2**29
-"""Below it, a disk is as good as full: a checkpoint alone may need so much."""
-_FINDINGS = 5
-"""So many of SQLite's own findings are told for each table."""
+"""A longer write-ahead log cannot be written back into the database, because a reader still needs its beginning."""
+OPEN_MOST_S = 60
+"""A transaction that is open for longer keeps PostgreSQL from removing the dead rows that every job leaves behind."""
+FINDINGS = 5
+"""How many of SQLite's findings are reported for each table."""
+VALUE_ROWS = 500
+"""Rows of a page of JSON values, each of which may be 64 kB long."""
 DECLARATIONS = "declaration-unreadable"
-"""The rule that tells of what keeps most others from looking."""
+"""The rule that reports what keeps most others from looking."""
+
+# --- the database -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfStore:
-    """A rule about the store as a whole; what it finds is looked at again by its subject."""
+def _pragma(pragma: str) -> Callable[[Session], Iterator[Facts]]:
+    """Return a function that runs SQLite's own check, one table in each snapshot."""
 
-    name: str
-    about: str
-    find: Callable[[Session], Iterator[Mapping[str, Any]]]
-    subject: str
-    sentence: str
-    offer: str | None = None
-    mend: Repair | None = None
-    stepwise: bool = False
-    deep: bool = False
-    of: Literal["file", "server", "any"] = "file"
-    """Which kind of store can break it."""
-
-    def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
-        if self.of not in ("any", "file" if isinstance(session.database, SqliteDatabase) else "server"):
-            return
-        for facts in self.find(session):
-            yield violation_of(self, self.subject, self.sentence, self.offer, facts)
-
-    def again(self, look: CheckContext, facts: Facts) -> Facts | None:
-        try:
-            mode = stat.S_IMODE(os.lstat(facts["path"]).st_mode)
-        except FileNotFoundError:
-            return None  # what SQLite keeps beside the database comes and goes
-        return facts if mode & ~facts["wanted"] else None
-
-
-# --- the database -----------------------------------------------------------------------------
-
-
-def _checked(pragma: str) -> Callable[[Session], Iterator[Mapping[str, Any]]]:
-    """SQLite's own check, a table a snapshot."""
-
-    def find(session: Session) -> Iterator[Mapping[str, Any]]:
+    def find(session: Session) -> Iterator[Facts]:
         with session.database.look() as tx:
             tables = [
-                n for (n,) in tx.all("select name from sqlite_master where type = 'table' order by name")
+                name
+                for (name,) in tx.all("select name from sqlite_master where type = 'table' order by name")
             ]
         for table in tables:
             try:
                 with session.database.look() as tx:
-                    said = [line for (line,) in tx.all(f"pragma {pragma}('{table}')")]
+                    lines = [line for (line,) in tx.all(f"pragma {pragma}('{table}')")]
             except StoreUnusable as error:
-                said = [str(error)]
-            if said != ["ok"]:
-                yield {"table": table, "findings": "; ".join(said[:_FINDINGS])}
+                lines = [str(error)]
+            if lines != ["ok"]:
+                yield {"table": table, "findings": "; ".join(lines[:FINDINGS])}
 
     return find
 
 
-def _file(session: Session) -> SqliteDatabase:
+def _long_wal(session: Session) -> Iterator[Facts]:
     assert isinstance(session.database, SqliteDatabase)
-    return session.database
-
-
-def _files(session: Session) -> Iterator[tuple[Path, int]]:
-    """What belongs to the database, and the rights that each may have at most."""
-    for suffix in ("", "-wal", "-shm"):
-        yield beside(_file(session).path, suffix), 0o600
-    yield _file(session).run_folder, 0o700
-
-
-def _open_to_others(session: Session) -> Iterator[Mapping[str, Any]]:
-    for path, wanted in _files(session):
-        try:
-            mode = stat.S_IMODE(path.lstat().st_mode)
-        except FileNotFoundError:
-            continue
-        if mode & ~wanted:
-            yield {"path": str(path), "mode": f"{mode:04o}", "wanted": wanted, "should": f"{wanted:04o}"}
-
-
-def _foreign(session: Session) -> Iterator[Mapping[str, Any]]:
-    for path, _ in _files(session):
-        try:
-            owner = path.lstat().st_uid
-        except FileNotFoundError:
-            continue
-        if owner != os.geteuid():
-            yield {"path": str(path), "owner": owner, "us": os.geteuid()}
-
-
-def _long_wal(session: Session) -> Iterator[Mapping[str, Any]]:
-    path, wal = beside(_file(session).path, ""), beside(_file(session).path, "-wal")
+    database = session.database.path
+    wal = Path(beside(database, "-wal"))
     if wal.exists() and (size := wal.stat().st_size) > WAL_MOST_BYTES:
-        yield {"path": str(wal), "gib": round(size / 2**30, 1), "database": str(path)}
+        yield {"path": str(wal), "gib": round(size / 2**30, 1), "database": str(beside(database, ""))}
 
 
-def full_disk(place: Path) -> Mapping[str, Any] | None:
-    """What there is to say of the disk that holds this directory, if it is as good as full."""
-    free = shutil.disk_usage(place).free
-    return {"path": str(place), "mib": free // 2**20} if free < FREE_LEAST_BYTES else None
-
-
-def _full(session: Session) -> Iterator[Mapping[str, Any]]:
-    found = full_disk(_file(session).run_folder.parent)
-    if found is not None:
-        yield found
-
-
-def _close(mend: RepairContext, facts: Facts) -> None:
-    path = Path(facts["path"])
-    path.chmod(stat.S_IMODE(path.lstat().st_mode) & facts["wanted"])
-
-
-# --- a server ---------------------------------------------------------------------------------
-
-
-def _held_open(session: Session) -> Iterator[Mapping[str, Any]]:
-    """Of other users' transactions a role sees the age only with the rights of pg_read_all_stats."""
-    with session.database.look() as tx:
-        found = tx.all(_HORIZONS, (OPEN_MOST_S,))
-    for who, since_s, mend in found:
-        yield {"who": who, "minutes": max(1, round(since_s / 60)), "mend": mend}
-
-
-OPEN_MOST_S = 60
-"""A transaction that is open for longer keeps PostgreSQL from clearing away what every job leaves behind."""
-_HORIZONS = (
+_OPEN_TRANSACTIONS = (
     "select 'the transaction of process ' || pid || ' (user ' || coalesce(usename, 'unknown') || ', ' "
     "|| coalesce(nullif(application_name, ''), 'without a name') || ', ' || coalesce(state, 'at work') || ')', "
     "extract(epoch from now() - xact_start), 'select pg_terminate_backend(' || pid || ')' from pg_stat_activity "
@@ -165,31 +69,96 @@ _HORIZONS = (
     "union all select 'the replication slot ' || slot_name, 0, 'select pg_drop_replication_slot(' || "
     "quote_literal(slot_name) || ')' from pg_replication_slots where xmin is not null and not active"
 )
+"""Of other users' transactions a role sees the age only with the rights of pg_read_all_stats."""
 
 
-# --- what is declared -------------------------------------------------------------------------
+def _open_transactions(session: Session) -> Iterator[Facts]:
+    with session.database.look() as tx:
+        rows = tx.all(_OPEN_TRANSACTIONS, (OPEN_MOST_S,))
+    for owner, since_s, end in rows:
+        yield {"owner": owner, "minutes": max(1, round(since_s / 60)), "end": end}
 
 
-def _unreadable(session: Session) -> Iterator[Mapping[str, Any]]:
-    """Without the registry, which cannot be had then: all other rules fail for it, and need not say so."""
+# --- values -------------------------------------------------------------------------------------
+
+
+def _unreadable_declarations(session: Session) -> Iterator[Facts]:
+    """Read without the registry, which no rule can have while one of these is unreadable."""
     for table, column, read in (
         ("types", "spec", read_type),
         ("queues", "spec", read_queue),
         ("queue_settings", "settings", read_settings),
     ):
         with session.database.look() as tx:
-            declared = tx.all(f"select name, {column} from {table} order by name")  # literals of these lines
-        for name, spec in declared:
+            rows = tx.all(f"select name, {column} from {table} order by name")
+        for name, spec in rows:
             try:
                 read(name, spec)
             except UnreadableDeclaration as error:
                 yield {"kind": table.removesuffix("s").replace("_", " "), "name": name, "finding": str(error)}
 
 
-# --- the audit --------------------------------------------------------------------------------
+_ADVICE = {
+    "jobs.params": "the job fails when its turn comes; restore the row from a backup, or delete the job",
+    "jobs.final_result": "restore the row from a backup, or run the stage again (spinney rerun)",
+    "attempts.error": "restore the row from a backup; nothing is decided by it",
+    "attempts.result": "restore the row from a backup, or run the stage again (spinney rerun)",
+    "data.value": "stages that read it fail; restore the row from a backup, or delete it",
+    "nodes.types": "restart the node",
+    "nodes.serves": "the node claims nothing; restart it",
+    "external_workers.lanes": "the external worker claims nothing; let it join again",
+    "users.rights": "the user may do nothing; set the rights anew (spinney user set)",
+    "tokens.rights": "the token allows nothing; revoke it, and make another (spinney token)",
+    "webhooks.spec": "the webhook is sent nothing; remove it, and add it again (spinney webhook)",
+    "audit.what": "the entry was changed: see what 'spinney audit verify' says",
+    "streaks.jobs": "the circuit breaker counts anew; nothing is to be done",
+}
+"""Every column that is read as JSON, and what a person should do about a value that is not."""
+_KEYS = {
+    "jobs": ("id",),
+    "attempts": ("job_id", "fence"),
+    "data": ("job_id", "name"),
+    "nodes": ("id",),
+    "external_workers": ("node_id",),
+    "users": ("name",),
+    "tokens": ("id",),
+    "webhooks": ("name",),
+    "audit": ("seq",),
+    "streaks": ("type", "stage"),
+}
+_OBJECTS = frozenset({"jobs.params", "attempts.error", "users.rights", "tokens.rights", "webhooks.spec"})
 
 
-def _broken_chain(session: Session) -> Iterator[Mapping[str, Any]]:
+def _unreadable_values(session: Session) -> Iterator[Facts]:
+    """Yield where values are that are no JSON, without them: nobody knows whether they are secret."""
+    for place, advice in _ADVICE.items():
+        table, column = place.split(".")
+        keys = _KEYS[table]
+        read = json_object if place in _OBJECTS else json_value
+
+        def unreadable(
+            check: CheckContext, rows: list[dict[str, Any]], read: Callable[[Any, str], Any] = read
+        ) -> list[dict[str, Any]]:
+            return [row for row in rows if isinstance(read(row.pop("json"), ""), Unreadable)]
+
+        pages = Paged(
+            name="",
+            about="",
+            walk=Walk(table, keys, rows=VALUE_ROWS, subject=""),
+            where=f"page.{column} is not null",
+            columns=(f"page.{column} as json",),
+            row_filter=unreadable,
+            sentence="",
+        )
+        for violation in pages.examine(session, 0):
+            key = ", ".join(f"{name} {value}" for name, value in violation.facts.items())
+            yield {"table": table, "column": column, "key": key, "advice": advice}
+
+
+# --- the audit ----------------------------------------------------------------------------------
+
+
+def _broken_chain(session: Session) -> Iterator[Facts]:
     try:
         SqlAudit(session).verify()
     except AuditBroken as error:
@@ -197,78 +166,61 @@ def _broken_chain(session: Session) -> Iterator[Mapping[str, Any]]:
 
 
 RULES: tuple[Rule, ...] = (
-    OfStore(
+    StoreRule(
         name="database-damaged",
         about="SQLite finds its tables sound (quick_check).",
-        find=_checked("quick_check"),
+        find=_pragma("quick_check"),
+        on="SQLite",
         subject="table {table}",
         sentence="the table {table} is damaged: {findings}; stop all nodes, keep a copy of the file, and restore it "
         "from a backup",
     ),
-    OfStore(
+    StoreRule(
         name="index-damaged",
         about="SQLite finds that its indexes fit their tables (integrity_check; only with --deep).",
-        find=_checked("integrity_check"),
+        find=_pragma("integrity_check"),
+        on="SQLite",
         subject="table {table}",
         sentence="an index of the table {table} is damaged: {findings}; stop all nodes, keep a copy of the file, and "
         "restore it from a backup, or rebuild its indexes (sqlite3 FILE 'reindex {table}') and examine it again",
         deep=True,
     ),
-    OfStore(
+    StoreRule(
         name="wal-long",
-        about="The write-ahead log is taken up into the database before it gets long.",
+        about="The write-ahead log is written back into the database before it gets long.",
         find=_long_wal,
+        on="SQLite",
         subject="file {path}",
-        sentence="the write-ahead log has {gib} GiB, so somebody keeps a snapshot open; 'lsof {database}' shows who: "
+        sentence="the write-ahead log has {gib} GiB, so a process keeps a snapshot open; 'lsof {database}' shows them: "
         "end what is not a node",
     ),
-    OfStore(
-        name="disk-full",
-        about="There is room on the disk of the database.",
-        find=_full,
-        subject="folder {path}",
-        sentence="the disk that holds {path} has {mib} MiB left; make room before the store cannot write any more "
-        "('spinney keep' removes what is old)",
-    ),
-    OfStore(
-        name="file-open-to-others",
-        about="The database and its run-time folder are their owner's alone.",
-        find=_open_to_others,
-        subject="file {path}",
-        sentence="others than its owner have rights on {path} (mode {mode} instead of {should} at most): parameters "
-        "and results could be read, or changed",
-        offer="takes the rights away",
-        mend=_close,
-    ),
-    OfStore(
-        name="file-of-somebody-else",
-        about="The database belongs to whoever runs the nodes.",
-        find=_foreign,
-        subject="file {path}",
-        sentence="{path} belongs to user {owner}, but you are user {us}; run Spinney as its owner, or change the owner",
-    ),
-    OfStore(
+    StoreRule(
         name="transaction-open",
-        about="On a server no transaction stays open for long: it keeps dead rows, through which every claim must go.",
-        find=_held_open,
-        of="server",
+        about="On a server no transaction stays open for long: it keeps dead rows, which slow down every claim.",
+        find=_open_transactions,
+        on="PostgreSQL",
         subject="server",
-        sentence="{who} has been open for {minutes} min, and until it ends claims cost more with every job; let it "
-        "finish, or end it ({mend})",
+        sentence="{owner} has been open for {minutes} min, and until it ends claims cost more with every job; let it "
+        "finish, or end it ({end})",
     ),
-    OfStore(
+    StoreRule(
         name=DECLARATIONS,
-        about="What job types and queues are can be read.",
-        find=_unreadable,
-        of="any",
+        about="The declarations of job types and queues can be read.",
+        find=_unreadable_declarations,
         subject="{kind} {name}",
         sentence="{finding}",
     ),
-    OfStore(
+    StoreRule(
+        name="json-unreadable",
+        about="Values that are stored as JSON can be read.",
+        find=_unreadable_values,
+        subject="{table}.{column}, {key}",
+        sentence="the column {column} of table {table} cannot be read at {key}: it holds no JSON; {advice}",
+    ),
+    StoreRule(
         name="audit-broken",
-        about="The chain of the audit is whole.",
+        about="The chain of the audit log is whole.",
         find=_broken_chain,
-        of="any",
         subject="audit",
         sentence="{finding}",
     ),

@@ -1,20 +1,22 @@
-"""What a rule is: something that must hold, how one finds where it does not, and what mends it.
+"""What a rule of the doctor is: an invariant, the query that finds its violations, a message, and perhaps a repair.
 
-Most rules walk one table by its key, a page a time, and are one condition in SQL over the page and what is
-joined to it. So what is wrong is judged within one snapshot, none is held for longer than a page takes, and a
-store of any size is examined in the memory of a page. The same statement, asked for one key, looks again in the
-transaction that mends: what has come right by itself is left alone.
+Most rules walk one table by its key, a page at a time, and are one SQL condition over the page and what is joined to
+it. So every violation is judged within one snapshot, no snapshot is held for longer than a page takes, and a store of
+any size is examined in the memory of a page. The same statement, asked for one key, checks again in the transaction
+that repairs: what has come right in the meantime is left alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from spinney.model.rights.operators import Violation
+from spinney.model.states import LEASED, SETTLED, State
 from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import staging
@@ -24,14 +26,14 @@ from spinney.store.sql.transitions.cascades import Cascade
 PAGE = 5_000
 """Rows that one snapshot looks at: some 10 to 50 ms."""
 GRACE_US = 60_000_000
-"""What housekeeping does by itself is wrong only when it is so late."""
+"""What maintenance does by itself is a violation only when it is this late."""
 
 Facts = Mapping[str, Any]
-"""Of one violation: the key of its row, and what else the sentence tells."""
+"""Of one violation: the key of its row, and the other values that the message names."""
 
 
 class CheckContext(NamedTuple):
-    """One snapshot, or one transaction."""
+    """One snapshot, or the transaction of one repair."""
 
     tx: Tx
     registry: Registry
@@ -39,7 +41,7 @@ class CheckContext(NamedTuple):
 
 
 class RepairContext(NamedTuple):
-    """What a repair has in hand."""
+    """The transaction of one repair, and the cascade that works off what follows from it."""
 
     tx: Tx
     registry: Registry
@@ -47,49 +49,90 @@ class RepairContext(NamedTuple):
     cascade: Cascade
 
     def place(self, job_id: int) -> None:
-        """Put an open job that nobody works at where it belongs now."""
+        """Put an open job that has no lease where its row says that it belongs now."""
         row = rows.find(self.tx, job_id)
         if row.state == "pending" and row.stage is not None:
             placement.leave_ready(self.tx, self.registry, row)
         self.cascade.place(row)
 
     def take_lease(self, job_id: int, fence: int) -> None:
-        """Take the lease away, with the locks of its attempt and the jobs that it has not born yet."""
+        """Delete the lease, the locks of its attempt, and the jobs that the attempt has spawned but not published."""
         self.tx.run("delete from leases where job_id = ?", (job_id,))
         self.cascade.free_locks(job_id, fence)
         staging.disown(self.tx, fence)
 
 
-Sentence = str | Callable[[Facts], str]
-Repair = Callable[[RepairContext, Facts], None]
+class Repair(NamedTuple):
+    """What ``--repair`` does about a violation."""
+
+    offer: str
+    """What it does, for people; may name facts."""
+    run: Callable[[RepairContext, Facts], None]
+    stepwise: bool = False
+    """``run`` does one bounded step, and is repeated until the violation is gone."""
+
+
 RowFilter = Callable[[CheckContext, list[dict[str, Any]]], list[dict[str, Any]]]
-"""Of what the statement found in one page: those that are wrong indeed. May add facts."""
+"""Returns those of a page's rows that are violations. May add facts."""
 
 
-class Rule(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
     """One invariant."""
 
-    @property
-    def name(self) -> str:
-        """A word for programs."""
-
-    @property
-    def about(self) -> str:
-        """What must hold, in a sentence."""
+    name: str
+    """A word for programs, and for ``--only``."""
+    about: str
+    """What must hold, as a sentence."""
+    subject: str = ""
+    sentence: str
+    """What is wrong and, where there is no repair, what a person should do. Names facts in braces."""
+    repair: Repair | None = None
+    """None: no repair is safe."""
+    deep: bool = False
+    """It takes long, and is checked only on request."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
-        """Where it does not."""
+        """Yield each violation, as it is found."""
+        raise NotImplementedError
 
-    def again(self, look: CheckContext, facts: Facts) -> Facts | None:
-        """Look once more at one violation; None: it is gone."""
+    def again(self, check: CheckContext, facts: Facts) -> Facts | None:
+        """Return the facts of a violation as they are now; None: it is gone, or cannot be repaired."""
+        return None
 
-    @property
-    def mend(self) -> Repair | None:
-        """None: no repair is safe."""
+    def violation(self, facts: Facts) -> Violation:
+        """Return the violation as people read it."""
+        return Violation(
+            rule=self.name,
+            subject=self.subject_of(facts),
+            sentence=self.sentence.format(**facts),
+            repair=None if self.repair is None else self.repair.offer.format(**facts),
+            facts=dict(facts),
+        )
 
-    @property
-    def stepwise(self) -> bool:
-        """Whether a repair does one bounded step, and is to be repeated until nothing is wrong."""
+    def subject_of(self, facts: Facts) -> str:
+        return self.subject.format(**facts)
+
+
+# --- rules over the pages of a table -----------------------------------------------------------
+
+
+class Join(NamedTuple):
+    """Tables that are joined to ``page``: by ``left join``, or by ``cross join`` and a condition.
+
+    In a plain join SQLite would choose an order of its own, and walk all jobs to find a few leases.
+    """
+
+    tables: str = ""
+    on: str = "1 = 1"
+
+
+NOTHING = Join()
+IN_JOBS = Join("cross join jobs", "jobs.id = page.job_id")
+"""The job of each row; rows without a job are another rule's."""
+MAYBE_JOB = Join("left join jobs on jobs.id = page.job_id")
+IN_SAME_STATE = Join("cross join jobs", "jobs.id = page.job_id and jobs.state = page.state")
+"""The job of each row of ``inactive_jobs``. Where the two states differ, that has to be repaired first."""
 
 
 class Walk(NamedTuple):
@@ -100,15 +143,17 @@ class Walk(NamedTuple):
     only: str = "1 = 1"
     """Which of its rows; a condition that an index with the key serves."""
     rows: int = PAGE
+    subject: str = "job {job_id}"
+    """Of violations, unless the rule has its own."""
 
     def page(
-        self, look: CheckContext, after: Sequence[Any] | None
+        self, check: CheckContext, after: Sequence[Any] | None
     ) -> tuple[str, list[Any], Sequence[Any] | None]:
-        """The next page as a select, its binds, and the key of its last row (None: nothing is behind it)."""
+        """Return the next page as a select, its binds, and the key of its last row (None: it is the last page)."""
         names = ", ".join(self.keys)
         marks = ", ".join("?" for _ in self.keys)
         behind, binds = ("", []) if after is None else (f"and ({names}) > ({marks})", list(after))
-        last = look.tx.one(
+        last = check.tx.one(
             f"select {names} from {self.table} where {self.only} {behind} order by {names} limit 1 offset ?",
             (*binds, self.rows - 1),
         )
@@ -116,12 +161,12 @@ class Walk(NamedTuple):
         return f"select * from {self.table} where {self.only} {behind} {until}", [*binds, *(last or ())], last
 
     def one(self, facts: Facts) -> tuple[str, list[Any]]:
-        """The page that holds one row alone, if it is still there."""
+        """Return the page that holds one row alone, if it is still there."""
         same = " and ".join(f"{key} = ?" for key in self.keys)
         return f"select * from {self.table} where {self.only} and {same}", [facts[key] for key in self.keys]
 
 
-JOBS = Walk("jobs", ("id",))
+JOBS = Walk("jobs", ("id",), subject="job {id}")
 READY = Walk("ready", ("lane", "priority", "share", "position"))
 LEASES = Walk("leases", ("job_id",))
 INACTIVE = Walk("inactive_jobs", ("job_id",))
@@ -131,132 +176,126 @@ HELD = Walk("inactive_jobs", ("job_id",), "state = 'held'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paged:
+class Paged(Rule):
     """A rule that walks a table."""
 
-    name: str
-    about: str
     walk: Walk
-    join: str = ""
-    """What is joined to ``page``: ``left join``, or ``cross join`` with ``on``. (In a plain join SQLite would take
-    the tables in an order of its own, and walk all jobs to find a few leases.)"""
-    on: str = "1 = 1"
+    join: Join = NOTHING
     where: str
-    """What must not be."""
+    """The condition of a violation."""
     columns: Sequence[str] = ()
-    """Expressions to be told beside the key: ``jobs.state``, ``l.fence as fence``."""
-    binds: Callable[[CheckContext], Sequence[Any]] = field(default=lambda look: ())
-    """For the marks in what is told, in the join and in the condition."""
+    """Expressions that become facts beside the key: ``jobs.state``, ``l.fence as fence``."""
+    binds: Callable[[CheckContext], Sequence[Any]] = field(default=lambda check: ())
+    """For the question marks in ``columns``, ``join`` and ``where``."""
     row_filter: RowFilter | None = None
+    """What SQL cannot decide."""
     row_filter_again: RowFilter | None = None
-    """Instead of ``row_filter`` in the transaction that mends, where that asks more than can be asked of a writer."""
-    subject: str = "job {job_id}"
-    sentence: Sentence
-    offer: str | None = None
-    """What the repair does."""
-    mend: Repair | None = None
-    stepwise: bool = False
+    """Instead of ``row_filter`` in the transaction of a repair, where that one would hold up the writers."""
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
         after: Sequence[Any] | None = None
         while True:
-            # Nothing is handed out while the snapshot is open: who takes it may take his time.
+            # Nothing is yielded while the snapshot is open: the caller may take as long as it likes.
             with session.look() as tx:
-                look = CheckContext(tx, session.registry, now_us)
-                page, binds, after = self.walk.page(look, after)
-                found = self._found(look, page, binds, self.row_filter)
-            yield from (self.violation(facts) for facts in found)
+                check = CheckContext(tx, session.registry, now_us)
+                page, binds, after = self.walk.page(check, after)
+                wrong = self._wrong(check, page, binds, self.row_filter)
+            yield from (self.violation(facts) for facts in wrong)
             if after is None:
                 return
 
-    def again(self, look: CheckContext, facts: Facts) -> Facts | None:
-        found = self._found(look, *self.walk.one(facts), self.row_filter_again or self.row_filter)
-        return found[0] if found else None
+    def again(self, check: CheckContext, facts: Facts) -> Facts | None:
+        wrong = self._wrong(check, *self.walk.one(facts), self.row_filter_again or self.row_filter)
+        return wrong[0] if wrong else None
 
-    def _found(
-        self, look: CheckContext, page: str, binds: Sequence[Any], row_filter: RowFilter | None
+    def subject_of(self, facts: Facts) -> str:
+        return (self.subject or self.walk.subject).format(**facts)
+
+    def _wrong(
+        self, check: CheckContext, page: str, binds: Sequence[Any], row_filter: RowFilter | None
     ) -> list[dict[str, Any]]:
-        names = [expression.split(" as ")[-1].split(".")[-1] for expression in self._told()]
-        rows_ = look.tx.all(self.statement(page), (*binds, *self.binds(look)))
-        found = [dict(zip(names, row, strict=True)) for row in rows_]
-        return found if row_filter is None or not found else row_filter(look, found)
+        names = [expression.split(" as ")[-1].split(".")[-1] for expression in self._selected()]
+        wrong = check.tx.all(self.statement(page), (*binds, *self.binds(check)))
+        facts = [dict(zip(names, row, strict=True)) for row in wrong]
+        return facts if row_filter is None or not facts else row_filter(check, facts)
 
     def statement(self, page: str) -> str:
-        """What asks one page for all that is wrong in it."""
-        told = ", ".join(self._told())
-        return f"with page as ({page}) select {told} from page {self.join} where {self.on} and ({self.where})"
+        """Return the statement that selects all violations of a page."""
+        selected, (tables, on) = ", ".join(self._selected()), self.join
+        return f"with page as ({page}) select {selected} from page {tables} where {on} and ({self.where})"
 
-    def _told(self) -> list[str]:
+    def _selected(self) -> list[str]:
         return [*(f"page.{key}" for key in self.walk.keys), *self.columns]
 
-    def violation(self, facts: Facts) -> Violation:
-        return violation_of(self, self.subject, self.sentence, self.offer, facts)
+
+# --- other rules --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """A rule about few rows, or none: found by a function, at once."""
+class Whole(Rule):
+    """A rule about few rows: a function finds all violations at once."""
 
-    name: str
-    about: str
     find: Callable[[CheckContext], Sequence[Facts]]
-    subject: str
-    sentence: Sentence
-    offer: str | None = None
-    mend: Repair | None = None
-    stepwise: bool = False
 
     def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
         with session.look() as tx:
-            found = self.find(CheckContext(tx, session.registry, now_us))
-        yield from (violation_of(self, self.subject, self.sentence, self.offer, facts) for facts in found)
+            wrong = self.find(CheckContext(tx, session.registry, now_us))
+        yield from (self.violation(facts) for facts in wrong)
 
-    def again(self, look: CheckContext, facts: Facts) -> Facts | None:
-        wanted = self.subject.format(**facts)
-        return next((f for f in self.find(look) if self.subject.format(**f) == wanted), None)
+    def again(self, check: CheckContext, facts: Facts) -> Facts | None:
+        subject = self.subject_of(facts)
+        return next((now for now in self.find(check) if self.subject_of(now) == subject), None)
 
 
-def violation_of(rule: Rule, subject: str, sentence: Sentence, offer: str | None, facts: Facts) -> Violation:
-    """The violation that people are told."""
-    said = sentence.format(**facts) if isinstance(sentence, str) else sentence(facts)
-    return Violation(
-        rule=rule.name,
-        subject=subject.format(**facts),
-        sentence=said,
-        repair=None if rule.mend is None or offer is None else offer.format(**facts),
-        facts=dict(facts),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRule(Rule):
+    """A rule that opens snapshots of its own, and must not need the registry. It offers no repair."""
+
+    find: Callable[[Session], Iterator[Facts]]
+    on: Literal["SQLite", "PostgreSQL", "any"] = "any"
+    """The kind of store that can break it."""
+
+    def examine(self, session: Session, now_us: int) -> Iterator[Violation]:
+        kind = "SQLite" if isinstance(session.database, SqliteDatabase) else "PostgreSQL"
+        if self.on in ("any", kind):
+            yield from (self.violation(facts) for facts in self.find(session))
+
+
+# --- what several rules ask ---------------------------------------------------------------------
+
+
+def states(of: Collection[State]) -> str:
+    """Return the states as the inside of ``state in (…)``. A job with a lease is ``pending`` in its row."""
+    return ", ".join(f"'{state}'" for state in sorted(set(of) - LEASED))
+
+
+SETTLED_STATES = states(SETTLED)
+OPEN_STATES = states(set(State) - SETTLED)
+
+
+def in_place(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out jobs whose submission is still being written or put in place: they rightly stand nowhere yet."""
+    return _outside(
+        check, facts, "select case when published = 1 then next_id else first_id end, last_id from staging"
     )
 
 
-# --- what several rules ask -------------------------------------------------------------------
+def only_accepted(check: CheckContext, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out jobs whose submission is not accepted yet, or never will be."""
+    return _outside(check, facts, "select first_id, last_id from staging where published <> 1")
 
 
-def in_place(look: CheckContext, found: list[dict[str, Any]], key: str = "id") -> list[dict[str, Any]]:
-    """Without jobs of calls that are still written or put in place: those stand nowhere yet, and rightly so."""
-    staged = look.tx.all(
-        "select case when published = 1 then next_id else first_id end, last_id from staging"
-    )
-    if not staged:
-        return found
-    return [facts for facts in found if not any(first <= facts[key] <= last for first, last in staged)]
-
-
-def only_accepted(look: CheckContext, found: list[dict[str, Any]], key: str = "id") -> list[dict[str, Any]]:
-    """Without jobs that are not accepted yet, or never will be."""
-    hidden = look.tx.all("select first_id, last_id from staging where published <> 1")
+def _outside(check: CheckContext, facts: list[dict[str, Any]], ranges: str) -> list[dict[str, Any]]:
+    hidden = check.tx.all(ranges)
     if not hidden:
-        return found
-    return [facts for facts in found if not any(first <= facts[key] <= last for first, last in hidden)]
+        return facts
+
+    def shown(job_id: int) -> bool:
+        return not any(first <= job_id <= last for first, last in hidden)
+
+    return [row for row in facts if shown(row["job_id"] if "job_id" in row else row["id"])]
 
 
-def listed(values: Sequence[Any]) -> str:
-    """For json_each."""
+def json_list(values: Sequence[Any]) -> str:
+    """Return the values as a bind for json_each."""
     return orjson.dumps(list(values)).decode()
-
-
-def standing_in_ready(look: CheckContext, ids: Sequence[int]) -> set[int]:
-    """Those of these jobs that stand anywhere in ``ready``: no index says so, so all of it is read."""
-    if not ids:
-        return set()
-    sql = "select job_id from ready where job_id in (select j.value from json_each(?) j)"
-    return {job_id for (job_id,) in look.tx.all(sql, (listed(ids),))}

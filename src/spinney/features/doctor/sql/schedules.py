@@ -1,0 +1,188 @@
+"""Rules about schedules, and about the rights with which schedules and webhooks act for the user who made them."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import orjson
+
+from spinney.features.doctor.sql.rule import (
+    GRACE_US,
+    CheckContext,
+    Facts,
+    Join,
+    Paged,
+    Repair,
+    RepairContext,
+    Rule,
+    Walk,
+    Whole,
+)
+from spinney.features.schedules import sql as schedules
+from spinney.features.webhooks import sql as webhooks
+from spinney.model.errors import SpinneyError
+from spinney.model.settings.schedules import Schedule
+from spinney.scheduling import recurrence
+
+LATE_US = 10 * GRACE_US
+"""A schedule whose next time is longer past is served by no node."""
+RUNS = 100
+"""How many of a schedule's latest times are searched for gaps."""
+_SCHEDULES = Walk("schedules", ("name",), rows=20, subject="schedule {name}")
+_UNREADABLE = (SpinneyError, AttributeError, TypeError, ValueError)
+"""What reading a specification raises that a newer version or an edit of the database wrote."""
+
+
+def _schedule(row: Facts) -> Schedule:
+    return Schedule.from_json(row["name"], orjson.loads(row["spec"]))
+
+
+def _time(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
+
+
+def _each(
+    finding: Callable[[CheckContext, Facts], Facts | None],
+) -> Callable[[CheckContext, list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Return a filter that applies a function to each schedule. It skips those that cannot be read, which are another
+    rule's, and those whose time zone this host does not know: another node serves them."""
+
+    def row_filter(check: CheckContext, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        wrong = []
+        for row in rows:
+            try:
+                facts = finding(check, row)
+            except _UNREADABLE:
+                continue
+            if facts is not None:
+                wrong.append({"name": row["name"], **facts})
+        return wrong
+
+    return row_filter
+
+
+def _unreadable(check: CheckContext, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    wrong = []
+    for row in rows:
+        try:
+            _schedule(row)
+        except _UNREADABLE as error:
+            wrong.append({"name": row["name"], "why": str(error)})
+    return wrong
+
+
+def _ahead(check: CheckContext, row: Facts) -> Facts | None:
+    """Whether the next time is later than the first that lies ahead by any clock that is nearly right."""
+    first_us = recurrence.next_us(_schedule(row), check.now_us + LATE_US)
+    return {"until": _time(row["next_us"])} if first_us is not None and first_us < row["next_us"] else None
+
+
+def _go_back(repair: RepairContext, facts: Facts) -> None:
+    spec = repair.tx.value("select spec from schedules where name = ?", (facts["name"],))
+    next_us = recurrence.next_us(_schedule({"name": facts["name"], "spec": spec}), repair.now_us)
+    repair.tx.run("update schedules set next_us = ? where name = ?", (next_us, facts["name"]))
+
+
+def _gap(check: CheckContext, row: Facts) -> Facts | None:
+    """Look for the first time without an outcome between two that have one.
+
+    Only since the schedule has had its present cron expression or interval. What was missed as a run of times has one
+    row, which says nothing of the single times. Outcomes after ``next_us`` were decided under a clock that ran ahead.
+    """
+    schedule, next_us = _schedule(row), row["next_us"]
+    latest = check.tx.all(
+        "select nominal_us, outcome from schedule_runs where schedule = ? and nominal_us >= ? "
+        "and nominal_us < coalesce(?, nominal_us + 1) order by nominal_us desc limit ?",
+        (schedule.name, schedule.anchor_us or 0, next_us, RUNS),
+    )
+    decided: list[tuple[int, str]] = [*reversed(latest)] + ([] if next_us is None else [(next_us, "next")])
+    for (at_us, outcome), (then_us, _) in pairwise(decided):
+        due_us = None if outcome == "missed" else recurrence.next_us(schedule, at_us)
+        if due_us is not None and due_us < then_us:
+            return {"gap": recurrence.in_zone(schedule, due_us).isoformat()}
+    return None
+
+
+def _overdue(check: CheckContext, row: Facts) -> Facts:
+    return {"since": _time(row["next_us"])}
+
+
+def _with_reason(faults: Iterator[tuple[str, str]]) -> list[Facts]:
+    return [{"name": name, "why": why} for name, why in faults]
+
+
+RULES: tuple[Rule, ...] = (
+    Whole(
+        name="webhook-without-rights",
+        about="The user who made a webhook still has the right to it.",
+        find=lambda check: _with_reason(webhooks.without_rights(check.tx, check.now_us)),
+        subject="webhook {name}",
+        sentence="webhook {name} is sent nothing: {why} (spinney webhook resume {name}); if nobody wants it: spinney "
+        "webhook remove {name}",
+    ),
+    Whole(
+        name="schedule-without-rights",
+        about="The user who made a schedule still has the right to submit its jobs.",
+        find=lambda check: _with_reason(schedules.without_rights(check.tx, check.registry, check.now_us)),
+        subject="schedule {name}",
+        sentence="schedule {name} submits no jobs: {why} (spinney schedule resume {name}); if nobody wants it: spinney "
+        "schedule drop {name}",
+    ),
+    Paged(
+        name="schedule-overdue",
+        about="The next time of a schedule lies ahead.",
+        walk=_SCHEDULES,
+        where="page.paused = 0 and page.next_us < ?",
+        binds=lambda check: (check.now_us - LATE_US,),
+        columns=("page.next_us",),
+        row_filter=_each(_overdue),
+        sentence="schedule {name} has been due since {since}, but no job was submitted; is no node at work?",
+    ),
+    Paged(
+        name="schedule-unreadable",
+        about="The specification of a schedule can be read.",
+        walk=_SCHEDULES,
+        where="1 = 1",
+        columns=("page.spec",),
+        row_filter=_unreadable,
+        sentence="the specification of schedule {name} cannot be read ({why}), so that it submits no jobs; write it "
+        "anew (spinney schedule add {name} … --replace), or drop it (spinney schedule drop {name})",
+    ),
+    Paged(
+        name="schedule-ahead",
+        about="The next time of a schedule is the first that lies ahead.",
+        walk=_SCHEDULES,
+        where="page.next_us > ?",
+        binds=lambda check: (check.now_us,),
+        columns=("page.spec", "page.next_us"),
+        row_filter=_each(_ahead),
+        sentence="schedule {name} submits nothing before {until}, although it has earlier times: the clock of a host "
+        "ran ahead (see that all hosts keep the time), or the rules of the time zone were changed",
+        repair=Repair(
+            "continues with the first time that lies ahead; times that have their job get no second one",
+            _go_back,
+        ),
+    ),
+    Paged(
+        name="schedule-gap",
+        about="Each past time of a schedule has an outcome.",
+        walk=_SCHEDULES,
+        where="1 = 1",
+        columns=("page.spec", "page.next_us"),
+        row_filter=_each(_gap),
+        sentence="schedule {name} should have submitted a job at {gap}, but that time has no outcome; if the job is "
+        "still wanted: spinney schedule run {name}",
+    ),
+    Paged(
+        name="schedule-run-without-job",
+        about="The job that a schedule submitted exists, unless retention has removed it.",
+        walk=Walk("schedule_runs", ("schedule", "nominal_us"), subject="schedule {schedule}"),
+        join=Join("left join jobs on jobs.id = page.job_id"),
+        where="page.outcome = 'submitted' and jobs.id is null "
+        "and coalesce(page.job_id, 2147483648000) > (select value from counters where name = 'removed')",
+        columns=("page.job_id",),
+        sentence="schedule {schedule} submitted job {job_id}, but there is no such job; if its work is still wanted: "
+        "spinney schedule run {schedule}",
+    ),
+)
