@@ -158,6 +158,6 @@ def test_the_secret_is_kept_to_sign_with(shell: Shell) -> None:
     shell.ok("webhook", "test", "archive")
     store = open_store(f"sqlite:///{shell.folder}/spinney.db")
     now = time.time_ns() // 1000
-    (due,) = store.webhooks.take({"archive": 1}, now_us=now, until_us=now + 1)
+    (due,) = store.webhooks.lease({"archive": 1}, now_us=now, until_us=now + 1)
     store.close()
     assert due.secret == secret

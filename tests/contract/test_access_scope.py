@@ -181,9 +181,9 @@ def test_locks_of_others_are_not_there(site: Site, made: Everything) -> None:
     here, elsewhere = AccessScope(queues=(owner.queue,)), AccessScope(queues=("urgent",))
 
     assert {info.name for info in site.store.locks.all(within=here)} == {lock}
-    assert [info.owner_id for info in site.store.locks.of(lock, within=here)] == [owner.id]
+    assert [info.owner_id for info in site.store.locks.get(lock, within=here)] == [owner.id]
     assert list(site.store.locks.all(within=elsewhere)) == []
-    assert list(site.store.locks.of(lock, within=elsewhere)) == []
+    assert list(site.store.locks.get(lock, within=elsewhere)) == []
 
 
 def test_of_those_that_wait_for_a_lock_those_within_are_counted(site: Site) -> None:
@@ -207,9 +207,9 @@ def test_queues_are_those_of_the_limits_with_counts_of_what_lies_within(site: Si
     ] == ["narrow"]
     found = {q.queue: q for q in site.store.queue_admin.all(within=alpha)}
     assert {name: q.pending for name, q in found.items() if q.pending} == Counter(job.queue for job in mine)
-    assert site.store.queue_admin.of("urgent").types != found["urgent"].types
+    assert site.store.queue_admin.get("urgent").types != found["urgent"].types
     assert set(found["urgent"].types) == {job.type for job in mine if job.queue == "urgent"}
-    assert site.store.queue_admin.of("narrow", within=alpha).pending == found["narrow"].pending
+    assert site.store.queue_admin.get("narrow", within=alpha).pending == found["narrow"].pending
 
 
 def test_names_are_those_that_jobs_within_bear(site: Site, made: Everything) -> None:

@@ -41,14 +41,14 @@ class People:
         return secret
 
     def by_token(self, secret: str) -> Identity | None:
-        return self.store.accounts.known(secret.split("_")[1], digest(secret), now_us=self.now)
+        return self.store.accounts.identity_of_token(secret.split("_")[1], digest(secret), now_us=self.now)
 
     def login(self, name: str, secret: str = "s", **more: Any) -> None:
         more = {"idle_us": HOUR_US, "lasts_us": 3 * HOUR_US} | more
         self.store.sign_in.open(name, digest(secret), ROOT, now_us=self.now, **more)
 
     def by_session(self, secret: str = "s") -> Identity | None:
-        return self.store.sign_in.known(digest(secret), now_us=self.now)
+        return self.store.sign_in.identity_of_session(digest(secret), now_us=self.now)
 
     def attempt(self, name: str, address: str | None = None) -> LoginAttempt:
         """Counted for somebody alone, and with others of this address."""
@@ -216,8 +216,8 @@ def test_only_the_whole_secret_opens(people: People) -> None:
 
     assert people.by_token(secret) is not None
     assert people.by_token(secret[:-1] + ("a" if secret[-1] != "a" else "b")) is None
-    assert people.store.accounts.known(id_, "", now_us=people.now) is None
-    assert people.store.accounts.known("0" * 16, digest(secret), now_us=people.now) is None
+    assert people.store.accounts.identity_of_token(id_, "", now_us=people.now) is None
+    assert people.store.accounts.identity_of_token("0" * 16, digest(secret), now_us=people.now) is None
 
 
 def test_a_token_ends_with_its_time_its_revocation_and_its_owner(people: People) -> None:

@@ -121,8 +121,8 @@ def test_locks_are_listed_by_name_a_page_at_a_time(site: Site) -> None:
 def test_one_lock_is_looked_at_by_its_name(site: Site) -> None:
     lease, _ = rivals(site)
 
-    assert [i.owner_id for i in site.store.locks.of(LOCK)] == [lease.job_id]
-    assert list(site.store.locks.of("receiver:SG-2")) == []
+    assert [i.owner_id for i in site.store.locks.get(LOCK)] == [lease.job_id]
+    assert list(site.store.locks.get("receiver:SG-2")) == []
 
 
 # --- taking away --------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def running(site: Site, n: int = 1, **fields: int) -> list[Lease]:
 
 
 def amounts(site: Site, name: str = DISK) -> dict[int | None, int]:
-    return {info.owner_id: info.amount for info in site.store.locks.of(name)}
+    return {info.owner_id: info.amount for info in site.store.locks.get(name)}
 
 
 def capacity(site: Site, n: int | None, name: str = DISK) -> int:
@@ -105,7 +105,7 @@ def test_sums_beyond_64_bits_are_compared_exactly(
     assert take(site, one, AMOUNT_MAX - 5)
     assert not take(site, two, 6)
     assert take(site, two, 5)
-    assert site.store.locks.of(DISK)[0].used == 2 * AMOUNT_MAX
+    assert site.store.locks.get(DISK)[0].used == 2 * AMOUNT_MAX
 
 
 @pytest.mark.parametrize("amount", [-1, AMOUNT_MAX + 1])
@@ -536,7 +536,7 @@ def test_a_lock_is_listed_with_what_each_has_of_what_there_is(wide: Site) -> Non
     meets(wide, third, 20)
 
     found = [
-        (i.owner_id, i.until, i.amount, i.used, i.capacity, i.waiting) for i in wide.store.locks.of(DISK)
+        (i.owner_id, i.until, i.amount, i.used, i.capacity, i.waiting) for i in wide.store.locks.get(DISK)
     ]
     assert found == [(first.job_id, "attempt", 60, 90, 100, 1), (second.job_id, "job", 30, 90, 100, 1)]
 

@@ -52,7 +52,7 @@ def test_what_operators_set_wins_until_it_is_taken_back(
     assert info.in_force == QueueSpec(name="q", limit=7, type="three", pinned=("oak",), barred=("elm",))
     assert (info.declared, info.by, info.at_us) == (DECLARED, "ann", site.now)
     assert dict(info.settings) == {"limit": 7, "type": "three", "pinned": ("oak",)}
-    assert open_another().queue_admin.of("q") == info
+    assert open_another().queue_admin.get("q") == info
     assert site.store.queues()["q"] == DECLARED
 
     back = change(site, declared=("limit", "type", "pinned", "barred"))
@@ -109,7 +109,7 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(
     with pytest.raises(error):
         change(queued, name, **what)
 
-    assert queued.store.queue_admin.of("q").settings == {}
+    assert queued.store.queue_admin.get("q").settings == {}
     assert queued.store.audit.head() == before
 
 
@@ -142,7 +142,7 @@ def test_a_part_of_the_slots_holds_over_all_nodes_and_moves_with_them(
     assert explain(site, jobs[-1]).sentence.startswith("queue 'q' is at its limit of 3 slots (50% of all)")
     yew = site.node("yew", 4, types=TYPES)
     assert len(site.claim(yew)) == 2, "half of nine"
-    info = open_another().queue_admin.of("q")
+    info = open_another().queue_admin.get("q")
     assert (info.in_force.limit, info.limit, info.running) == ("50%", 5, 5)
     (stats,) = (q for q in site.store.statistics.stats(window_s=60, now_us=site.now).queues if q.queue == "q")
     assert (stats.said, stats.limit) == ("50%", 5)
@@ -347,7 +347,7 @@ def test_a_queue_tells_what_stands_in_it_and_who_serves_it(queued: Site) -> None
     queued.claim(oak, 2)
     change(queued, pin=("oak",))
 
-    info = queued.store.queue_admin.of("q")
+    info = queued.store.queue_admin.get("q")
 
     assert (info.pending, info.running, info.nodes, info.active) == (3, 2, ("oak",), 2)
     assert (info.types, info.unknown, info.unserved) == (("one",), (), ())
@@ -363,7 +363,7 @@ def test_a_queue_whose_type_no_node_knows_is_shown_as_such_and_left_alone(site: 
     lanes = [key for key in site.lanes() if key[0] in TYPES]
     assert site.claim(oak, lanes=lanes) == []
     for queue in ("q", "r"):
-        assert site.store.queue_admin.of(queue).unknown == ("strange",)
+        assert site.store.queue_admin.get(queue).unknown == ("strange",)
     assert site.states([job, other]) == ["pending", "pending"]
 
 
@@ -373,7 +373,7 @@ def test_types_that_only_nodes_know_which_may_not_serve_it(queued: Site) -> None
     queued.submit(queue="q")
     change(queued, pin=("elm",))
 
-    info = queued.store.queue_admin.of("q")
+    info = queued.store.queue_admin.get("q")
 
     assert (info.nodes, info.unknown, info.unserved) == (("elm",), (), ("one",))
 
@@ -505,7 +505,7 @@ def test_a_queue_is_made_and_obeyed_and_deleted(site: Site, open_another: Callab
     info = create(site, limit=1, order="fifo", type="one")
 
     assert (info.in_force, info.declared, dict(info.settings)) == (spec, spec, {})
-    assert other.queue_admin.of("new") == info
+    assert other.queue_admin.get("new") == info
     first, second = site.submit(n=2, queue="new")
     (lease,) = site.claim()
     assert lease.job_id == first
@@ -517,7 +517,7 @@ def test_a_queue_is_made_and_obeyed_and_deleted(site: Site, open_another: Callab
     for store in (site.store, other):
         assert "new" not in [found.queue for found in store.queue_admin.all()]
         with pytest.raises(UsageError, match="no queue 'new' is known"):
-            store.queue_admin.of("new")
+            store.queue_admin.get("new")
     assert [(entry.verb, entry.by) for entry, _ in site.store.audit.entries() if "queue" in entry.verb] == [
         ("queue create", "ann"),
         ("queue delete", "ann"),
@@ -577,7 +577,7 @@ def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
         delete(site, "typed")
     site.store.update_node(oak.id, state="left", now_us=site.now)
     delete(site, "typed")
-    assert site.store.queue_admin.of("typed").declared is None
+    assert site.store.queue_admin.get("typed").declared is None
     with pytest.raises(Refused, match="the queue 'default' is always there"):
         delete(site, "default")
     with pytest.raises(UsageError, match="no queue 'new' is known"):

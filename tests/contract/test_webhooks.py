@@ -35,7 +35,7 @@ def told(site: Site, name: str = "all") -> list[tuple[int | None, str, bool]]:
 
 def take(site: Site, most: int = 100, name: str = "all", store: Store | None = None) -> list[DueDelivery]:
     part = (store or site.store).webhooks
-    return list(part.take({name: most}, now_us=site.now, until_us=site.now + 60 * SECOND_US))
+    return list(part.lease({name: most}, now_us=site.now, until_us=site.now + 60 * SECOND_US))
 
 
 def one(site: Site, name: str = "all") -> Delivery:
@@ -53,7 +53,7 @@ def test_nothing_is_told_of_what_settled_before(site: Site) -> None:
     watch(site)
 
     assert told(site) == []
-    assert site.store.webhooks.due() == {}
+    assert site.store.webhooks.first_due_us() == {}
 
 
 def test_plain_jobs_are_told_of_each_once_in_order(site: Site) -> None:
@@ -264,11 +264,11 @@ def test_a_delivery_is_given_to_one_sender_only(waiting: Site, open_another: Cal
 
 def test_what_came_of_it_is_shown(waiting: Site) -> None:
     good, bad = take(waiting)
-    waiting.store.webhooks.told(good, DONE, now_us=waiting.now)
+    waiting.store.webhooks.record_result(good, DONE, now_us=waiting.now)
     again = DeliveryResult(
         outcome=DeliveryOutcome.DUE, next_us=waiting.now + 9 * SECOND_US, status=500, answer="oh dear"
     )
-    waiting.store.webhooks.told(bad, again, now_us=waiting.now)
+    waiting.store.webhooks.record_result(bad, again, now_us=waiting.now)
 
     second, first = waiting.store.webhooks.deliveries("all")
 
@@ -280,7 +280,7 @@ def test_what_came_of_it_is_shown(waiting: Site) -> None:
         1,
     )
     assert (second.outcome, second.status, second.answer, second.tries) == ("due", 500, "oh dear", 1)
-    assert waiting.store.webhooks.due() == {"all": waiting.now + 9 * SECOND_US}
+    assert waiting.store.webhooks.first_due_us() == {"all": waiting.now + 9 * SECOND_US}
     assert take(waiting) == []
     waiting.clock.forward(9)
     (due,) = take(waiting)
@@ -294,10 +294,10 @@ def test_a_sender_that_died_is_followed_by_another_with_the_same_id(waiting: Sit
     again = take(waiting)
 
     assert [due.delivery.delivery for due in again] == [due.delivery.delivery for due in died]
-    waiting.store.webhooks.told(again[0], DONE, now_us=waiting.now)
+    waiting.store.webhooks.record_result(again[0], DONE, now_us=waiting.now)
     late = DeliveryResult(outcome=DeliveryOutcome.FAILED, status=500, answer="too late")
-    waiting.store.webhooks.told(died[0], late, now_us=waiting.now)
-    waiting.store.webhooks.told(died[1], late, now_us=waiting.now)
+    waiting.store.webhooks.record_result(died[0], late, now_us=waiting.now)
+    waiting.store.webhooks.record_result(died[1], late, now_us=waiting.now)
     outcomes = [d.outcome for d in waiting.store.webhooks.deliveries("all")]
     assert outcomes == [DeliveryOutcome.DUE, DeliveryOutcome.DELIVERED]
 
@@ -305,10 +305,10 @@ def test_a_sender_that_died_is_followed_by_another_with_the_same_id(waiting: Sit
 def test_a_receiver_that_is_gone_pauses_its_webhook(waiting: Site) -> None:
     first, second = take(waiting)
     gone = DeliveryResult(outcome=DeliveryOutcome.FAILED, status=410, answer="no more", gone=True)
-    waiting.store.webhooks.told(first, gone, now_us=waiting.now)
-    waiting.store.webhooks.told(second, gone, now_us=waiting.now)
+    waiting.store.webhooks.record_result(first, gone, now_us=waiting.now)
+    waiting.store.webhooks.record_result(second, gone, now_us=waiting.now)
 
-    assert "410" in (waiting.store.webhooks.of("all").paused or "")
+    assert "410" in (waiting.store.webhooks.get("all").paused or "")
     entries = [e for e, _ in waiting.store.audit.entries() if e.verb == "webhook pause"]
     assert [(e.by, e.reason) for e in entries] == [("spinney", sql_webhooks.GONE)]
 
@@ -317,7 +317,7 @@ def test_while_it_is_paused_it_is_sent_nothing_and_hears_it_later(waiting: Site)
     assert waiting.store.webhooks.pause("all", ANN, paused=True, now_us=waiting.now).paused == "because"
     job = waiting.submit_one()
     waiting.drain()
-    assert (waiting.store.webhooks.due(), take(waiting)) == ({}, [])
+    assert (waiting.store.webhooks.first_due_us(), take(waiting)) == ({}, [])
 
     waiting.clock.forward(100_000)
     assert waiting.store.webhooks.pause("all", ANN, paused=False, now_us=waiting.now).paused is None
@@ -329,7 +329,7 @@ def test_while_it_is_paused_it_is_sent_nothing_and_hears_it_later(waiting: Site)
 
 def test_resumed_what_had_been_tried_before_has_a_whole_term_again(waiting: Site) -> None:
     first, _ = take(waiting)
-    waiting.store.webhooks.told(
+    waiting.store.webhooks.record_result(
         first,
         DeliveryResult(outcome=DeliveryOutcome.DUE, next_us=waiting.now + SECOND_US, status=500),
         now_us=waiting.now,
@@ -343,10 +343,10 @@ def test_resumed_what_had_been_tried_before_has_a_whole_term_again(waiting: Site
 
 def test_what_failed_is_sent_again_when_somebody_asks(waiting: Site) -> None:
     first, second = take(waiting)
-    waiting.store.webhooks.told(
+    waiting.store.webhooks.record_result(
         first, DeliveryResult(outcome=DeliveryOutcome.FAILED, status=500, answer="no"), now_us=waiting.now
     )
-    waiting.store.webhooks.told(second, DONE, now_us=waiting.now)
+    waiting.store.webhooks.record_result(second, DONE, now_us=waiting.now)
     waiting.clock.forward(100_000)
     assert take(waiting) == []
 
@@ -372,7 +372,7 @@ def test_deliveries_are_listed_newest_first_and_by_outcome(site: Site) -> None:
     jobs = site.submit(n=5)
     site.drain()
     (first, *_) = take(site, 1)
-    site.store.webhooks.told(first, DONE, now_us=site.now)
+    site.store.webhooks.record_result(first, DONE, now_us=site.now)
 
     page = site.store.webhooks.deliveries("all", limit=2)
     rest = site.store.webhooks.deliveries("all", after=page[-1].seq, limit=10)
@@ -437,17 +437,17 @@ def test_a_name_is_taken_once(site: Site) -> None:
         watch(site)
 
 
-@pytest.mark.parametrize("name", ["rotate", "change", "pause", "remove", "ping", "of", "deliveries"])
+@pytest.mark.parametrize("name", ["rotate", "change", "pause", "remove", "ping", "get", "deliveries"])
 def test_one_that_is_not_there_is_refused_with_the_nearest(site: Site, name: str) -> None:
     watch(site)
     verb = getattr(site.store.webhooks, name)
     args: dict[str, tuple[Any, ...]] = {
         "rotate": ("secret", ANN),
         "change": ({}, ANN),
-        "of": (),
+        "get": (),
         "deliveries": (),
     }
-    more = {"now_us": site.now} if name not in ("of", "deliveries") else {}
+    more = {"now_us": site.now} if name not in ("get", "deliveries") else {}
     if name == "pause":
         more["paused"] = True
     with pytest.raises(NoSuch, match="did you mean 'all'"):
@@ -482,7 +482,7 @@ def test_what_cannot_be_meant_is_refused(site: Site, change: dict[str, Any], err
     before = watch(site)
     with pytest.raises(error):
         site.store.webhooks.change("all", change, ANN, now_us=site.now)
-    assert site.store.webhooks.of("all") == before
+    assert site.store.webhooks.get("all") == before
 
 
 def test_another_secret_signs_what_is_sent_from_then_on(waiting: Site) -> None:
@@ -496,10 +496,14 @@ def test_removed_it_goes_with_its_deliveries(waiting: Site, monkeypatch: pytest.
 
     waiting.store.webhooks.remove("all", ANN, now_us=waiting.now)
 
-    waiting.store.webhooks.told(due, DONE, now_us=waiting.now)
+    waiting.store.webhooks.record_result(due, DONE, now_us=waiting.now)
     waiting.submit()
     waiting.drain()
-    assert (waiting.store.webhooks.all(now_us=waiting.now), waiting.store.webhooks.due(), take(waiting)) == (
+    assert (
+        waiting.store.webhooks.all(now_us=waiting.now),
+        waiting.store.webhooks.first_due_us(),
+        take(waiting),
+    ) == (
         [],
         {},
         [],
@@ -608,7 +612,7 @@ def test_one_whose_maker_may_not_have_it_any_more_is_paused_until_somebody_answe
     assert all_of(site).paused == sentence, "it is shown at once"
     assert take(site) == []
     assert (one(site).outcome, one(site).tries) == (DeliveryOutcome.DUE, 0), "it is kept"
-    assert site.store.webhooks.due() == {}
+    assert site.store.webhooks.first_due_us() == {}
     (entry,) = [entry for entry, _ in site.store.audit.entries(verb="webhook pause")]
     assert (entry.by, entry.reason) == ("spinney", sentence)
 

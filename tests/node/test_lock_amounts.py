@@ -31,7 +31,7 @@ def test_jobs_share_what_an_application_declares_and_who_waits_longest_goes_firs
     working.file("one").touch()
     until(lambda: len(lines(working.file("in"))) == 3, "both have their parts")
 
-    assert [(i.owner_id, i.amount, i.capacity) for i in working.store.locks.of(LOCK)] == [
+    assert [(i.owner_id, i.amount, i.capacity) for i in working.store.locks.get(LOCK)] == [
         (much, 70, 100),
         (little, 10, 100),
     ]

@@ -38,7 +38,7 @@ def change(cluster: Cluster, queue: str, **what: object) -> int:
 
 
 def occupied(cluster: Cluster) -> int:
-    return cluster.store.queue_admin.of("q").running
+    return cluster.store.queue_admin.get("q").running
 
 
 def at_once(cluster: Cluster, ids: list[int], since_us: int, until_us: int) -> int:

@@ -45,7 +45,7 @@ def watch(site: Site, url: str = "http://example.org/", **more: Any) -> None:
 
 
 def take(site: Site) -> DueDelivery:
-    (due,) = site.store.webhooks.take(
+    (due,) = site.store.webhooks.lease(
         {"w": 1}, now_us=site.now, until_us=site.now + webhook_delivery.DELIVERY_LEASE_US
     )
     return due
@@ -246,7 +246,7 @@ def test_a_receiver_may_ask_for_a_rest(waiting: Site, hook: Receiver) -> None:
 def test_a_receiver_that_is_gone_is_sent_nothing_more(waiting: Site, hook: Receiver) -> None:
     hook.answers[:] = [answer(410, b"nobody lives here")]
     assert deliver(waiting).outcome is DeliveryOutcome.FAILED
-    assert "410" in (waiting.store.webhooks.of("w").paused or "")
+    assert "410" in (waiting.store.webhooks.get("w").paused or "")
 
 
 def test_to_a_private_address_it_goes_only_when_that_is_allowed(waiting: Site, hook: Receiver) -> None:

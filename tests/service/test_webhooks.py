@@ -174,6 +174,6 @@ def test_each_secret_is_another_and_shown_nowhere(site: Site) -> None:
     for secret in (first.secret, second.secret):
         assert secret not in f"{first!r}{second!r}{part.do(ListWebhooks())}{part.do(ShowWebhook(name='w'))}"
     part.do(PingWebhook(name="w"))
-    (due,) = site.store.webhooks.take({"w": 1}, now_us=site.now, until_us=site.now + 1)
+    (due,) = site.store.webhooks.lease({"w": 1}, now_us=site.now, until_us=site.now + 1)
     assert second.secret not in repr(due)
     assert due.secret == second.secret

@@ -163,7 +163,7 @@ class Queries(Service):
 
     def lock(self, name: str) -> Sequence[LockInfo]:
         """Return the rows of one lock; none when no visible job has it or waits for it."""
-        rows = self.store.locks.of(name, within=self._within)
+        rows = self.store.locks.get(name, within=self._within)
         return rows if self._within is None else self._visibility.locks(rows)
 
     # --- queues, nodes, schedules ---------------------------------------------------------
@@ -180,7 +180,7 @@ class Queries(Service):
             raise UsageError(
                 f"no queue {name!r} is known to this store{did_you_mean(name, names)}; use one of: {listed(names)}"
             )
-        return self.store.queue_admin.of(name, within=self._within)
+        return self.store.queue_admin.get(name, within=self._within)
 
     def nodes(self) -> Sequence[NodeStatus]:
         """Return all nodes that have not left. A limited caller does not see what they do for others, nor operators'

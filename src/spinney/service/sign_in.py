@@ -57,12 +57,16 @@ class SignIn(Service):
         """Return the owner of a token, with the current rights; None: no such token, expired, revoked, or its owner is
         disabled."""
         id_ = token_id(secret)
-        return None if id_ is None else self.store.accounts.known(id_, digest(secret), now_us=self.clock())
+        return (
+            None
+            if id_ is None
+            else self.store.accounts.identity_of_token(id_, digest(secret), now_us=self.clock())
+        )
 
     def known_by_session(self, secret: str, *, used: bool = True) -> Identity | None:
         """Return the user of a session, with the current rights; None: it has ended. ``used``: whether this counts as a
         use, which keeps the session from ending."""
-        return self.store.sign_in.known(digest(secret), used=used, now_us=self.clock())
+        return self.store.sign_in.identity_of_session(digest(secret), used=used, now_us=self.clock())
 
     def login(
         self, name: str, password: str, refusals: RefusalLog, *, visit: ClientInfo, terms: SessionLimits

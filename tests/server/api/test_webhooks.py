@@ -72,8 +72,8 @@ def test_deliveries_are_pages_with_their_last_answer(world: World) -> None:
     add(world)
     jobs = [settle(world) for _ in range(3)]
     now = world.site.now
-    due, *_ = world.store.webhooks.take({"archive": 3}, now_us=now, until_us=now + 10**9)
-    world.store.webhooks.told(
+    due, *_ = world.store.webhooks.lease({"archive": 3}, now_us=now, until_us=now + 10**9)
+    world.store.webhooks.record_result(
         due, DeliveryResult(outcome=DeliveryOutcome.FAILED, status=503, answer="closed"), now_us=now
     )
     client = world.client()
@@ -168,7 +168,7 @@ def test_only_operators_may(world: World, method: str, path: str) -> None:
     for who, status in ((None, 401), ("viewer", 403), ("submitter", 403)):
         answer = world.client(who).request(method, where, json=BODIES.get((method, path)))
         assert answer.status_code == status, (who, answer.text)
-    assert world.store.webhooks.of("archive").events == ("*",)
+    assert world.store.webhooks.get("archive").events == ("*",)
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES[2:])
@@ -184,7 +184,7 @@ def test_one_that_tells_of_more_than_its_asker_may_see_is_not_there(
 
     assert answer.status_code == 404, answer.text
     assert world.client("limited").get(WEBHOOKS).json()["items"] == []
-    assert world.store.webhooks.of("archive").events == ("*",)
+    assert world.store.webhooks.get("archive").events == ("*",)
 
 
 def test_what_somebody_limited_makes_tells_of_what_he_may_see(world: World) -> None:

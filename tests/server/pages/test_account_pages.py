@@ -268,7 +268,7 @@ def test_given_an_operator_when_he_makes_a_webhook_then_its_secret_is_shown_once
     text = post(client, "/webhooks", 200, **asked)
     first = secret(text)
 
-    found = world.store.webhooks.of("archive")
+    found = world.store.webhooks.get("archive")
     assert (found.events, found.queue, found.roots_only) == (("failed", "batch"), "slow", True)
     assert first.startswith("whs_")
     assert first not in get(client, "/webhooks/archive")
@@ -290,7 +290,7 @@ def test_given_a_webhook_when_changed_paused_tested_and_removed_then_each_is_so(
     assert "is sent again" in post(client, f"/webhooks/archive/deliveries/{delivery.delivery}/retry")
     post(client, "/webhooks/archive/resume")
     post(client, "/webhooks/archive/change", url="https://example.org/other", event="completed", below="1")
-    found = world.store.webhooks.of("archive")
+    found = world.store.webhooks.get("archive")
     assert (found.url, found.events, found.roots_only, found.paused) == (
         "https://example.org/other",
         ("completed",),

@@ -90,7 +90,7 @@ def test_given_who_may_not_when_he_tries_then_he_is_refused_and_nothing_has_chan
 
     assert world.store.queue_admin.all() == before
     assert not world.store.holds.all()
-    assert world.store.locks.of("receiver:SG-1")[0].owner_id == locked[0]
+    assert world.store.locks.get("receiver:SG-1")[0].owner_id == locked[0]
 
 
 def test_given_a_viewer_when_he_reads_then_no_button_does_anything(
@@ -119,7 +119,7 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
 
     assert "the limit 4" in post(client, "/queues/slow/limit", limit="4", reason="a faster store")
     assert "the default type one" in post(client, "/queues/slow/type", type="one")
-    spec = world.store.queue_admin.of("slow").in_force
+    spec = world.store.queue_admin.get("slow").in_force
     assert (spec.limit, spec.type) == (4, "one")
     assert "declared: 1" in get(client, "/queues/slow")
 
@@ -128,7 +128,7 @@ def test_given_a_queue_when_its_limit_and_type_are_set_then_they_are_and_can_be_
     assert "50% (" in get(client, "/queues/slow")
     assert "50% (" in get(client, "/queues")
     assert "no limit" in post(client, "/queues/slow/limit", limit="")
-    assert world.store.queue_admin.of("slow").in_force.limit is None
+    assert world.store.queue_admin.get("slow").in_force.limit is None
 
 
 def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others_stay(world: World) -> None:
@@ -138,7 +138,7 @@ def test_given_pins_that_another_set_meanwhile_when_one_is_added_then_the_others
 
     told = post(client, "/queues/slow/pinned", was="oak, ash", nodes="oak yew")
 
-    assert set(world.store.queue_admin.of("slow").in_force.pinned) == {"oak", "elm", "yew"}
+    assert set(world.store.queue_admin.get("slow").in_force.pinned) == {"oak", "elm", "yew"}
     assert "no node has ever joined with the name yew" in told
     assert (
         "the list of nodes is unchanged"
@@ -151,7 +151,7 @@ def test_given_no_number_when_it_is_to_be_a_limit_then_the_page_says_so(world: W
     assert "not a limit; enter a whole number" in post(
         world.client("operator"), "/queues/slow/limit", limit=limit
     )
-    assert world.store.queue_admin.of("slow").in_force.limit == 1
+    assert world.store.queue_admin.get("slow").in_force.limit == 1
 
 
 def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_deletes_it(
@@ -162,7 +162,7 @@ def test_given_an_operator_when_he_makes_a_queue_then_it_is_there_and_an_admin_d
     assert "new is created" in post(
         client, "/queues", name="new", order="fifo", limit="2", reason="for imports"
     )
-    assert world.store.queue_admin.of("new").in_force.order == "fifo"
+    assert world.store.queue_admin.get("new").in_force.order == "fifo"
     again = client.post("/queues", data={"name": "new", "limit": "7"}, headers=HTML)
     assert again.status_code == 422
     assert 'value="7"' in again.text
@@ -274,12 +274,12 @@ def test_given_a_lock_when_it_is_freed_then_its_owner_has_lost_it(
     assert f'href="/jobs/{locked[0]}"' in shown
 
     assert "reason" in post(client, "/locks/free", name="receiver:SG-1").lower()
-    assert world.store.locks.of("receiver:SG-1")[0].owner_id == locked[0]
+    assert world.store.locks.get("receiver:SG-1")[0].owner_id == locked[0]
     assert "1 job lost the lock receiver:SG-1" in post(
         client, "/locks/free", name="receiver:SG-1", reason="it is gone"
     )
 
-    assert all(line.owner_id != locked[0] for line in world.store.locks.of("receiver:SG-1"))
+    assert all(line.owner_id != locked[0] for line in world.store.locks.get("receiver:SG-1"))
 
 
 def test_given_a_family_when_its_capacity_is_set_then_it_is_and_can_be_taken_back(world: World) -> None:

@@ -90,7 +90,7 @@ class SqlSignIn:
             note(tx, now_us, actor, "login", {"user": name, "address": address}, 1)
         return _login(row)
 
-    def known(self, digest: str, *, used: bool = True, now_us: int) -> Identity | None:
+    def identity_of_session(self, digest: str, *, used: bool = True, now_us: int) -> Identity | None:
         """Return whose session this is, with the rights in force; None where it has ended or the user is disabled. If
         ``used``, notes, to the minute, that it was used; a power failure may undo that."""
         with self._session.look() as tx:

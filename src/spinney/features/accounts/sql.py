@@ -190,7 +190,7 @@ class SqlAccounts:
             note(tx, now_us, actor, "token revoke", what, 1)
             return _require_token(tx, token_id)
 
-    def known(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:
+    def identity_of_token(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:
         """Return whose secret this is, with the rights in force; None where the token is unknown or void. Notes, to the
         minute, that the token was used; a power failure may undo that."""
         with self._session.look() as tx:

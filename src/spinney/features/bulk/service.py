@@ -17,7 +17,7 @@ from spinney.model.bulk_runs import Plan, Report, StageCount
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import ALLOWED_STATES, DEFAULT_STATES, BulkStep, Order, Verb
-from spinney.model.settings.holds import require_meant
+from spinney.model.settings.holds import require_valid_hold
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
 from spinney.model.values.hints import did_you_mean, listed
@@ -255,7 +255,7 @@ class _Enough(Exception):
 def require_order(service: Service, order: Order) -> None:
     """Raise UsageError for an order that cannot be meant."""
     if order.verb is Verb.HOLD:
-        require_meant(order.reason, order.until_us, service.clock())
+        require_valid_hold(order.reason, order.until_us, service.clock())
     if order.verb is Verb.MOVE and order.queue is None:
         raise UsageError("name the queue to move to")
     if order.verb is Verb.PRIORITY and order.priority is None:

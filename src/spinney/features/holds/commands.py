@@ -16,7 +16,7 @@ from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.rights.operators import HoldPreview, Order, Verb
-from spinney.model.settings.holds import SWEEP_REST_FACTOR, Hold, Scope, require_meant
+from spinney.model.settings.holds import SWEEP_REST_FACTOR, Hold, Scope, require_valid_hold
 from spinney.model.states import State
 from spinney.model.values.lists import All
 from spinney.schemas import HeldJobs
@@ -233,7 +233,7 @@ def _require_layable(service: Service, asked: _NewHold) -> None:
     if asked.scope in (Scope.JOB, Scope.TREE):
         _require_number(asked.name, Verb.HOLD)
     _require_covered(service, asked.scope, asked.name, Verb.HOLD)
-    require_meant(asked.reason, asked.until, service.clock())
+    require_valid_hold(asked.reason, asked.until, service.clock())
 
 
 def _require_covered(service: Service, scope: Scope, name: str, verb: Verb) -> None:

@@ -150,7 +150,7 @@ def _named_by_sight(service: Service) -> bool:
 
 
 def _require_owners_seen(service: Service, name: str) -> None:
-    owners = {info.owner_id for info in service.store.locks.of(name) if info.owner_id is not None}
+    owners = {info.owner_id for info in service.store.locks.get(name) if info.owner_id is not None}
     seen = Visibility(service.store, service.rights.within).seen(owners)
     if not seen:
         raise _not_had(name)

@@ -53,7 +53,7 @@ class SqlLocks:
             waited_for = mine.waited_for(tx, after, limit) if mine else _waited_for(tx, after, limit)
             return _infos(tx, self._session.registry, sorted({*held, *waited_for})[:limit], mine)
 
-    def of(self, name: str, *, within: AccessScope | None = None) -> Sequence[LockInfo]:
+    def get(self, name: str, *, within: AccessScope | None = None) -> Sequence[LockInfo]:
         """Return the rows of one lock; nothing where no job (``within`` the limits) holds it or waits for it."""
         mine = _Mine(within)
         with self._session.look() as tx:

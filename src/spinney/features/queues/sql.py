@@ -46,7 +46,7 @@ class SqlQueues:
             shown = sorted(name for name in registry.queue_names() if queues is None or name in queues)
             return _infos(tx, registry, shown, within)
 
-    def of(self, name: str, *, within: AccessScope | None = None) -> QueueInfo:
+    def get(self, name: str, *, within: AccessScope | None = None) -> QueueInfo:
         """Return one queue. Raises UsageError for a queue that nobody has named."""
         with self._session.look() as tx:
             registry = self._session.registry
@@ -74,7 +74,7 @@ class SqlQueues:
                 _write(tx, name, settings, actor, now_us)
                 registry.touch(tx)
                 note(tx, now_us, actor, "queue", {"queue": name, **_told(before, settings)}, 1)
-        return self.of(name)
+        return self.get(name)
 
     def create(self, spec: QueueSpec, actor: Actor, *, now_us: int) -> QueueInfo:
         """Declare a queue as an application would. A declaration of an application replaces it.
@@ -86,7 +86,7 @@ class SqlQueues:
             _require_new(registry, spec)
             registry.register(tx, (), [spec])
             note(tx, now_us, actor, "queue create", spec.to_json() | {"queue": spec.name}, 1)
-        return self.of(spec.name)
+        return self.get(spec.name)
 
     def delete(self, name: str, actor: Actor, *, now_us: int) -> None:
         """Remove the declaration and the settings of a queue. If a job type or a settled job names it, it is a queue

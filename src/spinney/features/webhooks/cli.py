@@ -339,10 +339,12 @@ def _send_due(store: "Store", private: bool) -> "Iterator[tuple[Delivery, Delive
 
     refusing: set[str] = set()
     while names := [
-        name for name, at_us in store.webhooks.due().items() if at_us <= now_us() and name not in refusing
+        name
+        for name, at_us in store.webhooks.first_due_us().items()
+        if at_us <= now_us() and name not in refusing
     ]:
         for name in names:
-            leased = store.webhooks.take(
+            leased = store.webhooks.lease(
                 {name: 1}, now_us=now_us(), until_us=now_us() + webhook_delivery.DELIVERY_LEASE_US
             )
             for due in leased:

@@ -253,7 +253,7 @@ def _require_visible(service: Service, name: str) -> Webhook:
 def _visible_delivery(service: Service, delivery: str) -> Delivery:
     """Return a delivery. Raises NoSuch unless it exists and the caller may see its webhook."""
     existing = service.store.webhooks.delivery(delivery)
-    if not _is_visible(service, service.store.webhooks.of(existing.webhook)):
+    if not _is_visible(service, service.store.webhooks.get(existing.webhook)):
         raise NoSuch(
             f"there is no delivery {delivery!r:.80}; 'spinney webhook deliveries NAME' shows those of 30 days"
         )

@@ -53,7 +53,7 @@ def deliver(
         told = send(due, body(store, due, clock), clock=clock, transport=transport)
     except NotVisible as error:
         told = dropped(error)
-    store.webhooks.told(due, told, now_us=clock())
+    store.webhooks.record_result(due, told, now_us=clock())
     return told
 
 

@@ -111,7 +111,9 @@ class WebhookSender:
     async def _expire(self) -> None:
         while True:
             try:
-                while await self._stores.run(lambda store: store.webhooks.forget(now_us=self._clock())):
+                while await self._stores.run(
+                    lambda store: store.webhooks.remove_expired(now_us=self._clock())
+                ):
                     pass
             except StoreUnusable as error:
                 log.warning("old deliveries of webhooks are not removed now: %s", error)
@@ -123,13 +125,15 @@ class WebhookSender:
         """Lease due deliveries, as many as may be sent now, and start a task for each."""
         if len(self._tasks) >= SENDS_MAX:
             return
-        first_due_us = await self._stores.run(lambda store: store.webhooks.due())
+        first_due_us = await self._stores.run(lambda store: store.webhooks.first_due_us())
         now = self._clock()
         chosen = self._choose([name for name, due_us in first_due_us.items() if due_us <= now])
         if not chosen:
             return
         until = now + webhook_delivery.DELIVERY_LEASE_US
-        leased = await self._stores.run(lambda store: store.webhooks.take(chosen, now_us=now, until_us=until))
+        leased = await self._stores.run(
+            lambda store: store.webhooks.lease(chosen, now_us=now, until_us=until)
+        )
         for due in leased:
             self._sending[due.delivery.webhook] += 1
             task = asyncio.create_task(self._deliver_one(due))
@@ -192,7 +196,9 @@ class WebhookSender:
         """Record the result, and try again while the store is unavailable, until the lease of the delivery ends."""
         while True:
             try:
-                await self._stores.run(lambda store: store.webhooks.told(due, result, now_us=self._clock()))
+                await self._stores.run(
+                    lambda store: store.webhooks.record_result(due, result, now_us=self._clock())
+                )
             except StoreUnavailable:
                 if self._halt.is_set() or self._clock() > (due.delivery.next_us or 0):
                     raise

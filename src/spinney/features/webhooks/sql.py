@@ -104,9 +104,9 @@ class SqlWebhooks:
         """Return the webhooks by name. One whose maker has lost the right to it is shown as paused, even if nothing was
         due since."""
         with self._session.look() as tx:
-            return list(everything(tx, now_us))
+            return list(all_webhooks(tx, now_us))
 
-    def of(self, name: str) -> Webhook:
+    def get(self, name: str) -> Webhook:
         """Return one webhook."""
         with self._session.look() as tx:
             return _find(tx, name)[1]
@@ -225,7 +225,7 @@ class SqlWebhooks:
 
     # --- for who sends --------------------------------------------------------------------
 
-    def due(self) -> Mapping[str, int]:
+    def first_due_us(self) -> Mapping[str, int]:
         """Return when the next delivery of each webhook is due, for those that have one and are not paused."""
         with self._session.look() as tx:
             if not self._session.registry.subscriptions:
@@ -236,7 +236,7 @@ class SqlWebhooks:
             )
         return {name: next_us for name, next_us in found if next_us is not None}
 
-    def take(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
+    def lease(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
         """Take at most this many due deliveries of each of these webhooks. They are due again at ``until_us`` unless
         ``told`` was called with their result. Each counts as a try. A webhook whose maker has lost the right to it is
         paused instead, with that as the reason."""
@@ -249,10 +249,10 @@ class SqlWebhooks:
                     (name,),
                 )
                 if row is not None:
-                    taken += self._take(tx, row, most, now_us, until_us)
+                    taken += self._lease(tx, row, most, now_us, until_us)
         return taken
 
-    def _take(self, tx: Tx, row: Sequence[Any], most: int, now_us: int, until_us: int) -> list[DueDelivery]:
+    def _lease(self, tx: Tx, row: Sequence[Any], most: int, now_us: int, until_us: int) -> list[DueDelivery]:
         id_, secret, resumed_us, *rest = row
         webhook = _webhook(rest)
         if webhook.paused is not None:  # it cannot be read
@@ -273,10 +273,10 @@ class SqlWebhooks:
                 narrowed=within != webhook.within,
                 since_us=max(first_us, resumed_us or 0),
             )
-            for seq, first_us in _taken(tx, id_, most, now_us, until_us)
+            for seq, first_us in _mark_leased(tx, id_, most, now_us, until_us)
         ]
 
-    def forget(self, *, now_us: int) -> bool:
+    def remove_expired(self, *, now_us: int) -> bool:
         """Remove a bounded number of deliveries older than 30 days, and return whether there may be more.
         ``Store.sweep`` does so, too."""
         with self._session.look() as tx:
@@ -285,7 +285,7 @@ class SqlWebhooks:
         with self._session.write() as tx:
             return self.expire(tx, now_us)
 
-    def told(self, due: DueDelivery, told: DeliveryResult, *, now_us: int) -> None:
+    def record_result(self, due: DueDelivery, told: DeliveryResult, *, now_us: int) -> None:
         """Store the result of a delivery. Ignored where another process has taken it since, or it is removed."""
         seq, tries = due.delivery.seq, due.delivery.tries
         with self._session.write() as tx:
@@ -299,7 +299,7 @@ class SqlWebhooks:
             _pause(tx, due.delivery.webhook, GONE, now_us)
 
 
-def everything(tx: Tx, now_us: int) -> Iterator[Webhook]:
+def all_webhooks(tx: Tx, now_us: int) -> Iterator[Webhook]:
     """All webhooks, by name. One whose maker may not have it any more is shown as paused before it next has something
     to tell, which is when it is paused indeed."""
     for row in tx.all(f"select {_WEBHOOK} from webhooks order by name"):
@@ -323,7 +323,7 @@ def _is_over(tx: Tx, now_us: int) -> bool:
 # --- rows -------------------------------------------------------------------------------------
 
 
-def _taken(tx: Tx, id_: int, most: int, now_us: int, until_us: int) -> Sequence[Any]:
+def _mark_leased(tx: Tx, id_: int, most: int, now_us: int, until_us: int) -> Sequence[Any]:
     """Number and time of the first try of each delivery that is the caller's from now on."""
     return sorted(
         tx.all(

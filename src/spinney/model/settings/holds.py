@@ -53,7 +53,7 @@ def scope_text(scope: Scope, name: str) -> str:
     return "everything" if scope is Scope.EVERYTHING else f"{scope} {name}"
 
 
-def require_meant(reason: str | None, until_us: int | None, now_us: int) -> None:
+def require_valid_hold(reason: str | None, until_us: int | None, now_us: int) -> None:
     """Raise UsageError for an invalid hold: without a reason, or that ends before it begins."""
     names.label("reason", reason or "")
     if until_us is not None and until_us <= now_us:

@@ -73,7 +73,7 @@ def measured(packages: Iterable[Package]) -> float | None:
 
 def _slot_s(store: "Store", job: Job, now_us: int) -> float:
     """Return in how many seconds the first of the occupied slots will be free."""
-    serving = set(store.queue_admin.of(job.queue).nodes)
+    serving = set(store.queue_admin.get(job.queue).nodes)
     busy = store.jobs(Filter(states=(State.RUNNING,)), limit=RUNNING)
     return min(
         (

@@ -369,7 +369,7 @@ class Operation:
         )
         listed = orjson.dumps(job_ids).decode()
         self.regrowth.tell([need_id for (need_id,) in self.tx.all(untold, (listed,))])
-        return not self.tx.all(untold, (listed,)) and removal.clear_met(self.tx, job_ids)
+        return not self.tx.all(untold, (listed,)) and removal.delete_met_needs(self.tx, job_ids)
 
     def _delete_one(self, row: Row) -> None:
         tx, c = self.tx, self.cascade

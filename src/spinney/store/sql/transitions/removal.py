@@ -221,7 +221,7 @@ def clear(tx: Tx, job_ids: Sequence[int]) -> bool:
     return all(_cleared(tx, listed, *statement) for statement in _HANGING)
 
 
-def clear_met(tx: Tx, job_ids: Sequence[int]) -> bool:
+def delete_met_needs(tx: Tx, job_ids: Sequence[int]) -> bool:
     """Delete the needs that the completed ones of these jobs have met; return False when there are more."""
     return _cleared(tx, _listed(job_ids), *_MET)
 
