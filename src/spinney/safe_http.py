@@ -1,7 +1,7 @@
 """HTTP to addresses that users name, which reaches no private network unless it is allowed to.
 
-``SafeTransport`` is a transport of httpx for single requests. ``SafeBackend`` and ``SafeStream`` are what it is made
-of, for code with connections and limits of its own."""
+``SafeTransport`` is a transport of httpx for single requests. ``SafeAddresses`` is the rule that it follows, for code
+with connections and limits of its own."""
 
 from typing import TYPE_CHECKING
 
@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from spinney.host.resolver import Resolve, resolve
     from spinney.model.settings.webhooks import require_url
     from spinney.model.values.networks import bracketed, is_exempt, is_public
-    from spinney.reports.safe_connections import ForbiddenAddress, SafeBackend, SafeStream
+    from spinney.reports.safe_addresses import ForbiddenAddress, SafeAddresses
     from spinney.reports.safe_transport import SafeTransport
 
 __all__ = [
     "ForbiddenAddress",
     "Resolve",
-    "SafeBackend",
-    "SafeStream",
+    "SafeAddresses",
     "SafeTransport",
     "bracketed",
     "is_exempt",
@@ -35,7 +34,7 @@ _HOMES = {
         "is_exempt",
         "is_public",
     ),
-    "spinney.reports.safe_connections": ("ForbiddenAddress", "SafeBackend", "SafeStream"),
+    "spinney.reports.safe_addresses": ("ForbiddenAddress", "SafeAddresses"),
     "spinney.reports.safe_transport": ("SafeTransport",),
 }
 __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -28,9 +28,9 @@ and the outcomes of their jobs · ``smtp``, ``http_post`` one conversation with 
 ``addresses``, ``mail_attachments`` the parts of a mail · ``signatures`` how receivers authenticate a request ·
 ``retry_times`` the delay before the next try · ``printable`` escaping of foreign text.
 
-``safe_connections`` decides which addresses a request to a user's URL may reach. ``safe_transport`` puts it below
+``safe_addresses`` decides which addresses a request to a user's URL may reach. ``safe_transport`` puts it below
 httpx, for callbacks and for the deliveries of webhooks that operators made (``spinney.features.webhooks``,
-docs/webhooks.md), which are no jobs; the downloads of ``spinney.apps.ingest`` have connections of their own on it.
+docs/webhooks.md), which are no jobs; the downloads of ``spinney.apps.ingest`` have connections of their own.
 """
 
 from spinney.reports.outbox import Outbox

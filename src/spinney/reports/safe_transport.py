@@ -1,18 +1,21 @@
-"""A transport of httpx that protects private networks (``safe_connections``), for the requests of webhooks.
+"""A transport of httpx that protects private networks (``safe_addresses``), for the requests of webhooks.
 
 The whole request has a time limit, so that a receiver cannot delay it by sending a byte at a time."""
 
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import httpcore
 import httpx
 
 from spinney.host.resolver import Resolve, resolve
-from spinney.reports.safe_connections import ForbiddenAddress, SafeBackend, shown
+from spinney.reports.safe_addresses import ForbiddenAddress, SafeAddresses, shown
 
+SLICE_S = 0.25
+"""How soon a thread that waits for bytes notices that its request was aborted."""
 TOTAL_TIMEOUT_S = 30.0
 """The time limit of one whole request, however slowly its bytes come."""
 
@@ -87,7 +90,7 @@ class _Body(httpx.SyncByteStream):
         self._answer.close()
 
 
-class _Backend(SafeBackend):
+class _Backend(httpcore.NetworkBackend):
     """Connections that share the time limit of one request, which begins with the first of them."""
 
     def __init__(
@@ -101,9 +104,10 @@ class _Backend(SafeBackend):
         halt: threading.Event,
         clock: Callable[[], float],
     ) -> None:
-        super().__init__(hosts=hosts, private=private, resolve=resolve)
+        self._addresses = SafeAddresses(hosts=hosts, private=private, resolve=resolve)
         self._advice, self._total_timeout_s, self._halt, self._clock = advice, total_timeout_s, halt, clock
         self._ends: float | None = None
+        self._inner = httpcore.SyncBackend()
 
     def remaining_s(self, timeout: float | None) -> float:
         """Return the seconds that a step with this timeout may still take. Raises ReadTimeout when there are none,
@@ -117,12 +121,66 @@ class _Backend(SafeBackend):
             raise httpcore.ReadTimeout(f"the whole took more than {self._total_timeout_s:g} s")
         return remaining_s if timeout is None else min(timeout, remaining_s)
 
-    def addresses(self, host: str, port: int) -> Sequence[str]:
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address of a host that answers. Raises ValueError for a forbidden one."""
+        options, failure = list(socket_options or ()), Exception()
+        for address in self._admitted_addresses(host, port):
+            remaining_s = self.remaining_s(timeout)
+            try:
+                stream = self._inner.connect_tcp(address, port, remaining_s, local_address, options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+            else:
+                return _Stream(stream, self)
+        raise failure
+
+    def _admitted_addresses(self, host: str, port: int) -> Sequence[str]:
         try:
-            return super().addresses(host, port)
+            return self._addresses.of(host, port)
         except socket.gaierror as error:
             raise httpcore.ConnectError(
                 f"the name {shown(host)} is not resolved ({error.strerror})"
             ) from None
         except ForbiddenAddress as error:
             raise ValueError(f"{error}; {self._advice}") from None
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection each of whose steps is limited by its backend. Reads wait in slices, because a blocking read cannot
+    be aborted from another thread."""
+
+    def __init__(self, inner: httpcore.NetworkStream, backend: _Backend) -> None:
+        self._inner, self._backend = inner, backend
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        waited_s = 0.0
+        while True:
+            remaining_s = self._backend.remaining_s(None if timeout is None else timeout - waited_s)
+            try:
+                return self._inner.read(max_bytes, max(0.001, min(SLICE_S, remaining_s)))
+            except httpcore.ReadTimeout:
+                waited_s += SLICE_S
+                if timeout is not None and waited_s >= timeout:
+                    raise
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, self._backend.remaining_s(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._backend.remaining_s(timeout))
+        return _Stream(inner, self._backend)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)

@@ -407,6 +407,8 @@ def test_interim_answers_without_end_are_ended(web: Web, fetch: Fetch) -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nhello",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno header\r\nContent-Encoding: gzip\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
     ],
 )
@@ -415,6 +417,40 @@ def test_what_is_no_http_fails_after_its_tries(web: Web, fetch: Fetch, said: byt
 
     assert failure.retryable
     assert web.asked("/a") == 5
+
+
+def test_trailers_without_end_are_ended(web: Web, fetch: Fetch) -> None:
+    def trail(x: Exchange) -> None:
+        x.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n")
+        while not x.web.closing.is_set():
+            x.raw(b"X: y\r\n" * 1000)
+
+    failure = failure_of(fetch, web.put("/a", always=trail))
+
+    assert "no end of headers" in failure.reason
+
+
+def test_a_body_in_chunks_of_one_byte_is_read_whole(web: Web, fetch: Fetch) -> None:
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in BODY * 10)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    assert fetch(web.put("/a", always=raw(head + chunks + b"0\r\n\r\n"))) == BODY * 10
+
+
+def test_an_interim_answer_is_skipped(web: Web, fetch: Fetch) -> None:
+    def hint(x: Exchange) -> None:
+        x.raw(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\n")
+        x.well()
+
+    assert fetch(web.put("/a", BODY, hint)) == BODY
+
+
+def test_what_follows_an_answer_is_not_taken_for_the_next(web: Web, fetch: Fetch) -> None:
+    web.put("/b", BODY)
+    more = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
+    found = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+
+    assert fetch(web.put("/a", always=raw(found + more))) == BODY
 
 
 def test_nobody_listening_is_told(web: Web, fetch: Fetch) -> None:

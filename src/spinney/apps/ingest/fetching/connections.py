@@ -1,33 +1,94 @@
-"""Sockets under the rules: their address is checked, and they are closed when they are too slow or aborted."""
+"""Connections under the rules: their address is checked, and they are closed when they are too slow or aborted.
 
+Each is made to the very address that was checked (``spinney.safe_http``), and reads wait in slices, because a blocking
+read cannot be aborted from another thread."""
+
+import io
+import select
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Sequence
-
-import httpcore
+from collections.abc import Sequence
+from functools import cached_property
+from http.client import HTTPResponse
+from typing import TYPE_CHECKING, Any
 
 from spinney.apps.ingest.fetching.errors import Halted, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
 from spinney.apps.ingest.files import paths
-from spinney.safe_http import ForbiddenAddress, SafeBackend, SafeStream, bracketed
+from spinney.safe_http import ForbiddenAddress, SafeAddresses, bracketed
 
-HEAD_MAX_BYTES = 256 << 10
-"""The maximum size of an answer's head, which also stops a server that sends interim answers without end."""
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+OVERHEAD_MAX_BYTES = 256 << 10
+"""The maximum size of what is not content: headers, interim answers, the marks of chunks. It grows with the content."""
+
+SLICE_S = 0.25
+"""How soon a thread that waits for bytes notices that it was aborted."""
 
 
-class Guard(SafeBackend):
-    """Connects to public addresses, and to hosts that the rules name. Raises TryFailed for all others, and Halted after
-    ``halt`` was set."""
+class Connector:
+    """Connects to public addresses, and to hosts that the rules name."""
 
     def __init__(self, rules: Rules, halt: threading.Event, surroundings: Surroundings) -> None:
-        super().__init__(hosts=rules.hosts, resolve=surroundings.resolve)
+        self._addresses = SafeAddresses(hosts=rules.hosts, resolve=surroundings.resolve)
         self._rules = rules
         self._halt = halt
-        self._now = surroundings.now
+        self._surroundings = surroundings
 
-    def addresses(self, host: str, port: int) -> Sequence[str]:
+    def connect(self, scheme: str, host: str, port: int) -> "Connection":
+        """Connect to a host. Raises TryFailed where it may not be reached, is unknown or does not answer; Halted."""
+        failure = Exception()
+        for address in self._admitted_addresses(host, port):
+            if self._halt.is_set():
+                raise Halted
+            try:
+                sock = socket.create_connection((address, port), self._rules.connect_s)
+            except OSError as error:
+                failure = self._connect_failure(error)
+                continue
+            try:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if scheme == "https":
+                    sock = self._tls.wrap_socket(sock, server_hostname=host)
+            except OSError as error:
+                sock.close()
+                raise self._connect_failure(error) from None
+            return Connection(sock, self._rules, self._halt, self._surroundings)
+        raise failure
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        # Made when it is needed: loading the system's authorities takes longer than fetching a small file.
+        context = ssl.create_default_context()
+        if self._rules.authorities is not None:
+            context.load_verify_locations(self._rules.authorities)
+        return context
+
+    def _connect_failure(self, error: OSError) -> TryFailed:
+        """Return the failure for an error of connecting, without its whole text, which may contain anything."""
+        if isinstance(error, TimeoutError):
+            return TryFailed(
+                f"the server did not take the connection within {self._rules.connect_s:g} seconds; try again later",
+                retryable=True,
+                unresponsive=True,
+            )
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return TryFailed(
+                f"the server's certificate is not trusted ({paths.shown(error.verify_message)}); "
+                f"have it renewed, or its authority added to those that this machine trusts",
+                retryable=False,
+            )
+        return TryFailed(
+            f"no connection to the server ({paths.shown(error.strerror or 'refused')}); try again later",
+            retryable=True,
+            unresponsive=not isinstance(error, ssl.SSLError),
+        )
+
+    def _admitted_addresses(self, host: str, port: int) -> Sequence[str]:
         try:
-            return super().addresses(host, port)
+            return self._addresses.of(host, port)
         except socket.gaierror as error:
             passing = error.errno == socket.EAI_AGAIN
             advice = "try again later" if passing else "check the host in the URL"
@@ -45,52 +106,130 @@ class Guard(SafeBackend):
         except ValueError as error:
             raise TryFailed(str(error), retryable=False) from None
 
-    def remaining_s(self, timeout: float | None) -> float | None:
-        if self._halt.is_set():
-            raise Halted
-        return timeout
 
-    def wrapped(self, stream: httpcore.NetworkStream) -> "Stream":
-        return Stream(stream, self, self._rules, self._now)
-
-
-class Stream(SafeStream):
-    """A connection that requires a minimum rate of the server, and ends soon when it is aborted."""
+class Connection:
+    """A connection to one server, for one request after another."""
 
     def __init__(
-        self, inner: httpcore.NetworkStream, guard: Guard, rules: Rules, now: Callable[[], float]
+        self, sock: socket.socket, rules: Rules, halt: threading.Event, surroundings: Surroundings
     ) -> None:
-        super().__init__(inner, guard)
+        self._sock = sock
         self._rules = rules
-        self._now = now
-        self._pace = Pace(rules.floor_bytes_s, rules.floor_window_s)
-        self._head_bytes: int | None = 0
+        self._halt = halt
+        self._surroundings = surroundings
+        self.idle_since_s = 0.0
+        """When its last request ended, by the surroundings' clock; for its owner to set."""
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        began = self._now()
-        chunk = super().read(max_bytes, self._rules.read_s if timeout is None else timeout)
-        if not self._pace.is_kept(self._now() - began, len(chunk)):
+    def request(self, method: str, head: bytes) -> "Response":
+        """Send a request without a body, and return the response when its headers have been read.
+
+        Raises TryFailed when the connection breaks, HTTPException when the answer is no HTTP.
+        """
+        try:
+            self._sock.settimeout(self._rules.read_s)
+            self._sock.sendall(head)
+        except OSError as error:
+            raise _broken(error, self._rules) from None
+        received = _Received(self._sock, self._rules, self._halt, self._surroundings)
+        response = Response(_Opened(received), method=method)  # type: ignore[arg-type] # it only calls makefile
+        response.received = received
+        response.begin()
+        return response
+
+    def is_usable(self) -> bool:
+        """Return whether another request may be sent: the server has neither closed the connection nor sent more."""
+        readable = select.poll()
+        readable.register(self._sock, select.POLLIN)
+        return not readable.poll(0)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._sock.close()
+
+
+class Response(HTTPResponse):
+    """A response whose interim answers are skipped (RFC 9110 section 15.2); ``HTTPResponse`` skips only 100."""
+
+    received: "_Received"
+
+    def begin(self) -> None:
+        """Read the headers of the final answer."""
+        super().begin()
+        while 100 <= self.status < 200:
+            self.headers = None  # type: ignore[assignment] # so that the next one is read
+            super().begin()
+
+
+class _Opened:
+    """What ``HTTPResponse`` takes for a socket."""
+
+    def __init__(self, received: "_Received") -> None:
+        self._received = received
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self._received)
+
+
+class _Received(io.RawIOBase):
+    """The bytes of one answer. It requires a minimum rate of the server, and ends soon when it is aborted.
+
+    Closing it does not close the connection, which serves the next request.
+    """
+
+    def __init__(
+        self, sock: socket.socket, rules: Rules, halt: threading.Event, surroundings: Surroundings
+    ) -> None:
+        self._sock = sock
+        self._rules = rules
+        self._halt = halt
+        self._now = surroundings.now
+        self._pace = Pace(rules.floor_bytes_s, rules.floor_window_s)
+        self._bytes = 0
+        sock.settimeout(max(0.001, min(SLICE_S, rules.read_s)))
+        self.content_bytes = 0
+        """How many of the bytes were content, for the reader of the body to count."""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read what has arrived, at least a byte; 0: the server has closed the connection. Raises TryFailed, Halted."""
+        began_s = self._now()
+        count = self._read_within(buffer, began_s)
+        if not self._pace.is_kept(self._now() - began_s, count):
             raise TryFailed(
                 f"the server sent less than {self._rules.floor_bytes_s:.0f} bytes a second over "
                 f"{self._rules.floor_window_s:g} seconds; try again when it is less busy",
                 retryable=True,
             )
-        if self._head_bytes is not None:
-            self._head_bytes += len(chunk)
-            if self._head_bytes > HEAD_MAX_BYTES:
-                raise TryFailed(
-                    "the server's answer has no end of headers; ask its operators", retryable=False
-                )
-        return chunk
+        self._bytes += count
+        # Chunks of a few bytes have marks as long as themselves; the buffered bytes are yet to be counted as content.
+        if self._bytes > OVERHEAD_MAX_BYTES + 16 * self.content_bytes:
+            raise TryFailed("the server's answer has no end of headers; ask its operators", retryable=False)
+        return count
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._pace = Pace(self._rules.floor_bytes_s, self._rules.floor_window_s)
-        self._head_bytes = 0
-        super().write(buffer, timeout)
+    def _read_within(self, buffer: Any, began_s: float) -> int:
+        while True:
+            if self._halt.is_set():
+                raise Halted
+            try:
+                return self._sock.recv_into(buffer)
+            except TimeoutError as error:
+                if self._now() - began_s + SLICE_S / 2 > self._rules.read_s:
+                    raise _broken(error, self._rules) from None
+            except OSError as error:
+                raise _broken(error, self._rules) from None
 
-    def body_begins(self) -> None:
-        """Note that the head has been read; from here on the caller counts the bytes."""
-        self._head_bytes = None
+
+def _broken(error: OSError, rules: Rules) -> TryFailed:
+    if isinstance(error, TimeoutError):
+        return TryFailed(
+            f"the server was silent for {rules.read_s:g} seconds; try again later",
+            retryable=True,
+            unresponsive=True,
+        )
+    return TryFailed("the connection broke; try again later", retryable=True)
 
 
 class Pace:

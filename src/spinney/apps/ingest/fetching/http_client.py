@@ -1,22 +1,29 @@
 """One request to a server: redirects are followed, each is checked, and errors are explained."""
 
-import ssl
+import http.client
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.errors import (
+    FirstHeaderLineIsContinuationDefect,
+    InvalidHeaderDefect,
+    MisplacedEnvelopeHeaderDefect,
+    MissingHeaderBodySeparatorDefect,
+)
 
-import httpcore
 import httpx
 
 from spinney.apps.ingest.fetching import response_headers, urls
-from spinney.apps.ingest.fetching.connections import Guard, Stream
+from spinney.apps.ingest.fetching.connections import Connection, Connector, Response
 from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
 from spinney.apps.ingest.files import paths
 from spinney.apps.ingest.files.paths import NotAdmitted
 
 _KEPT_ALIVE_S = 15.0
+_CHUNK_BYTES = 64 << 10
 _ANSWERED_BYTES = 1 << 20
 """After so much of a body, or its end, a server counts as answering; not after its head: many stop sending after
 that."""
@@ -46,18 +53,23 @@ class HttpClient:
         at_once: int,
         answered: Callable[[str], None] = lambda host: None,
     ) -> None:
-        """``answered`` is called with each host that answers, with any status, in the requesting thread."""
+        """``at_once``: how many connections are kept at most while no request uses them. ``answered`` is called with
+        each host that answers, with any status, in the requesting thread."""
         self._rules = rules
         self._answered = answered
-        self._guard = Guard(rules, halt, surroundings)
+        self._connector = Connector(rules, halt, surroundings)
+        self._now = surroundings.now
         self._at_once = at_once
-        self._pools: dict[str, httpcore.ConnectionPool] = {}
-        self._opening = threading.Lock()
+        self._idle: list[tuple[_Server, Connection]] = []
+        """The connections without a request, the longest idle first."""
+        self._taking = threading.Lock()
 
     def close(self) -> None:
         """Close all connections."""
-        for pool in self._pools.values():
-            pool.close()
+        with self._taking:
+            for _, connection in self._idle:
+                connection.close()
+            self._idle.clear()
 
     @contextmanager
     def request(self, method: str, url: str, headers: Mapping[str, str]) -> Iterator[Answer]:
@@ -67,10 +79,7 @@ class HttpClient:
         """
         current_url = _admitted(url)
         for _ in range(self._rules.redirects + 1):
-            with (
-                self._host_watched(urls.host_name(current_url)),
-                self._send(method, current_url, headers) as answer,
-            ):
+            with self._send(method, current_url, headers) as answer:
                 if answer.status not in response_headers.REDIRECTS:
                     yield answer
                     return
@@ -82,8 +91,9 @@ class HttpClient:
         )
 
     @contextmanager
-    def _host_watched(self, host: str) -> Iterator[None]:
-        """Report that a host answered, and add to an error the host that did not answer."""
+    def _send(self, method: str, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
+        """Send one request. Report that its host answered, and add to an error the host that did not answer."""
+        host = urls.host_name(url)
         if host in self._rules.skipped_hosts:
             failure = TryFailed(
                 f"{paths.shown(host)} does not answer; try again later", retryable=True, unresponsive=True
@@ -91,7 +101,8 @@ class HttpClient:
             failure.host = host
             raise failure
         try:
-            yield
+            with self._connected(url) as connection:
+                yield self._exchange(connection, method, url, headers)
         except TryFailed as failure:
             if failure.unresponsive:
                 failure.host = host
@@ -99,69 +110,112 @@ class HttpClient:
                 self._answered(host)
             raise
 
-    def _counting(self, host: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        received_bytes = 0
-        for chunk in chunks:
-            received_bytes += len(chunk)
-            if received_bytes - len(chunk) < _ANSWERED_BYTES <= received_bytes:
+    @contextmanager
+    def _connected(self, url: httpx.URL) -> Iterator["_Use"]:
+        """Yield an idle connection or a new one; afterwards it is kept if it can serve another request."""
+        server = url.scheme, url.raw_host.decode("ascii"), url.port or urls.PORTS[url.scheme]
+        use = _Use(connection=self._idle_connection(server) or self._connector.connect(*server))
+        try:
+            yield use
+        except http.client.HTTPException:
+            raise TryFailed("the answer broke off, or is no HTTP; try again later", retryable=True) from None
+        finally:
+            self._give_back(server, use)
+
+    def _idle_connection(self, server: "_Server") -> Connection | None:
+        with self._taking:
+            for index in reversed(range(len(self._idle))):
+                if self._idle[index][0] == server:
+                    _, connection = self._idle.pop(index)
+                    if self._now() - connection.idle_since_s < _KEPT_ALIVE_S and connection.is_usable():
+                        return connection
+                    connection.close()
+        return None
+
+    def _give_back(self, server: "_Server", use: "_Use") -> None:
+        if not use.is_over or use.response is None or use.response.will_close:
+            use.connection.close()
+            return
+        use.connection.idle_since_s = self._now()
+        with self._taking:
+            self._idle.append((server, use.connection))
+            if len(self._idle) > self._at_once:
+                self._idle.pop(0)[1].close()
+
+    def _exchange(self, use: "_Use", method: str, url: httpx.URL, headers: Mapping[str, str]) -> Answer:
+        response = use.response = use.connection.request(method, _request_head(method, url, headers))
+        answer_headers = response_headers.headers_of(response.headers.items())
+        _require_valid(response, answer_headers)
+        host = urls.host_name(url)
+        use.is_over = response.length == 0
+        if method == "HEAD" or response.status not in (200, 206):
+            self._answered(host)
+        return Answer(
+            status=response.status, headers=answer_headers, chunks=self._chunks(use, response, host)
+        )
+
+    def _chunks(self, use: "_Use", response: Response, host: str) -> Iterator[bytes]:
+        while chunk := response.read1(_CHUNK_BYTES):
+            before_bytes = response.received.content_bytes
+            response.received.content_bytes += len(chunk)
+            if before_bytes < _ANSWERED_BYTES <= response.received.content_bytes:
                 self._answered(host)
             yield chunk
+        if response.length:
+            raise http.client.IncompleteRead(b"", response.length)
+        use.is_over = True
         self._answered(host)
 
-    @contextmanager
-    def _send(self, method: str, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
-        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        request_headers: list[tuple[bytes | str, bytes | str]] = [
-            ("Host", url.netloc),
-            ("User-Agent", "spinney-ingest"),
-            # The bytes of the file itself are archived, not an encoded form of them.
-            ("Accept-Encoding", "identity"),
-            *headers.items(),
-        ]
-        timeouts = {
-            "connect": self._rules.connect_s,
-            "read": self._rules.read_s,
-            "write": self._rules.read_s,
-            "pool": None,
-        }
-        with (
-            _explained_errors(self._rules),
-            self._pool(url.scheme).stream(
-                method, target, headers=request_headers, extensions={"timeout": timeouts}
-            ) as response,
-        ):
-            stream = response.extensions["network_stream"]
-            if isinstance(stream, Stream):
-                stream.body_begins()
-            # A HEAD has no body: read to its end, the connection serves the next request.
-            body = iter(list(response.iter_stream())) if method == "HEAD" else response.iter_stream()
-            host = urls.host_name(url)
-            if method == "HEAD" or response.status not in (200, 206):
-                self._answered(host)
-            yield Answer(
-                status=response.status,
-                headers=response_headers.headers_of(response.headers),
-                chunks=self._counting(host, body),
-            )
 
-    def _pool(self, scheme: str) -> httpcore.ConnectionPool:
-        # One for each scheme: loading the system's authorities takes longer than a small file, and http needs none.
-        with self._opening:
-            if scheme not in self._pools:
-                self._pools[scheme] = httpcore.ConnectionPool(
-                    ssl_context=self._context() if scheme == "https" else None,
-                    max_connections=self._at_once,
-                    max_keepalive_connections=self._at_once,
-                    keepalive_expiry=_KEPT_ALIVE_S,
-                    network_backend=self._guard,
-                )
-            return self._pools[scheme]
+_Server = tuple[str, str, int]
+"""Scheme, host and port."""
 
-    def _context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        if self._rules.authorities is not None:
-            context.load_verify_locations(self._rules.authorities)
-        return context
+
+@dataclass(slots=True, kw_only=True)
+class _Use:
+    """A connection during one request."""
+
+    connection: Connection
+    response: Response | None = None
+    is_over: bool = False
+    """Whether the whole answer has been read."""
+
+
+def _request_head(method: str, url: httpx.URL, headers: Mapping[str, str]) -> bytes:
+    lines = [
+        f"{method} {url.raw_path.decode('ascii')} HTTP/1.1",
+        f"Host: {url.netloc.decode('ascii')}",
+        "User-Agent: spinney-ingest",
+        # The bytes of the file itself are archived, not an encoded form of them.
+        "Accept-Encoding: identity",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    if not all(map(_LINE.fullmatch, lines)) or " " in url.raw_path.decode("ascii"):
+        raise TryFailed("a request for it cannot be written as HTTP; correct the URL", retryable=False)
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+_LINE = re.compile(r"[\x20-\x7e]+")
+
+
+def _require_valid(response: Response, headers: Mapping[str, str]) -> None:
+    """Raise HTTPException where lines are no headers or the length of the body is unclear: ``HTTPResponse`` would
+    guess."""
+    length = headers.get("content-length")
+    is_clear = "transfer-encoding" not in headers and (length is None or _LENGTH.fullmatch(length))
+    if not (is_clear or response.chunked) or any(isinstance(d, _DEFECTS) for d in response.headers.defects):
+        raise http.client.HTTPException("its headers are not valid")
+
+
+_LENGTH = re.compile(r"([0-9]{1,18})(?:, \1)*")
+"""Repeating the same length is harmless (RFC 9110 section 8.6)."""
+_DEFECTS = (
+    MissingHeaderBodySeparatorDefect,
+    FirstHeaderLineIsContinuationDefect,
+    MisplacedEnvelopeHeaderDefect,
+    InvalidHeaderDefect,
+)
+"""Not the others: those are about the parts of a mail."""
 
 
 def status_error(answer: Answer, rules: Rules) -> TryFailed:
@@ -206,37 +260,3 @@ def _next(current_url: httpx.URL, answer: Answer) -> httpx.URL:
             retryable=False,
         )
     return next_url
-
-
-@contextmanager
-def _explained_errors(rules: Rules) -> Iterator[None]:
-    """Turn errors of httpcore into TryFailed, without their whole texts, which may contain anything."""
-    unresponsive = True
-    try:
-        yield
-    except httpcore.ConnectTimeout:
-        reason = f"the server did not take the connection within {rules.connect_s:g} seconds; try again later"
-    except httpcore.ConnectError as error:
-        cause = error.args[0] if error.args else None
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            raise TryFailed(
-                f"the server's certificate is not trusted ({paths.shown(cause.verify_message)}); "
-                f"have it renewed, or its authority added to those that this machine trusts",
-                retryable=False,
-            ) from None
-        unresponsive = not isinstance(cause, ssl.SSLError)
-        detail = cause.strerror if isinstance(cause, OSError) else None
-        reason = f"no connection to the server ({paths.shown(detail or 'refused')}); try again later"
-    except httpcore.TimeoutException:
-        reason = f"the server was silent for {rules.read_s:g} seconds; try again later"
-    except httpcore.LocalProtocolError:
-        raise TryFailed(
-            "a question for it cannot be written as HTTP; mend the URL", retryable=False
-        ) from None
-    except httpcore.ProtocolError:
-        reason, unresponsive = "the answer broke off, or is no HTTP; try again later", False
-    except httpcore.NetworkError:
-        reason, unresponsive = "the connection broke; try again later", False
-    else:
-        return
-    raise TryFailed(reason, retryable=True, unresponsive=unresponsive)

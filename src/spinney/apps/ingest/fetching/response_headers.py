@@ -21,12 +21,12 @@ class Span:
     whole_bytes: int | None
 
 
-def headers_of(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def headers_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return headers by lower-case name; the values of a repeated header are joined (RFC 9110 section 5.2)."""
     headers: dict[str, str] = {}
-    for name, value in raw:
-        key = name.decode("latin-1").lower()
-        text = value.decode("latin-1").strip()
+    for name, value in pairs:
+        key = name.lower()
+        text = value.replace("\r\n", "").strip()  # a value may go on in a further line (RFC 9112 section 5.2)
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
     return headers
 
