@@ -11,11 +11,13 @@ import pytest
 from spinney.folders import folders
 from spinney.model.jobs import NodeInfo, Submission
 from spinney.model.types import StageSpec, TypeSpec
+from spinney.node.context import NodeContext
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.services import maintenance
 from spinney.node.services.deleted_folders import DeletedFolders
 from spinney.node.services.maintenance import Maintenance
-from spinney.node.signals import NodeSignals, NodeStatus
+from spinney.node.settings import NodeSettings
+from spinney.node.signals import NodeSignals
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
@@ -88,16 +90,15 @@ async def test_housekeeping_comes_to_those_behind_folders_that_cannot_be_removed
         node_id = place.store.join(info, now_us=4)
         signals = NodeSignals()
         signals.round_begins.connect(look)
-        keeping = Maintenance(
-            writer,
-            reader,
-            node_id=node_id,
-            here=LocalHost(host="h", boot_id="b", run_dir=place.root, folder_root=place.root),
-            folder_root=place.root,
+        context = NodeContext(
+            settings=NodeSettings(store=place.url, app="jobs:app", folders=str(place.root)),
+            host=LocalHost(host="h", boot_id="b", run_dir=place.root, folder_root=place.root),
+            writer=writer,
+            reader=reader,
             now_us=lambda: 4,
             signals=signals,
-            status=NodeStatus(),
         )
+        keeping = Maintenance(context, node_id=node_id)
         tasks = [asyncio.create_task(keeping.rounds()), asyncio.create_task(keeping.tidy())]
         with suppress(TimeoutError):
             async with asyncio.timeout(30):

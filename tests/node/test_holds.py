@@ -18,7 +18,7 @@ from spinney.model.rights.operators import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.node.services.holds import HoldEnforcer
-from spinney.node.signals import NodeSignals, NodeStatus
+from spinney.node.signals import NodeSignals
 from spinney.wakeup.local import wake_local_nodes
 
 __all__ = ["cluster", "kept", "working"]
@@ -235,15 +235,8 @@ def worker(*held: int, running: Sequence[int] = ()) -> Any:
 
 
 async def looked(thread: Thread, workers: list[Any], arrives: Any = None) -> HoldEnforcer:
-    holding = HoldEnforcer(
-        thread,
-        thread,
-        SimpleNamespace(workers=workers),  # type: ignore[arg-type]
-        node_id=1,
-        now_us=lambda: 0,
-        signals=NodeSignals(),
-        status=NodeStatus(),
-    )
+    context = SimpleNamespace(reader=thread, signals=NodeSignals())
+    holding = HoldEnforcer(context, SimpleNamespace(workers=workers), node_id=1)  # type: ignore[arg-type]
     task = asyncio.create_task(holding.get_back())
     holding.changed()
     give_up = time.monotonic() + 5

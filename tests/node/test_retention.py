@@ -11,7 +11,10 @@ from spinney.model.errors import StoreUnusable
 from spinney.model.jobs import Filter, Submission
 from spinney.model.rights.operators import Actor
 from spinney.model.types import StageSpec, TypeSpec
-from spinney.node.services.retention import Pruner, _removed
+from spinney.node.context import NodeContext
+from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.services.retention import Pruner, _stays
+from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.store.sql import open_store
@@ -54,14 +57,15 @@ async def test_while_it_drains_nothing_is_removed(tmp_path: Path, draining: bool
     store.retention.set("t", "cancelled", 1.0, ANN, now_us=3)
 
     async with StoreThread("reader", lambda: open_store(url)) as reader:
-        retaining = Pruner(
-            reader,
-            node="oak",
-            folder_root=tmp_path / "folders",
-            every_s=3600,
+        context = NodeContext(
+            settings=NodeSettings(store=url, app="jobs:app", folders=str(tmp_path / "folders")),
+            host=LocalHost(host="h", boot_id="b", run_dir=tmp_path, folder_root=tmp_path / "folders"),
+            writer=reader,
+            reader=reader,
             now_us=lambda: 2_000_000,
             status=NodeStatus(is_leader=True, draining=draining),
         )
+        retaining = Pruner(context)
         await retaining._walk()
 
     assert [left.id for left in store.jobs(Filter())] == ([job] if draining else [])
@@ -84,6 +88,6 @@ def test_a_folder_that_resists_is_left_to_be_told_again(
 
     monkeypatch.setattr(folders, "remove", resist)
 
-    assert _removed(tmp_path, [1, 2, 3]) == [1, 3]
+    assert folders.remove_each(tmp_path, [1, 2, 3], _stays) == [1, 3]
     assert [folders.path(tmp_path, n).exists() for n in (1, 2, 3)] == [False, True, False]
     assert "folder of the removed job 2 stays" in caplog.text

@@ -13,6 +13,7 @@ import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from spinney.model.errors import StoreUnusable
@@ -85,6 +86,22 @@ def remove(root: Path, job_id: int) -> None:
             f"see that {root} is writable and try again"
         ) from error
     _delete(grave)
+
+
+def remove_each(
+    root: Path, job_ids: Iterable[int], on_failure: Callable[[int, StoreUnusable], None]
+) -> list[int]:
+    """Remove the folders of these jobs; return the jobs whose folder is removed now. Each other job is passed to
+    ``on_failure`` with the error: one folder that cannot be removed does not keep the others."""
+    removed = []
+    for job_id in job_ids:
+        try:
+            remove(root, job_id)
+        except StoreUnusable as error:
+            on_failure(job_id, error)
+        else:
+            removed.append(job_id)
+    return removed
 
 
 def empty_trash(root: Path) -> int:

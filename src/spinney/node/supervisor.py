@@ -30,6 +30,7 @@ from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import Lease, Record
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
+from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatching import Dispatching
 from spinney.node.dispatch.lanes import Lanes
 from spinney.node.dispatch.record_queue import RecordQueue
@@ -50,7 +51,6 @@ from spinney.node.services.peer_waker import PeerWaker
 from spinney.node.services.retention import Pruner
 from spinney.node.services.store_poll import StorePoll
 from spinney.node.settings import NodeSettings
-from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Child
 from spinney.store.contract import Store
@@ -108,7 +108,6 @@ class Supervisor:
             node=settings.name,
             lock_fd=lock_fd,
         )
-        self._signals, self._status = NodeSignals(), NodeStatus()
         self._queue = RecordQueue()
         self._health = NodeHealth(held_back=self._queue.__len__)
         self._joined = asyncio.Event()
@@ -125,10 +124,17 @@ class Supervisor:
             reader = await stack.enter_async_context(StoreThread("reader", self._open_store, self._health))
             facts = await reader.insist(lambda store: store.facts(), for_s=self._settings.lease_period_s)
             root_fingerprint = self._admit_folders(facts)
+            context = NodeContext(
+                settings=self._settings,
+                host=self._host,
+                writer=writer,
+                reader=reader,
+                now_us=self._now_us,
+            )
             async with asyncio.TaskGroup() as group:
-                dispatching = self._dispatching(writer, reader, group.create_task)
+                dispatching = self._dispatching(context, group.create_task)
                 stack.callback(dispatching.pool.close)
-                work = group.create_task(self._work(dispatching, writer, reader, root_fingerprint))
+                work = group.create_task(self._work(context, dispatching, root_fingerprint))
                 leave = group.create_task(self._term.wait())
                 await asyncio.wait((work, leave), return_when=asyncio.FIRST_COMPLETED)
                 if not self._joined.is_set():
@@ -149,40 +155,28 @@ class Supervisor:
         return folders.fingerprint(self._root, make=True)
 
     def _dispatching(
-        self,
-        writer: StoreThread,
-        reader: StoreThread,
-        spawn: Callable[[Coroutine[Any, Any, Any]], object],
+        self, context: NodeContext, spawn: Callable[[Coroutine[Any, Any, Any]], object]
     ) -> Dispatching:
         pages = instance.pages_dir(self._host.run_dir, self._own)
         logs = self._host.run_dir / f"logs-{self._settings.name}"
         for folder in (pages, logs):
             folder.mkdir(mode=0o700, exist_ok=True)
         return Dispatching(
-            writer,
-            reader,
-            self._settings,
+            context,
             self._queue,
             make_child=self._make_child,
             pages=pages,
             logs=logs,
             spawn=spawn,
             ending=self._ending,
-            now_us=self._now_us,
-            signals=self._signals,
-            status=self._status,
         )
 
     # --- start, work, end -----------------------------------------------------------------
 
     async def _work(
-        self,
-        dispatching: Dispatching,
-        writer: StoreThread,
-        reader: StoreThread,
-        root_fingerprint: str | None,
+        self, context: NodeContext, dispatching: Dispatching, root_fingerprint: str | None
     ) -> None:
-        lease_s = self._settings.lease_period_s
+        writer, lease_s = context.writer, self._settings.lease_period_s
         try:
             await dispatching.start_first_worker()
             hello = await dispatching.first_hello
@@ -193,21 +187,16 @@ class Supervisor:
             )
             await self._declare(writer, hello.schedules)
             async with membership(
-                self._settings,
+                context,
                 self._own,
-                self._host,
                 hello,
-                writer=writer,
-                reader=reader,
                 open_for_beats=self._open_for_beats,
                 deadline=self._deadline,
                 root_fingerprint=root_fingerprint,
                 on_dead=partial(self._on_leases_lost, dispatching),
                 trouble=self._health.text,
-                signals=self._signals,
-                now_us=self._now_us,
             ) as member:
-                services = self._services(member, dispatching, writer, reader)
+                services = self._services(context, member, dispatching)
                 self._joined.set()
                 log.info("node %s works slots=%d types=%d", self._own, self._settings.slots, len(hello.types))
                 loops = [
@@ -216,7 +205,7 @@ class Supervisor:
                 ]
                 try:
                     await _while_alive(loops, self._term.wait())
-                    await _while_alive(loops, self._drain(member.node_id, dispatching, writer))
+                    await _while_alive(loops, self._drain(context, member.node_id, dispatching))
                 finally:
                     for loop in loops:
                         loop.cancel()
@@ -239,81 +228,37 @@ class Supervisor:
             )
 
     def _services(
-        self, member: Member, dispatching: Dispatching, writer: StoreThread, reader: StoreThread
+        self, context: NodeContext, member: Member, dispatching: Dispatching
     ) -> list[Coroutine[Any, Any, None]]:
         """Return the background services of a node, each a coroutine that never ends."""
-        settings, signals, status = self._settings, self._signals, self._status
-        hold_enforcer = HoldEnforcer(
-            writer,
-            reader,
-            dispatching.pool,
-            node_id=member.node_id,
-            now_us=self._now_us,
-            signals=signals,
-            status=status,
-        )
-        order_watcher = OrderWatcher(
-            reader,
-            dispatching.dispatcher,
-            dispatching.pool,
-            name=settings.name,
-            slots=settings.slots,
-            signals=signals,
-            status=status,
-        )
+        node_id, run_dir = member.node_id, self._host.run_dir
         maintenance = Maintenance(
-            writer,
-            reader,
-            node_id=member.node_id,
-            here=self._host,
-            folder_root=self._root,
-            now_us=self._now_us,
-            signals=signals,
-            status=status,
-            home=member.home,
-            held_up=lambda: member.heartbeat.held_up,
+            context, node_id=node_id, home=member.home, held_up=lambda: member.heartbeat.held_up
         )
-        peer_waker = PeerWaker(
-            reader,
-            self._host.run_dir,
-            node_id=member.node_id,
-            but=wakeup_socket.socket_name(settings.name, self._own.pid),
-            signals=signals,
-        )
-        file_server = FileServer(writer, reader, self._root, home=member.home, signals=signals)
         listener = NotificationListener(
-            self._open_store,
-            run_dir_id=wakeup_socket.run_dir_id(self._host.run_dir),
-            on_wake=signals.woken,
+            self._open_store, run_dir_id=wakeup_socket.run_dir_id(run_dir), on_wake=context.signals.woken
         )
-        pruner = Pruner(
-            reader,
-            node=settings.name,
-            folder_root=self._root,
-            every_s=settings.retention_s,
-            now_us=self._now_us,
-            status=status,
-        )
-        store_poll = StorePoll(reader, poll_s=settings.poll_s, signals=signals)
-        folder_watch = FolderWatch(self._root, self._health)
+        own_socket = wakeup_socket.socket_name(self._settings.name, self._own.pid)
         return [
-            store_poll.run(),
+            StorePoll(context).run(),
             maintenance.run(),
-            order_watcher.run(),
-            hold_enforcer.run(),
-            pruner.run(),
-            peer_waker.run(),
+            OrderWatcher(context, dispatching.dispatcher, dispatching.pool).run(),
+            HoldEnforcer(context, dispatching.pool, node_id=node_id).run(),
+            Pruner(context).run(),
+            PeerWaker(context, node_id=node_id, but=own_socket).run(),
             listener.run(),
-            folder_watch.run(),
-            file_server.run(),
+            FolderWatch(self._root, self._health).run(),
+            FileServer(context, home=member.home).run(),
         ]
 
-    async def _drain(self, node_id: int, dispatching: Dispatching, writer: StoreThread) -> None:
+    async def _drain(self, context: NodeContext, node_id: int, dispatching: Dispatching) -> None:
         log.info("draining: %d leases", dispatching.dispatcher.held())
-        self._status.draining = True
+        context.status.draining = True
         now_us = self._now_us()
         with contextlib.suppress(StoreUnusable):  # it drains even if the store cannot be updated
-            await writer.call(lambda store: store.update_node(node_id, state="draining", now_us=now_us))
+            await context.writer.call(
+                lambda store: store.update_node(node_id, state="draining", now_us=now_us)
+            )
         await dispatching.drain(self._hurry)
         ended = asyncio.ensure_future(dispatching.pool.end_all(DRAIN_GRACE_S))
         hurry = asyncio.ensure_future(self._hurry.wait())

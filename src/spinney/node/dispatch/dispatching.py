@@ -11,6 +11,7 @@ from typing import Any
 
 from spinney.folders import folders
 from spinney.model.errors import StoreUnusable
+from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatcher import Dispatcher, interrupted_outcome
 from spinney.node.dispatch.lanes import Lanes
 from spinney.node.dispatch.limits import Limits
@@ -22,9 +23,6 @@ from spinney.node.dispatch.slots import Lookahead, Slot, Task
 from spinney.node.dispatch.ticker import Ticker
 from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
 from spinney.node.lifecycle import unsynced_files
-from spinney.node.settings import NodeSettings
-from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Child, Hello
 
 log = logging.getLogger(__name__)
@@ -37,9 +35,7 @@ class Dispatching:
 
     def __init__(
         self,
-        writer: StoreThread,
-        reader: StoreThread,
-        settings: NodeSettings,
+        context: NodeContext,
         queue: RecordQueue,
         *,
         make_child: Callable[..., Child],
@@ -47,18 +43,12 @@ class Dispatching:
         logs: Path,
         spawn: Callable[[Coroutine[Any, Any, Any]], object],
         ending: Callable[[], bool],
-        now_us: Callable[[], int],
-        signals: NodeSignals,
-        status: NodeStatus,
     ) -> None:
         """``spawn`` starts a task whose failure ends the node. ``ending`` returns whether everything is being
         killed."""
-        self._writer, self._reader, self._settings, self._now_us = writer, reader, settings, now_us
-        self._signals = signals
-        root = Path(settings.folders)
+        self._context, settings, root = context, context.settings, context.folder_root
         self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         """The first worker's description of the application."""
-        requests = Requests(writer, reader, now_us=now_us, signals=signals, insist_s=settings.lease_period_s)
         self.pool = WorkerPool(
             rules=WorkerRules(
                 recycle_after_jobs=settings.recycle_after_jobs,
@@ -71,7 +61,7 @@ class Dispatching:
             pages=pages,
             logs=logs,
             locate=partial(_output_folder, root),
-            requests=requests,
+            requests=Requests(context),
             spawn=spawn,
             on_hello=self._on_hello,
             ending=ending,
@@ -86,10 +76,12 @@ class Dispatching:
                 run_us=settings.lookahead_s * 1e6, jobs=settings.lookahead_jobs, list_size=settings.list_size
             ),
             mark_started=self._mark_started,
-            signals=signals,
-            status=status,
+            signals=context.signals,
+            status=context.status,
         )
-        self._recorder = Recorder(writer, self.dispatcher, queue, batch=settings.batch_records, now_us=now_us)
+        self._recorder = Recorder(
+            context.writer, self.dispatcher, queue, batch=settings.batch_records, now_us=context.now_us
+        )
         self._limits = Limits(
             self.pool,
             self.dispatcher,
@@ -108,15 +100,7 @@ class Dispatching:
 
     def tasks(self, node_id: int, lanes: Lanes) -> list[Coroutine[Any, Any, None]]:
         """Start to claim, and return the tasks that run while the node is a member of its cluster."""
-        ticker = Ticker(
-            self._reader,
-            self.pool,
-            self.dispatcher,
-            self._limits,
-            node_id=node_id,
-            tick_s=self._settings.tick_s,
-            signals=self._signals,
-        )
+        ticker = Ticker(self._context, self.pool, self.dispatcher, self._limits, node_id=node_id)
         self.dispatcher.join_cluster(node_id, lanes)
         return [self._recorder.run(), ticker.run()]
 
@@ -125,7 +109,7 @@ class Dispatching:
         until ``hurry`` is set; attempts that still run are then marked as interrupted, before the workers are ended."""
         for worker in self.pool.workers:
             worker.child.recall()
-        give_up = time.monotonic() + self._settings.drain_limit_s
+        give_up = time.monotonic() + self._context.settings.drain_limit_s
         while self.dispatcher.held() and time.monotonic() < give_up and not hurry.is_set():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
         for worker in self.pool.workers:
@@ -139,9 +123,9 @@ class Dispatching:
             log.error("a further worker cannot serve: %s", hello.error)
 
     async def _mark_started(self, fences: Sequence[int]) -> bool:
-        now_us = self._now_us()
+        now_us = self._context.now_us()
         try:
-            await self._writer.call(lambda store: store.started(fences, now_us=now_us))
+            await self._context.writer.call(lambda store: store.started(fences, now_us=now_us))
         except StoreUnusable as error:
             log.debug("cannot show %d attempts as running: %s", len(fences), error)
             return False

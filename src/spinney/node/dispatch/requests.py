@@ -12,8 +12,7 @@ from spinney.define.job import options
 from spinney.model.errors import Refused, StaleFence, StoreUnavailable, UnknownType, UsageError
 from spinney.model.jobs import Job, Lease, Submission
 from spinney.model.values.unreadable import Unreadable
-from spinney.node.signals import NodeSignals
-from spinney.node.store_thread import StoreThread
+from spinney.node.context import NodeContext
 from spinney.store.contract import SpawnResult, Store
 
 T = TypeVar("T")
@@ -30,20 +29,11 @@ _SPAWN_MAX = 10_000
 class Requests:
     """Serves the verbs. Reads use the reader's connection, so that they do not wait for writes."""
 
-    def __init__(
-        self,
-        writer: StoreThread,
-        reader: StoreThread,
-        *,
-        now_us: Callable[[], int],
-        signals: NodeSignals,
-        insist_s: float = 15.0,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """``insist_s``: how long an attempt waits for an unavailable database before it fails."""
-        self._writer, self._reader = writer, reader
-        self._now_us, self._signals, self._monotonic = now_us, signals, monotonic
-        self._insist_s = insist_s
+    def __init__(self, context: NodeContext, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._writer, self._reader, self._signals = context.writer, context.reader, context.signals
+        self._now_us, self._monotonic = context.now_us, monotonic
+        self._insist_s = context.settings.lease_period_s
+        """How long an attempt waits for an unavailable database before it fails."""
         self._progress_at: dict[int, float] = {}
         self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
             "get_data": self._get_data,

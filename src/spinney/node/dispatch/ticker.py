@@ -4,12 +4,11 @@ import asyncio
 import logging
 
 from spinney.model.errors import StoreUnusable
+from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.limits import Limits
 from spinney.node.dispatch.slots import Slot
 from spinney.node.dispatch.worker_pool import WorkerPool
-from spinney.node.signals import NodeSignals
-from spinney.node.store_thread import StoreThread
 
 log = logging.getLogger(__name__)
 
@@ -18,21 +17,13 @@ class Ticker:
     """``run`` is its task. Cancel requests are read when another process has committed something."""
 
     def __init__(
-        self,
-        reader: StoreThread,
-        pool: WorkerPool,
-        dispatcher: Dispatcher,
-        limits: Limits,
-        *,
-        node_id: int,
-        tick_s: float,
-        signals: NodeSignals,
+        self, context: NodeContext, pool: WorkerPool, dispatcher: Dispatcher, limits: Limits, *, node_id: int
     ) -> None:
-        self._reader, self._pool, self._dispatcher, self._limits = reader, pool, dispatcher, limits
-        self._node_id, self._tick_s = node_id, tick_s
+        self._context, self._pool, self._dispatcher, self._limits = context, pool, dispatcher, limits
+        self._node_id = node_id
         self._look_for_cancel_requests = True
-        signals.committed.connect(self.look_for_cancel_requests)
-        signals.woken.connect(self.look_for_cancel_requests)
+        context.signals.committed.connect(self.look_for_cancel_requests)
+        context.signals.woken.connect(self.look_for_cancel_requests)
 
     def look_for_cancel_requests(self) -> None:
         """Read cancel requests at the next tick, because there may be new ones for this node."""
@@ -47,12 +38,12 @@ class Ticker:
             if self._look_for_cancel_requests and self._dispatcher.held():
                 self._look_for_cancel_requests = False
                 await self._read_cancel_requests()
-            await asyncio.sleep(self._tick_s)
+            await asyncio.sleep(self._context.settings.tick_s)
 
     async def _read_cancel_requests(self) -> None:
         node_id = self._node_id
         try:
-            requests = await self._reader.call(lambda store: store.cancel_requests(node_id))
+            requests = await self._context.reader.call(lambda store: store.cancel_requests(node_id))
         except StoreUnusable as error:
             log.debug("cannot look for cancel requests: %s", error)
             self._look_for_cancel_requests = True

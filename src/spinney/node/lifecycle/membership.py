@@ -10,14 +10,13 @@ from pathlib import Path
 from spinney import wakeup
 from spinney.model.homes import FolderRoot
 from spinney.model.jobs import NodeInfo
+from spinney.node.context import NodeContext
 from spinney.node.lifecycle.deadline import Deadline, boot_ns
 from spinney.node.lifecycle.heartbeat import Heartbeat, good_until_ns
 from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.lifecycle.takeover import join_cluster, startup_lock, wait_for_name
 from spinney.node.settings import NodeSettings
-from spinney.node.signals import NodeSignals
-from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Hello
 from spinney.store.contract import Store
 from spinney.wakeup import local as wakeup_socket
@@ -37,26 +36,22 @@ class Member:
 
 @asynccontextmanager
 async def membership(
-    settings: NodeSettings,
+    context: NodeContext,
     own: Instance,
-    here: LocalHost,
     hello: Hello,
     *,
-    writer: StoreThread,
-    reader: StoreThread,
     open_for_beats: Callable[[], Store],
     deadline: Deadline,
     root_fingerprint: str | None,
     on_dead: Callable[[str], None],
     trouble: Callable[[], str | None],
-    signals: NodeSignals,
-    now_us: Callable[[], int],
 ) -> AsyncIterator[Member]:
     """Join the cluster, be a member within the block, and leave it.
 
     ``root_fingerprint``: of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``
     returns why the node is degraded, which each heartbeat stores. Raises NodeRefused when another node has the name.
     """
+    settings, here, writer, now_us = context.settings, context.host, context.writer, context.now_us
     node = _node_info(settings, own, here, hello, root_fingerprint)
     lease_s = settings.lease_period_s
     async with startup_lock(here.run_dir, settings.name):
@@ -79,7 +74,7 @@ async def membership(
     )
     socket_name = wakeup_socket.socket_name(settings.name, own.pid)
     with heartbeat:
-        async with wakeup_socket.received_wakeups(here.run_dir, socket_name, signals.woken):
+        async with wakeup_socket.received_wakeups(here.run_dir, socket_name, context.signals.woken):
             yield Member(node_id=joined.id, home=joined.home, heartbeat=heartbeat)
     # Only after the last heartbeat: one of a node that has left would be refused.
     left_us = now_us()
@@ -87,7 +82,7 @@ async def membership(
         lambda store: store.update_node(joined.id, state="left", now_us=left_us), for_s=lease_s
     )
     deadline.renew(0)  # nothing is leased any more, nothing can come too late
-    await reader.call(lambda store: wakeup.wake_all(store, here.run_dir))
+    await context.reader.call(lambda store: wakeup.wake_all(store, here.run_dir))
 
 
 def _node_info(

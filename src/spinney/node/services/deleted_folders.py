@@ -5,7 +5,6 @@ A round goes through all of them by id, so that folders that cannot be removed d
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 from spinney.folders import folders
@@ -26,10 +25,10 @@ class DeletedFolders:
         """``home``: the store's id of this root, where folders are local; other homes are left to their nodes."""
         self._writer, self._reader, self._root, self._home = writer, reader, root, home
         self._after = 0
-        self._stay = self._told_stay = 0
+        self._stay = self._logged_stay = 0
         """How many stayed in this round, and how many were logged last."""
         self._causes: set[str] = set()
-        self._told_causes: set[str] = set()
+        self._logged_causes: set[str] = set()
         """Why some stayed in this round, and which causes are logged already."""
 
     async def step(self) -> None:
@@ -38,7 +37,7 @@ class DeletedFolders:
         listed = await self._reader.call(
             lambda store: store.deleted_folders(AT_ONCE, after=after, home=home or None)
         )
-        removed = await asyncio.to_thread(self._removed, listed)
+        removed = await asyncio.to_thread(folders.remove_each, self._root, listed, self._stays)
         if removed:
             await self._writer.call(lambda store: store.note_removed_folders(removed, home=home))
         if len(listed) == AT_ONCE:
@@ -46,31 +45,19 @@ class DeletedFolders:
         else:
             self._end_round()
 
-    def _removed(self, job_ids: Sequence[int]) -> list[int]:
-        """Remove the jobs' folders; return the jobs whose folder is removed now."""
-        removed = []
-        for job_id in job_ids:
-            try:
-                folders.remove(self._root, job_id)
-            except SpinneyError as error:
-                self._stays(job_id, error)
-            else:
-                removed.append(job_id)
-        return removed
-
     def _stays(self, job_id: int, error: SpinneyError) -> None:
         self._stay += 1
         cause = getattr(error.__cause__, "strerror", None) or type(error).__name__
         self._causes.add(cause)
-        if cause not in self._told_causes:
-            self._told_causes.add(cause)
+        if cause not in self._logged_causes:
+            self._logged_causes.add(cause)
             log.error("the folder of the deleted job %d stays: %s", job_id, error)
 
     def _end_round(self) -> None:
-        if self._stay != self._told_stay:
+        if self._stay != self._logged_stay:
             if self._stay:
                 log.warning("%d folders of deleted jobs stay; 'spinney doctor' names them", self._stay)
             else:
                 log.info("all folders of deleted jobs are removed")
-        self._told_stay, self._told_causes = self._stay, self._causes
+        self._logged_stay, self._logged_causes = self._stay, self._causes
         self._after, self._stay, self._causes = 0, 0, set()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from spinney.folders import folders
 from spinney.node.health import NodeHealth
+from spinney.node.services.loop import every
 
 EVERY_S = 2.0
 """Seconds between two checks of the disk of the folder root."""
@@ -19,7 +20,8 @@ class FolderWatch:
 
     async def run(self) -> None:
         """Check, for ever."""
-        while True:
-            # In a thread, because a network share may not answer; nothing else waits for it.
-            self._health.lasts(await asyncio.to_thread(folders.write_problem, self._root))
-            await asyncio.sleep(EVERY_S)
+        await every(EVERY_S, self._check, "checking the folder root")
+
+    async def _check(self) -> None:
+        # In a thread, because a network share may not answer; nothing else waits for it.
+        self._health.lasts(await asyncio.to_thread(folders.write_problem, self._root))

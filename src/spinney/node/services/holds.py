@@ -11,15 +11,15 @@ was killed or when a hold has ended by itself, with pauses in which others write
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from spinney.model.errors import StoreUnusable
 from spinney.model.settings.holds import SWEEP_REST_FACTOR
+from spinney.node.context import NodeContext
 from spinney.node.dispatch.worker_pool import Worker
 from spinney.node.retry_delays import RetryDelays
-from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.store_thread import StoreThread
+from spinney.node.services.loop import every
 from spinney.store.contract import Store
 
 log = logging.getLogger(__name__)
@@ -41,24 +41,14 @@ class WorkerPool(Protocol):
 class HoldEnforcer:
     """``run`` is its task; signals say that there may be something to do."""
 
-    def __init__(
-        self,
-        writer: StoreThread,
-        reader: StoreThread,
-        pool: WorkerPool,
-        *,
-        node_id: int,
-        now_us: Callable[[], int],
-        signals: NodeSignals,
-        status: NodeStatus,
-    ) -> None:
-        self._writer, self._reader, self._pool, self._node_id = writer, reader, pool, node_id
-        self._now_us, self._signals, self._status = now_us, signals, status
+    def __init__(self, context: NodeContext, pool: WorkerPool, *, node_id: int) -> None:
+        self._context, self._pool, self._node_id = context, pool, node_id
         self._look, self._woken = asyncio.Event(), asyncio.Event()
         self._heard_of = 0
         """The newest hold that an exchange has reported."""
         self._done_with = 0
         """The newest hold of whose leases all have begun or are handed back."""
+        signals = context.signals
         signals.committed.connect(self.changed)
         signals.woken.connect(self.on_wakeup)
         signals.last_hold.connect(self.note_last_hold)
@@ -107,7 +97,9 @@ class HoldEnforcer:
         """Recall covered leases that have not begun; return whether there are none left."""
         node_id, after = self._node_id, self._done_with
         try:
-            last, fences = await self._reader.call(lambda store: store.holds.leased_under(node_id, after))
+            last, fences = await self._context.reader.call(
+                lambda store: store.holds.leased_under(node_id, after)
+            )
         except StoreUnusable as error:
             log.debug("cannot look for holds: %s", error)
             return False
@@ -131,29 +123,15 @@ class HoldEnforcer:
 
     async def sweep(self) -> None:
         """Sweep whenever there is something to sweep, for ever."""
-        delays = RetryDelays(EVERY_S, 4 * EVERY_S)
-        while True:
-            self._woken.clear()
-            try:
-                await self._sweep()
-            except StoreUnusable as error:
-                log.debug("the sweep of holds waits: %s", error)
-                await asyncio.sleep(delays.next_s())
-                continue
-            delays.reset()
-            try:
-                async with asyncio.timeout(EVERY_S):
-                    await self._woken.wait()
-            except TimeoutError:
-                continue
+        await every(EVERY_S, self._sweep, "the sweep of holds", wake=self._woken)
 
     async def _sweep(self) -> None:
-        more = self._status.is_leader
+        more = self._context.status.is_leader
         while more:
-            more, took_s = await self._writer.call(self._step)
+            more, took_s = await self._context.writer.call(self._step)
             if more:
-                self._signals.claimable()  # jobs that the last step released are found by polling
+                self._context.signals.claimable()  # jobs that the last step released are found by polling
                 await asyncio.sleep(SWEEP_REST_FACTOR * took_s)
 
     def _step(self, store: Store) -> tuple[bool, float]:
-        return store.holds.sweep(now_us=self._now_us(), yielding=True), store.holds.took_s
+        return store.holds.sweep(now_us=self._context.now_us(), yielding=True), store.holds.took_s

@@ -19,16 +19,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.jobs import NodeInfo
-from spinney.node.lifecycle.recovery import LivenessWatch, LocalHost, take_back
+from spinney.node.context import NodeContext
+from spinney.node.lifecycle.recovery import LivenessWatch, take_back
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.services.deleted_folders import DeletedFolders
-from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.store_thread import StoreThread
+from spinney.node.services.loop import every
 from spinney.store.external_timeouts import take_overdue
 
 log = logging.getLogger(__name__)
@@ -43,34 +42,27 @@ class Maintenance:
 
     def __init__(
         self,
-        writer: StoreThread,
-        reader: StoreThread,
+        context: NodeContext,
         *,
         node_id: int,
-        here: LocalHost,
-        folder_root: Path,
-        now_us: Callable[[], int],
-        signals: NodeSignals,
-        status: NodeStatus,
         home: int = 0,
         held_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """``held_up`` returns whether another program has the database locked, so that no node can beat."""
-        self._signals, self._status, self._held_up = signals, status, held_up
-        self._writer, self._reader = writer, reader
-        self._node_id, self._host, self._root = node_id, here, folder_root
-        self._now_us = now_us
+        self._signals, self._status, self._held_up = context.signals, context.status, held_up
+        self._writer, self._reader, self._now_us = context.writer, context.reader, context.now_us
+        self._node_id, self._home = node_id, home
+        self._host, self._root = context.host, context.folder_root
         self._watch = LivenessWatch()
-        self._home = home
-        self._deleted = DeletedFolders(writer, reader, folder_root, home=home)
+        self._deleted = DeletedFolders(self._writer, self._reader, self._root, home=home)
         self._leader: int | None = None
         self._woken, self._taken = asyncio.Event(), asyncio.Event()
         self._due = True
         """Whether a whole round is due, not only a check of who leads."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_us = self._rung_us = 0
-        signals.committed.connect(self.changed)
-        signals.wake_due.connect(self.due)
+        self._signals.committed.connect(self.changed)
+        self._signals.wake_due.connect(self.due)
 
     async def run(self) -> None:
         """Do all maintenance, for ever."""
@@ -187,16 +179,7 @@ class Maintenance:
 
     async def watch(self) -> None:
         """Watch the other nodes, for ever."""
-        delays = RetryDelays(EVERY_S, 4 * EVERY_S)
-        while True:
-            try:
-                await self._look_at_nodes()
-            except StoreUnusable as error:
-                log.debug("cannot look at the other nodes: %s", error)
-                await asyncio.sleep(delays.next_s())
-            else:
-                delays.reset()
-                await asyncio.sleep(EVERY_S)
+        await every(EVERY_S, self._look_at_nodes, "the watch of other nodes")
 
     async def _look_at_nodes(self) -> None:
         queried_s = time.monotonic()

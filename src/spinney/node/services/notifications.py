@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from spinney.model.errors import StoreUnusable
+from spinney.node.retry_delays import RetryDelays
 from spinney.store.contract import Listener, Store
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class NotificationListener:
 
     async def run(self) -> None:
         """Listen, for ever."""
-        pause_s = PAUSE_S
+        delays = RetryDelays(PAUSE_S, PAUSE_MAX_S, self._draw)
         while True:
             began = time.monotonic()
             try:
@@ -51,9 +52,8 @@ class NotificationListener:
             except StoreUnusable as error:
                 log.warning("cannot be woken through the store, and polls: %s", error)
             if time.monotonic() - began > PAUSE_MAX_S:
-                pause_s = PAUSE_S
-            await self._pause(pause_s * (0.5 + self._draw()))
-            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+                delays.reset()
+            await self._pause(delays.next_s())
 
     def _listen(self) -> Listener | None:
         store = self._open_store()

@@ -9,12 +9,11 @@ import asyncio
 import logging
 
 from spinney.model import fleet
-from spinney.model.errors import StoreUnusable
+from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.slots import Slot
 from spinney.node.dispatch.worker_pool import WorkerPool
-from spinney.node.signals import NodeSignals, NodeStatus
-from spinney.node.store_thread import StoreThread
+from spinney.node.services.loop import on_wake
 
 log = logging.getLogger(__name__)
 
@@ -24,60 +23,44 @@ EVERY_S = 0.5
 class OrderWatcher:
     """``run`` is its task."""
 
-    def __init__(
-        self,
-        reader: StoreThread,
-        dispatcher: Dispatcher,
-        pool: WorkerPool,
-        *,
-        name: str,
-        slots: int,
-        signals: NodeSignals,
-        status: NodeStatus,
-    ) -> None:
-        """``slots``: the number that the node was started with."""
-        self._reader, self._dispatcher, self._pool = reader, dispatcher, pool
-        self._name, self._started, self._signals, self._status = name, slots, signals, status
-        self._stirred = asyncio.Event()
+    def __init__(self, context: NodeContext, dispatcher: Dispatcher, pool: WorkerPool) -> None:
+        self._context, self._dispatcher, self._pool = context, dispatcher, pool
+        self._wake = asyncio.Event()
+        self._wake.set()  # orders that were given while the node was down
         self._obeyed = fleet.NodeOrders()
-        signals.committed.connect(self.changed)
+        context.signals.committed.connect(self.changed)
 
     def changed(self) -> None:
         """Note that there may be new orders."""
-        self._stirred.set()
+        self._wake.set()
 
     async def run(self) -> None:
         """Carry out orders, for ever."""
-        while True:
-            self._stirred.clear()
-            try:
-                self._obey(await self._reader.call(lambda store: store.fleet.orders(self._name)))
-            except StoreUnusable:
-                self._stirred.set()  # the cause is logged elsewhere
-            await asyncio.sleep(EVERY_S)
-            await self._stirred.wait()
+        await on_wake(self._wake, self._obey, "carrying out orders", pause_s=EVERY_S)
 
-    def _obey(self, orders: fleet.NodeOrders) -> None:
+    async def _obey(self) -> None:
+        name = self._context.settings.name
+        orders = await self._context.reader.call(lambda store: store.fleet.orders(name))
         before, self._obeyed = self._obeyed, orders
         if orders.drained != before.drained:
             self._drain() if orders.drained else self._resume()
         if orders.slots != before.slots:
-            number = self._started if orders.slots is None else orders.slots
+            number = self._context.settings.slots if orders.slots is None else orders.slots
             log.info("an operator gives this node %d slots", number)
             resize(self._dispatcher.slots, number)
             self._clear_out()
-            self._signals.claimable()
+            self._context.signals.claimable()
 
     def _drain(self) -> None:
         log.info("drained by an operator: nothing new is taken, %d leases are held", self._dispatcher.held())
-        self._status.drained_by_operator = True
+        self._context.status.drained_by_operator = True
         for worker in self._pool.workers:
             worker.child.recall()
 
     def _resume(self) -> None:
         log.info("resumed by an operator")
-        self._status.drained_by_operator = False
-        self._signals.claimable()
+        self._context.status.drained_by_operator = False
+        self._context.signals.claimable()
 
     def _clear_out(self) -> None:
         """Retire the workers of removed slots: they finish their running attempt and hand back the rest. A worker that

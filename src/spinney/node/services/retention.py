@@ -12,14 +12,12 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from spinney.folders import folders
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.rights.operators import Actor
-from spinney.node.signals import NodeStatus
-from spinney.node.store_thread import StoreThread
+from spinney.node.context import NodeContext
 
 log = logging.getLogger(__name__)
 
@@ -34,34 +32,28 @@ FIRST_S = 60.0
 class Pruner:
     """``run`` is its task."""
 
-    def __init__(
-        self,
-        reader: StoreThread,
-        *,
-        node: str,
-        folder_root: Path,
-        every_s: float,
-        now_us: Callable[[], int],
-        status: NodeStatus,
-    ) -> None:
-        self._reader, self._node, self._root, self._every_s = reader, node, folder_root, every_s
-        self._now_us, self._status = now_us, status
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
 
     async def run(self) -> None:
         """Scan, for ever."""
-        await asyncio.sleep(min(FIRST_S, self._every_s))
+        every_s = self._context.settings.retention_s
+        await asyncio.sleep(min(FIRST_S, every_s))
         while True:
             try:
                 await self._walk()
             except StoreUnusable as error:
                 log.error("removing jobs whose time is over waits: %s", error)
-            await asyncio.sleep(self._every_s)
+            await asyncio.sleep(every_s)
 
     async def _walk(self) -> None:
-        actor = Actor(by=f"node {self._node}", call=uuid.uuid4().hex, reason="its time is over")
+        status = self._context.status
+        actor = Actor(
+            by=f"node {self._context.settings.name}", call=uuid.uuid4().hex, reason="its time is over"
+        )
         after: int | None = 0
         removed = 0
-        while after is not None and self._status.is_leader and not self._status.draining:
+        while after is not None and status.is_leader and not status.draining:
             begun = time.monotonic()
             removed_ids, after = await self._step(after, actor)
             took_s = time.monotonic() - begun
@@ -72,23 +64,16 @@ class Pruner:
             log.info("removed %d jobs whose time is over", removed)
 
     async def _step(self, after: int, actor: Actor) -> tuple[Sequence[int], int | None]:
-        now_us = self._now_us()
-        return await self._reader.call(lambda store: store.retention.sweep(after, actor, now_us=now_us))
+        now_us = self._context.now_us()
+        return await self._context.reader.call(
+            lambda store: store.retention.sweep(after, actor, now_us=now_us)
+        )
 
     async def _remove_folders(self, job_ids: Sequence[int]) -> None:
         if job_ids:
-            removed = await asyncio.to_thread(_removed, self._root, job_ids)
-            await self._reader.call(lambda store: store.note_removed_folders(removed))
+            removed = await asyncio.to_thread(folders.remove_each, self._context.folder_root, job_ids, _stays)
+            await self._context.reader.call(lambda store: store.note_removed_folders(removed))
 
 
-def _removed(root: Path, job_ids: Sequence[int]) -> list[int]:
-    """Remove the jobs' folders; return the jobs whose folder is removed now."""
-    removed = []
-    for job_id in job_ids:
-        try:
-            folders.remove(root, job_id)
-        except SpinneyError as error:
-            log.error("folder of the removed job %d stays: %s", job_id, error)
-        else:
-            removed.append(job_id)
-    return removed
+def _stays(job_id: int, error: SpinneyError) -> None:
+    log.error("the folder of the removed job %d stays: %s", job_id, error)

@@ -1,0 +1,31 @@
+"""What the parts of a node share, from its start to its end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.settings import NodeSettings
+from spinney.node.signals import NodeSignals, NodeStatus
+from spinney.node.store_thread import StoreThread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeContext:
+    """The settings of a node, its two store threads, its signals and its clock. Each part gets it at its creation."""
+
+    settings: NodeSettings
+    host: LocalHost
+    writer: StoreThread
+    """Makes the exchanges of records for leases, and all else that must not wait for a long read."""
+    reader: StoreThread
+    """Makes queries, and writes on which nothing waits, so that no exchange waits for them."""
+    now_us: Callable[[], int]
+    """Returns the time in microseconds since 1970 UTC."""
+    signals: NodeSignals = field(default_factory=NodeSignals)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+    @property
+    def folder_root(self) -> Path:
+        """Return the directory below which jobs have their folders."""
+        return self.host.folder_root

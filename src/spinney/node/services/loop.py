@@ -1,0 +1,58 @@
+"""The skeleton of the background services: a step that is run again and again, for as long as the node lives.
+
+While the store is unavailable a step is retried, with pauses that grow and differ from node to node. The cause is
+logged once, by ``NodeHealth``; here it only appears at the level of debugging."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from spinney.model.errors import StoreUnusable
+from spinney.node.retry_delays import RetryDelays
+
+log = logging.getLogger(__name__)
+
+_RETRY_S, _RETRY_MOST_S = 0.5, 2.0
+
+Step = Callable[[], Awaitable[None]]
+
+
+async def every(seconds: float, step: Step, what: str, *, wake: asyncio.Event | None = None) -> None:
+    """Run ``step`` for ever: again ``seconds`` after it has ended, or as soon as ``wake`` is set. ``what`` names it in
+    the log."""
+    delays = RetryDelays(seconds, 4 * seconds)
+    while True:
+        if wake is not None:
+            wake.clear()
+        try:
+            await step()
+        except StoreUnusable as error:
+            log.debug("%s waits: %s", what, error)
+            await asyncio.sleep(delays.next_s())
+            continue
+        delays.reset()
+        if wake is None:
+            await asyncio.sleep(seconds)
+            continue
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await wake.wait()
+
+
+async def on_wake(wake: asyncio.Event, step: Step, what: str, *, pause_s: float = 0.0) -> None:
+    """Run ``step`` for ever, once whenever ``wake`` has been set, with a pause of ``pause_s`` seconds after it.
+    ``what`` names it in the log."""
+    delays = RetryDelays(_RETRY_S, _RETRY_MOST_S)
+    while True:
+        await wake.wait()
+        wake.clear()
+        try:
+            await step()
+        except StoreUnusable as error:
+            log.debug("%s waits: %s", what, error)
+            wake.set()
+            await asyncio.sleep(delays.next_s())
+        else:
+            delays.reset()
+            await asyncio.sleep(pause_s)
