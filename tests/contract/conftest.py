@@ -120,9 +120,9 @@ def knows_usual(store: Store) -> None:
 
 WITHOUT_BEING_ASKED = {
     "test_accounts",
-    "test_cancelling",
+    "test_cancel",
     "test_children",
-    "test_claiming",
+    "test_claims",
     "test_data",
     "test_deadlocks",
     "test_hand_over",
@@ -137,15 +137,15 @@ WITHOUT_BEING_ASKED = {
     "test_needs",
     "test_nodes",
     "test_outcomes",
-    "test_recovering",
-    "test_regrowing",
+    "test_recovery",
+    "test_regrowth",
     "test_serial",
-    "test_sharing",
-    "test_submitting",
-    "test_sweeping",
+    "test_shares",
+    "test_submissions",
+    "test_sweep",
 }
 """The kernel: what nodes ask of a store. ``make test`` runs it on PostgreSQL, too; ``make postgres`` runs all there."""
-WITHOUT_BEING_ASKED_POOLED = {"test_submitting"}
+WITHOUT_BEING_ASKED_POOLED = {"test_submissions"}
 """The same through a pooler; ``SPINNEY_POSTGRES=pooled`` runs all of it there."""
 
 

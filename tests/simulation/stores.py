@@ -22,7 +22,7 @@ from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record, Subm
 from spinney.store.contract import ChangedJobs, SpawnResult, SubmitResult
 from spinney.store.sql import open_store
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.connection.sqlite import SqliteDatabase, SqliteTx, add_functions
 from spinney.store.sql.store import SqlStore
 
 from .loop import PROCESS
@@ -55,16 +55,12 @@ class Memory:
             ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
         )
         self.connection.deserialize(_empty())
-        self.connection.create_function("lower", 1, _lower, deterministic=True)
+        add_functions(self.connection)
         self.version = 0
         """How often something has been committed."""
 
     def close(self) -> None:
         self.connection.close()
-
-
-def _lower(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value
 
 
 @cache
@@ -127,14 +123,7 @@ class SimDatabase(SqliteDatabase):
                 connection.execute("rollback")
 
     def _tx(self) -> Tx:
-        connection = self._memory.connection
-        cursor = connection.cursor()
-        return Tx(
-            cursor,
-            run=cursor.execute,
-            many=cursor.executemany,
-            in_transaction=lambda: connection.in_transaction,
-        )
+        return SqliteTx(self._memory.connection)
 
     def data_version(self) -> int:
         self._gates.before(first=True)

@@ -1,8 +1,7 @@
 """How statements are spelt for PostgreSQL."""
 
-import pytest
-
-from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, copied, translated
+from spinney.store.sql.connection.database import RowChange
+from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, translated
 
 
 def test_marks_and_percent_signs_become_the_drivers() -> None:
@@ -24,53 +23,45 @@ def test_lists_are_of_numbers_unless_they_say_otherwise() -> None:
     )
 
 
-def test_an_insert_of_arguments_alone_is_copied() -> None:
-    assert copied("insert into a (b, c) values (?, ?)") == "copy a (b, c) from stdin"
-    assert copied("insert into a (b, c) values (?, 0)") is None
-    assert copied("insert into a (b, c) values (?, ?) on conflict do nothing") is None
-
-
 NUMBERS, TEXTS = Column("bigint", single=False), Column("text", single=False)
 ONE_NUMBER, ONE_TEXT = Column("bigint", single=True), Column("text", single=True)
 
 
-def test_a_change_row_by_row_is_one_statement_with_arrays() -> None:
-    assert at_once("update a set b = 'x', c = coalesce(c, ?), d = ? where e = ?", (NUMBERS, None, TEXTS)) == (
+def test_a_change_of_many_rows_is_one_statement_with_arrays() -> None:
+    update = RowChange("a", "e = ?", set="b = 'x', c = coalesce(c, ?), d = ?")
+    assert at_once(update, (NUMBERS, None, TEXTS)) == (
         "update a set b = 'x', c = coalesce(c, v.c0), d = null from unnest(cast(%s as bigint[]), cast(%s as text[])) "
         "as v(c0, c2) where e = v.c2",
-        (0, 2),
+        [0, 2],
+        [0, 2],
     )
-    assert at_once("delete from a where b = ? and c <= ?", (NUMBERS, TEXTS)) == (
+    assert at_once(RowChange("a", "b = ? and c <= ?"), (NUMBERS, TEXTS)) == (
         "delete from a using unnest(cast(%s as bigint[]), cast(%s as text[])) as v(c0, c1) "
         "where b = v.c0 and c <= v.c1",
-        (0, 1),
+        [0, 1],
+        [0, 1],
     )
 
 
 def test_what_is_set_to_the_same_in_all_rows_travels_once() -> None:
-    assert at_once(
-        "update a set b = ?, c = ? where d = ? and e = ?", (ONE_NUMBER, NUMBERS, NUMBERS, ONE_TEXT)
-    ) == (
+    columns = (ONE_NUMBER, NUMBERS, NUMBERS, ONE_TEXT)
+    assert at_once(RowChange("a", "d = ? and e = ?", set="b = ?, c = ?"), columns) == (
         "update a set b = cast(%s as bigint), c = v.c1 from unnest(cast(%s as bigint[]), cast(%s as bigint[]), "
         "cast(%s as text[])) as v(c1, c2, c3) where d = v.c2 and e = v.c3",
-        (0, 1, 2, 3),
+        [0, 1, 2, 3],
+        [1, 2, 3],
     )
-    assert at_once("update a set b = ? where c = ?", (ONE_NUMBER, None)) is None
+
+
+def test_there_is_no_statement_for_rows_without_keys() -> None:
+    assert at_once(RowChange("a", "c = ?", set="b = ?"), (ONE_NUMBER, None)) is None
+
+
+def test_a_change_of_one_row_is_a_plain_statement() -> None:
+    assert RowChange("a", "c = ?", set="b = ?").statement == "update a set b = ? where c = ?"
+    assert RowChange("a", "c = ?").statement == "delete from a where c = ?"
 
 
 def test_arrays_are_written_as_the_server_reads_them() -> None:
     assert array([1, None, True, -7]) == "{1,null,1,-7}"
     assert array(['a"b\\c', None, "", "null", "{,}"]) == '{"a\\"b\\\\c",null,"","null","{,}"}'
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "insert into a (b) values (?)",
-        "update a set b = ?1 where c = ?2",
-        "update a set b = (select x from d where e = ?) where c = ?",
-        "delete from a where b in (select x from d where e = ?) and c = ?",
-    ],
-)
-def test_what_is_of_another_shape_is_left_as_it_is(sql: str) -> None:
-    assert at_once(sql, (NUMBERS, NUMBERS)) is None

@@ -177,17 +177,15 @@ class _Copying:
         self._table, self._source, self._target, self._told = table, source, target, told
 
     def copy(self, found: Tx, into: Tx) -> CopiedTable:
-        name, columns = self._table.name, [column.name for column in self._table.columns]
+        name, columns = self._table.name, ", ".join(column.name for column in self._table.columns)
         if name in _OF_THE_STORE:
             into.run(f"delete from {name} where {_OF_THE_STORE[name]}")
-        marks = ", ".join("?" for _ in columns)
-        insert = f"insert into {name} ({', '.join(columns)}) values ({marks})"
         all_, rows, digest = _count(found, self._table), 0, sha256()
         for page in self._readable(_pages(found, self._table)):
             self._require_keepable(page)
             if name == "audit":
                 self._require_whole(page, rows)
-            into.many(insert, page)
+            into.insert(name, columns, page)
             digest.update(_canonical(page))
             rows += len(page)
             self._told(f"{name}: copied", rows, all_)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from spinney.model.lineage import subtree
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
 from spinney.store.sql.registry.registry import Registry
@@ -35,6 +35,10 @@ SPECIAL_STEP = 200
 
 _BEGINNING: tuple[Any, ...] = (0, 0, 0, "")
 """Before all keys of ``ready``: lanes are numbered from 1."""
+
+_RENAMED = RowChange(
+    "inactive_jobs", "job_id = ? and state = 'held' and waits_for = 'hold'", set="reason = ?"
+)
 
 
 class _At(NamedTuple):
@@ -125,10 +129,7 @@ class HoldSweep:
             raise PlanOutdated  # the registry does not know of each
         if hold_moves.to_ready(tx, self._registry, plan.free) != len(ids):
             raise PlanOutdated
-        tx.many(
-            "update inactive_jobs set reason = ? where job_id = ? and state = 'held' and waits_for = 'hold'",
-            plan.renamed,
-        )
+        tx.change(_RENAMED, plan.renamed)
         for job_id in plan.special:
             # Looked at again: consequences of one before it may have settled this one.
             row = existing_row(tx, job_id)

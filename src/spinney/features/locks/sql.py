@@ -19,7 +19,7 @@ from spinney.model.rights.operators import Actor, CapacityInfo, LockInfo
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.registry import capacities
 from spinney.store.sql.registry.registry import Registry
@@ -33,6 +33,8 @@ _WOKEN = 100
 """Of so many locks of a family those that wait are let go at once when there is more of each."""
 _NEAR = 1_000
 """Names among which one is sought that somebody may have meant."""
+
+_LOST = RowChange("locks", "name = ? and job_id = ?")
 
 
 class SqlLocks:
@@ -74,7 +76,7 @@ class SqlLocks:
             losers = [j for j in owners if job_id is None or j == job_id]
             if not losers:
                 raise Refused(_not_had(tx, name, job_id, owners))
-            tx.many("delete from locks where name = ? and job_id = ?", [(name, j) for j in losers])
+            tx.change(_LOST, [(name, j) for j in losers])
             note(tx, now_us, actor, "unlock", {"lock": name, "jobs": losers[:_NAMED]}, len(losers))
             _let_go_on(tx, self._session.registry, [name], now_us)
         return len(losers)

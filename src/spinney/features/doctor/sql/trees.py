@@ -19,6 +19,7 @@ from spinney.model.lineage import lineage
 from spinney.model.states import State
 from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.ready_order import padded
 from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import BAD
 
@@ -100,9 +101,9 @@ RULES: tuple[Rule, ...] = (
         about="A job's lineage and root are those of its parent, with its own number.",
         walk=JOBS,
         join=Join("left join jobs p on p.id = page.parent_id"),
-        where="(page.parent_id is null and (page.root_id <> page.id or page.lineage <> printf('%012d', page.id))) "
+        where=f"(page.parent_id is null and (page.root_id <> page.id or page.lineage <> {padded('page.id')})) "
         "or (page.parent_id is not null and (page.root_id <> p.root_id "
-        "or page.lineage <> p.lineage || '.' || printf('%012d', page.id)))",
+        f"or page.lineage <> p.lineage || '.' || {padded('page.id')}))",
         columns=(
             "page.lineage",
             "page.root_id",

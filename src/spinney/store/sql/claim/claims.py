@@ -18,7 +18,7 @@ from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
 from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidates, HoldFilter, Rotation
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.connection.postgres_dialect import array
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
@@ -41,6 +41,7 @@ AHEAD_US = 100_000
 """How long slots may be filled ahead while another job waits for a free one."""
 
 
+_PREFIX = RowChange("ready", "lane = ? and priority = ? and share = ? and position >= ? and position <= ?")
 _HEADS = (
     "select l.lane, r.priority, r.share, r.position, r.job_id from unnest(cast(? as bigint[]), cast(? as integer[]), "
     "cast(? as bigint[]), cast(? as text[])) as l(lane, priority, share, position) cross join lateral "
@@ -259,8 +260,8 @@ class Claim:
             return tickets
         last = {share: position for position, _, _, share in taken}
         low = self.registry.watermarks.low
-        self.tx.many(
-            "delete from ready where lane = ? and priority = ? and share = ? and position >= ? and position <= ?",
+        self.tx.change(
+            _PREFIX,
             [(lane.id, priority, share, low(lane.id, priority, share), at) for share, at in last.items()],
         )
         for slot, jobs in self._assignments.add_all(lane.id, allowed, taken).items():

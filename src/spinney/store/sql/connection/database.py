@@ -1,18 +1,20 @@
-"""What the modules of this store write their statements for: a transaction, and the database it is one of.
+"""The two interfaces between the statements of this store and a database: ``Database`` and its transaction, ``Tx``.
 
-Statements are written once, for every dialect: with ``?`` (or ``?1``, ``?2``) for parameters, ``json_each(?) j``
-for a JSON list of numbers, ``json_each(?) /* text */ j`` for one of strings, ``printf('%012d', …)``, and otherwise
-in the SQL that SQLite 3.39 and PostgreSQL 14 have in common. Each dialect spells what differs (``sqlite``,
-``postgres``).
+Statements are written once, in the SQL that SQLite 3.39 and PostgreSQL 14 have in common, with ``?`` (or ``?1``) for
+parameters. Where the dialects differ:
+
+* a list is one JSON text: ``json_each(?) j`` for numbers, ``json_each(?) /* text */ j`` for strings. PostgreSQL has no
+  such function, so ``postgres_dialect`` replaces this one, together with the marks of the parameters;
+* many rows are inserted by ``Tx.insert``, and updated or deleted by their keys by ``Tx.change``;
+* a few hot statements are written twice (``Tx.postgresql``).
 """
 
-import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.model.errors import UsageError
 
@@ -25,135 +27,115 @@ MOVES = (
     "select name, value from counters where name = 'registry' "
     "union all select name, value from counters where name = 'watermarks'"
 )
-"""Two look-ups: for ``in (…)`` SQLite makes a table of its list each time, which costs more than both."""
+"""The counters by which caches know whether they are up to date. Two look-ups, because SQLite builds a table of a list
+(``in (…)``) each time, which costs more than both."""
 
 
 def damaged(data: bytes) -> str:
-    """What stands for bytes of the database that are no text: it is no JSON, whatever they hold."""
+    """Return what stands for bytes of the database that are not valid text. It is no JSON, whatever they are."""
     return "\ufffd" + data.decode(errors="replace")
 
 
-class Tx:
+@dataclass(frozen=True)
+class RowChange:
+    """An update or delete of single rows by their keys, to be run for many rows of arguments; see ``Tx.change``.
+
+    The arguments of a row are those of ``set``, then those of ``where``; each mark is a plain ``?``, and none stands
+    inside a string.
+    """
+
+    table: str
+    where: str
+    """Conditions on this table, among them its key."""
+    set: str = ""
+    """The assignments of an update; empty: it is a delete."""
+
+    @cached_property
+    def statement(self) -> str:
+        """The statement for one row."""
+        verb = f"update {self.table} set {self.set}" if self.set else f"delete from {self.table}"
+        return f"{verb} where {self.where}"
+
+
+class Tx(ABC):
     """One transaction, or one snapshot. Rows are plain tuples."""
 
-    __slots__ = (
-        "_cursor",
-        "_in_transaction",
-        "_lenient",
-        "_moves",
-        "many",
-        "must_last",
-        "passed_on",
-        "postgresql",
-        "run",
-    )
+    __slots__ = ("_cursor", "must_last")
 
-    def __init__(
-        self,
-        cursor: Any,
-        *,
-        run: Callable[..., Any],
-        many: Callable[[str, Iterable[Sequence[Any]]], Any],
-        in_transaction: Callable[[], bool],
-        postgresql: bool = False,
-        passed_on: Callable[[int], object] = lambda n: None,
-        moves: Mapping[str, int] | None = None,
-        lenient: Callable[[bool], object] | None = None,
-    ) -> None:
-        """``run`` and ``many`` (for each row of arguments) execute a statement on the cursor.
-        ``postgresql``: for the few hot statements that are written once for each. ``passed_on(n)`` hears that so many
-        jobs have left ``ready`` for ``leases``, which they will leave, too. ``moves``: see that method.
-        ``lenient`` says whether texts that are none are read all the same, from now on."""
-        self.postgresql, self.passed_on = postgresql, passed_on
-        self._cursor, self._in_transaction, self._moves = cursor, in_transaction, moves
-        self._lenient = lenient
-        self.run, self.many = run, many
+    postgresql: ClassVar[bool]
+    """For the few hot statements that are written once for each dialect."""
+    run: Callable[..., Any]
+    """Execute a statement with its arguments, and return the cursor."""
+    many: Callable[[str, Sequence[Sequence[Any]]], Any]
+    """Execute a statement once for each row of arguments."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
         self.must_last = False
-        """It must outlast its server, if it has one, whatever ``Database.write`` was told."""
+        """The commit must survive the loss of the database server, whatever ``Database.write`` was called with."""
+
+    @abstractmethod
+    def in_transaction(self) -> bool:
+        """Return whether the transaction is still open: a full disk may have rolled it back."""
 
     def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
-        try:
-            rows: list[Any] = self.run(sql, args).fetchall()
-        except sqlite3.OperationalError as error:
-            self._bear(error, sql)
-            rows = self.run(sql, args).fetchall()
-        return rows
-
-    def _bear(self, error: sqlite3.OperationalError, sql: str) -> None:
-        """Return when a query may be made again: it met a damaged text, which spoils nothing but itself."""
-        if self._lenient is None or "decode to UTF-8" not in str(error) or " returning " in sql:
-            raise error
-        self._lenient(True)
-
-    def exact(self) -> None:
-        """From now on a damaged text raises: for who copies it."""
-        if self._lenient is not None:
-            self._lenient(False)
-        self._lenient = None
-
-    def all_at_once(self, columns: str, source: str, args: Sequence[Any] = ()) -> list[list[Any]]:
-        """The rows of "select columns source", in the order in which they are found, of numbers and texts. From a file
-        they come as one text: the driver gives the interpreter's lock away and waits for it at every row."""
-        if self.postgresql:
-            return self.all(f"select {columns} {source}", args)
-        try:
-            text = self.value(f"select json_group_array(json_array({columns})) {source}", args)
-            rows: list[list[Any]] = orjson.loads(text)
-        except (sqlite3.DataError, sqlite3.OperationalError, ValueError):
-            # No text is longer than a billion bytes: a thousand jobs' long parameters may be. Or one is damaged.
-            found = self.all(f"select {columns} {source}", args)
-            return [[damaged(value) if isinstance(value, bytes) else value for value in row] for row in found]
+        rows: list[Any] = self.run(sql, args).fetchall()
         return rows
 
     def one(self, sql: str, args: Sequence[Any] = ()) -> Any:
-        """The first row, or None."""
-        try:
-            return self.run(sql, args).fetchone()
-        except sqlite3.OperationalError as error:
-            self._bear(error, sql)
-            return self.run(sql, args).fetchone()
+        """Return the first row, or None."""
+        return self.run(sql, args).fetchone()
 
     def value(self, sql: str, args: Sequence[Any] = ()) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         row = self.one(sql, args)
         return None if row is None else row[0]
 
+    def all_at_once(self, columns: str, source: str, args: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of "select columns source", whose values are numbers and texts, in the order in which the
+        database finds them."""
+        return self.all(f"select {columns} {source}", args)
+
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert these rows. ``columns``: their names, separated by ", "."""
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        self.many(f"insert into {table} ({columns}) values ({marks})", rows)
+
+    def change(self, change: RowChange, rows: Sequence[Sequence[Any]]) -> None:
+        """Do this change for each row of arguments."""
+        self.many(change.statement, rows)
+
     def changed(self) -> int:
-        """How many rows the last statement changed."""
+        """Return how many rows the last statement changed."""
         changed: int = self._cursor.rowcount
         return changed
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """What the block does is undone when it raises, and nothing else of the transaction."""
+        """Undo what the block did when it raises, and nothing else of the transaction."""
         self.run("savepoint part")
         try:
             yield
         except BaseException:
-            # A full disk may have taken the whole transaction back; then there is nothing to go back to.
-            if self._in_transaction():
+            if self.in_transaction():
                 self.run("rollback to part")
                 self.run("release part")
             raise
         self.run("release part")
 
     def moves(self) -> Mapping[str, int]:
-        """The counters by which a cache knows whether it is up to date. On a server they come with the answer to the
-        transaction's first statement, once: what the transaction itself moves is read anew."""
-        moves, self._moves = self._moves, None
-        return dict(self.all(MOVES)) if moves is None else moves
+        """Return the counters by which a cache knows whether it is up to date."""
+        return dict(self.all(MOVES))
 
+    @abstractmethod
     def take(self, counter: str, n: int = 1) -> int:
-        """Reserve ``n`` numbers of a counter; returns the first."""
-        last: int
-        if self.postgresql:
-            last = self.value(
-                "update counters set value = value + ? where name = ? returning value", (n, counter)
-            )
-        else:  # where ``returning`` makes a table for its row, which costs more than another statement
-            self.run("update counters set value = value + ? where name = ?", (n, counter))
-            last = self.value("select value from counters where name = ?", (counter,))
-        return last - n + 1
+        """Reserve ``n`` numbers of a counter, and return the first."""
+
+    def passed_on(self, n: int) -> None:  # noqa: B027 - only a server has to be vacuumed
+        """Note that this many jobs have left ``ready`` for ``leases``, and will leave that, too."""
+
+    def exact(self) -> None:  # noqa: B027 - a server holds no damaged text
+        """From now on raise an error for damaged text, instead of reading it all the same; for copies."""
 
 
 class Database(ABC):

@@ -12,7 +12,7 @@ process, a lost network) is ended by the server after a while.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, LiteralString
 
@@ -21,10 +21,10 @@ import psycopg
 from spinney.model.errors import StoreUnusable
 from spinney.model.fleet import POLL_S
 from spinney.store.sql.connection import grants, online_ddl, vacuum_schedule
-from spinney.store.sql.connection.database import MOVES, Database, Tx
+from spinney.store.sql.connection.database import MOVES, Database, RowChange, Tx
 from spinney.store.sql.connection.notifications import PostgresListener, channel
 from spinney.store.sql.connection.postgres_connection import Connection, Connector
-from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, copied, translated
+from spinney.store.sql.connection.postgres_dialect import Column, array, at_once, translated
 from spinney.store.sql.connection.schema_state import SchemaState
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class PostgresDatabase(Database):
             )
             writer = self._writer
             try:
-                tx = _tx(writer, self._vacuum_schedule, _last_rows(answer))
+                tx = PostgresTx(writer, self._vacuum_schedule, _last_rows(answer))
                 yield tx
                 self._commit(writer, "commit" if not tx.must_last else f"{_DURABLY}; commit")
             except BaseException:
@@ -92,7 +92,7 @@ class PostgresDatabase(Database):
             )
             reader = self._reader
             try:
-                yield _tx(reader, self._vacuum_schedule)
+                yield PostgresTx(reader, self._vacuum_schedule)
             finally:
                 _roll_back(reader)
 
@@ -252,7 +252,7 @@ class PostgresDatabase(Database):
                 for setting in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     connection.execute(f"set local {setting} = 0")
                 connection.execute(_TURN)
-                yield _tx(connection, self._vacuum_schedule)
+                yield PostgresTx(connection, self._vacuum_schedule)
                 connection.execute(
                     f"analyze {', '.join(metadata.tables)}"
                 )  # else the first plans are guessed
@@ -307,66 +307,72 @@ def _last_rows(answer: "psycopg.Cursor[Any]") -> dict[str, int]:
     return dict(answer.fetchall())
 
 
-def _tx(
-    connection: "psycopg.Connection[Any]",
-    keeping: vacuum_schedule.VacuumSchedule,
-    moves: Mapping[str, int] | None = None,
-) -> Tx:
-    cursor = connection.cursor()
+class PostgresTx(Tx):
+    """A transaction or a snapshot of a database server."""
 
-    def run(sql: str, args: Sequence[Any] = ()) -> Any:
+    __slots__ = ("_connection", "_moves", "_vacuum")
+    postgresql = True
+
+    def __init__(
+        self,
+        connection: "psycopg.Connection[Any]",
+        vacuum: vacuum_schedule.VacuumSchedule,
+        moves: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(connection.cursor())
+        self._connection, self._moves, self._vacuum = connection, moves, vacuum
+
+    def in_transaction(self) -> bool:
+        return _in_transaction(self._connection)
+
+    def run(self, sql: str, args: Sequence[Any] = ()) -> Any:
         text, order = translated(sql)
-        return cursor.execute(text, args if order is None else [args[n] for n in order])
+        return self._cursor.execute(text, args if order is None else [args[n] for n in order])
 
-    def many(sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        rows = rows if isinstance(rows, list) else list(rows)
-        if len(rows) >= MANY and (copied_in(rows, sql) or done_at_once(rows, sql)):
-            return
-        if len(rows) == 1:
-            run(sql, rows[0])  # of one statement a round trip less than of a list of one
+    def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:  # one exchange less than ``executemany``
+            self.run(sql, rows[0])
             return
         text, order = translated(sql)
-        cursor.executemany(text, rows if order is None else [[row[n] for n in order] for row in rows])
+        self._cursor.executemany(text, rows if order is None else [[row[n] for n in order] for row in rows])
 
-    def copied_in(rows: list[Sequence[Any]], sql: str) -> bool:
-        copy = copied(sql)
-        if copy is None:
-            return False
-        with cursor.copy(copy) as target:
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) < MANY:
+            super().insert(table, columns, rows)
+            return
+        with self._cursor.copy(f"copy {table} ({columns}) from stdin") as target:
             for row in rows:
                 target.write_row(row)
-        return True
 
-    def done_at_once(rows: list[Sequence[Any]], sql: str) -> bool:
+    def change(self, change: RowChange, rows: Sequence[Sequence[Any]]) -> None:
         values = list(zip(*rows, strict=True))
-        columns = tuple(map(_column, values))
-        whole = at_once(sql, columns)
-        if whole is None:
-            return False
-        key = sql.partition(" where ")[0].count("?")
-        given = [
-            values[n][0] if n < key and (column := columns[n]) and column.single else array(values[n])
-            for n in whole.order or ()
-        ]
-        cursor.execute(whole.text, given)
-        return True
+        statement = at_once(change, tuple(map(_column, values))) if len(rows) >= MANY else None
+        if statement is None:
+            super().change(change, rows)
+            return
+        arguments = [array(values[n]) if n in statement.arrays else values[n][0] for n in statement.order]
+        self._cursor.execute(statement.text, arguments)
 
-    return Tx(
-        cursor,
-        run=run,
-        many=many,
-        in_transaction=lambda: _in_transaction(connection),
-        postgresql=True,
-        passed_on=keeping.granted,
-        moves=moves,
-    )
+    def moves(self) -> Mapping[str, int]:
+        # They came with the answer to the transaction's first statement; later ones are read anew, because the
+        # transaction itself may have changed them.
+        moves, self._moves = self._moves, None
+        return super().moves() if moves is None else moves
+
+    def passed_on(self, n: int) -> None:
+        self._vacuum.granted(n)
+
+    def take(self, counter: str, n: int = 1) -> int:
+        sql = "update counters set value = value + ? where name = ? returning value"
+        last: int = self.value(sql, (n, counter))
+        return last - n + 1
 
 
 _KINDS = {bool: "smallint", int: "bigint", str: "text", float: "double precision"}
 
 
 def _column(values: Sequence[Any]) -> Column | None:
-    """What these values are; None when all are null."""
+    """Return the type of these values; None when all are null."""
     first = next((value for value in values if value is not None), None)
     if first is None:
         return None

@@ -6,11 +6,12 @@ the driver itself (SQLAlchemy's layers halve the rate of the hot statements).
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import orjson
 import psutil
 
 from spinney.model.errors import StoreUnavailable, StoreUnusable
@@ -99,7 +100,7 @@ class SqliteDatabase(Database):
         self._begin(writer, write_queue, durable, late=awaited or not durable)
         try:
             try:
-                yield _tx(writer)
+                yield SqliteTx(writer)
                 writer.execute("commit")
             except BaseException:
                 if writer.in_transaction:
@@ -196,7 +197,7 @@ class SqliteDatabase(Database):
         with explained(self.path):
             reader.execute("begin")
             try:
-                yield _tx(reader)
+                yield SqliteTx(reader)
             finally:
                 if reader.in_transaction:
                     reader.execute("rollback")
@@ -270,7 +271,7 @@ class SqliteDatabase(Database):
                 connection = self.connect()
                 try:
                     connection.execute("begin immediate")
-                    yield _tx(connection)
+                    yield SqliteTx(connection)
                     connection.execute("commit")
                 finally:
                     connection.close()  # and takes back what is not committed
@@ -340,8 +341,7 @@ class SqliteDatabase(Database):
         connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"pragma cache_size = -{self._cache_kib}")
         connection.execute("pragma temp_store = memory")
-        # SQLite's own knows the letters of ASCII alone; PostgreSQL's knows them all.
-        connection.create_function("lower", 1, _lower, deterministic=True)
+        add_functions(connection)
 
     def close(self) -> None:
         # The last connection to go checkpoints, so it goes through the write queue.
@@ -368,15 +368,63 @@ def _schema_state(connection: sqlite3.Connection) -> SchemaState | None:
     return SchemaState(schema=row[0] if row else "", meta=meta)
 
 
-def _tx(connection: sqlite3.Connection) -> Tx:
-    cursor = connection.cursor()
-    return Tx(
-        cursor,
-        run=cursor.execute,
-        many=cursor.executemany,
-        in_transaction=lambda: connection.in_transaction,
-        lenient=lambda on: setattr(connection, "text_factory", _text if on else str),
-    )
+class SqliteTx(Tx):
+    """A transaction or a snapshot of a database file."""
+
+    __slots__ = ("_connection", "_lenient", "many", "run")
+    postgresql = False
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        cursor = connection.cursor()
+        super().__init__(cursor)
+        self._connection, self.run, self.many = connection, cursor.execute, cursor.executemany
+        self._lenient = True
+        """Whether a query that met damaged text is run again with a text factory that reads it."""
+
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def all(self, sql: str, args: Sequence[Any] = ()) -> list[Any]:
+        try:
+            rows: list[Any] = self.run(sql, args).fetchall()
+        except sqlite3.OperationalError as error:
+            self._read_damaged(error, sql)
+            rows = self.run(sql, args).fetchall()
+        return rows
+
+    def one(self, sql: str, args: Sequence[Any] = ()) -> Any:
+        try:
+            return self.run(sql, args).fetchone()
+        except sqlite3.OperationalError as error:
+            self._read_damaged(error, sql)
+            return self.run(sql, args).fetchone()
+
+    def _read_damaged(self, error: sqlite3.OperationalError, sql: str) -> None:
+        """Return when the query may be repeated: it met damaged text, and changes nothing."""
+        if not self._lenient or "decode to UTF-8" not in str(error) or " returning " in sql:
+            raise error
+        self._connection.text_factory = _text
+
+    def exact(self) -> None:
+        self._connection.text_factory = str
+        self._lenient = False
+
+    def all_at_once(self, columns: str, source: str, args: Sequence[Any] = ()) -> list[Any]:
+        # As one text, because the driver releases the interpreter's lock and waits for it at every row.
+        try:
+            text = self.value(f"select json_group_array(json_array({columns})) {source}", args)
+            rows: list[Any] = orjson.loads(text)
+        except (sqlite3.DataError, sqlite3.OperationalError, ValueError):
+            # No text is longer than a billion bytes: the parameters of a thousand jobs may be. Or one is damaged.
+            plain = self.all(f"select {columns} {source}", args)
+            return [[damaged(value) if isinstance(value, bytes) else value for value in row] for row in plain]
+        return rows
+
+    def take(self, counter: str, n: int = 1) -> int:
+        # Two statements, because SQLite builds a table for the row of a ``returning``, which costs more.
+        self.run("update counters set value = value + ? where name = ?", (n, counter))
+        last: int = self.value("select value from counters where name = ?", (counter,))
+        return last - n + 1
 
 
 def _text(data: bytes) -> str:
@@ -384,6 +432,13 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return damaged(data)
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Let ``lower(x collate "default")`` work for all letters, as it does on PostgreSQL, where the schema's own
+    collation compares bytes; SQLite's ``lower`` knows the letters of ASCII alone."""
+    connection.create_function("lower", 1, _lower, deterministic=True)
+    connection.create_collation("default", lambda a, b: (a > b) - (a < b))
 
 
 def _lower(value: Any) -> Any:

@@ -156,13 +156,20 @@ def narrow_parts(
     return [*map(_placed, parts), *_unplaced(states, base)] if unplaced else parts
 
 
+_ALL_LETTERS = ' collate "default"'
+"""So that ``lower`` knows all letters: on PostgreSQL the schema's own collation knows those of ASCII alone."""
+
+
 def message_condition(message: str, alias: str) -> tuple[str, str]:
     """Return the condition that the reason of a row of ``inactive_jobs`` contains this text, ignoring case, and its
     value."""
     literal = message
     for mark in "\\%_":
         literal = literal.replace(mark, f"\\{mark}")
-    return f"lower({alias}.reason) like lower(?) escape '\\'", f"%{literal}%"
+    return (
+        f"lower({alias}.reason{_ALL_LETTERS}) like lower(cast(? as text){_ALL_LETTERS}) escape '\\'",
+        f"%{literal}%",
+    )
 
 
 def narrow_size(run_query: RunQuery, which: Filter, states: Sequence[State]) -> int:

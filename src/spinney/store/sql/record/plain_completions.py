@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import orjson
 
 from spinney.model.jobs import Record
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 
 Ended = tuple[Record, Sequence[int]]
 """A record, and the lease that its attempt had; see ``recorder.HeldLease``."""
@@ -24,7 +24,7 @@ _MOST = (1 << _FIELD) - 1
 def complete(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
     """Complete jobs whose last stage has simply passed. Their leases still exist."""
     if tx.postgresql:
-        _one_by_one(tx, ended, now_us)  # which is one statement there, too: see ``postgres_dialect.at_once``
+        _one_by_one(tx, ended, now_us)  # which is one statement there, too: see ``PostgresTx.change``
         return
     first_id = min([record[0] for record, _ in ended])
     first_us = min([record[3] for record, _ in ended])
@@ -43,14 +43,15 @@ def complete(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
 
 
 def _one_by_one(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
-    tx.many(
-        "update jobs set state = 'completed', attempts = 0, interruptions = 0, "
-        "started_us = coalesce(started_us, ?), settled_us = ?, node_id = ?, final_fence = ?, final_attempt = ?, "
-        "final_began_us = ?, final_ended_us = ?, final_result = ? where id = ?",
-        [(r[3], now_us, h[2], r[1], h[5], r[3], r[4], r[5], r[0]) for r, h in ended],
-    )
+    tx.change(_COMPLETED, [(r[3], now_us, h[2], r[1], h[5], r[3], r[4], r[5], r[0]) for r, h in ended])
 
 
+_COMPLETED = RowChange(
+    "jobs",
+    "id = ?",
+    set="state = 'completed', attempts = 0, interruptions = 0, started_us = coalesce(started_us, ?), settled_us = ?, "
+    "node_id = ?, final_fence = ?, final_attempt = ?, final_began_us = ?, final_ended_us = ?, final_result = ?",
+)
 _BEGAN = f"?1 + ((j.value >> {_FIELD}) & {_MOST})"
 _PACKED = (
     "update jobs set state = 'completed', attempts = 0, interruptions = 0, "

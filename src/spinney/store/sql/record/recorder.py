@@ -20,7 +20,7 @@ from spinney.model.states import State
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
 from spinney.store.sql.connection import rows
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.connection.rows import Row
 from spinney.store.sql.record import circuit_breaker, throughput
 from spinney.store.sql.record.plain_completions import complete
@@ -37,6 +37,7 @@ _LEASES = (
     "job_id, fence, node_id, slot, lane, attempt, parent_id, plain",
     "from json_each(?) j cross join leases where job_id = j.value",
 )
+_COMPLETED_CHILD = RowChange("children_left", "parent_id = ? and bad = 0 and child_id = ?")
 _SPECIAL = (
     "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
     "exists(select 1 from staging), exists(select 1 from children_left)"
@@ -161,7 +162,7 @@ class Recorder:
             circuit_breaker.passed(tx, {(lane.type, lane.stage) for lane in lanes} & self.registry.streaks)
         children = [(h[6], r[0]) for r, h in records if h[6] is not None]
         if children:
-            tx.many("delete from children_left where parent_id = ? and bad = 0 and child_id = ?", children)
+            tx.change(_COMPLETED_CHILD, children)
             for parent_id in {p for p, _ in children}:
                 self.cascade.parent_changed(parent_id)
         if self.registry.subscriptions:

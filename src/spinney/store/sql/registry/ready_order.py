@@ -2,10 +2,16 @@
 
 from spinney.model.types import QueueSpec
 
+
+def padded(number: str) -> str:
+    """Return the SQL of a number with leading zeros to twelve digits, as in a lineage (``JOB_ID_MAX``)."""
+    return f"substr('' || (1000000000000 + {number}), 2)"
+
+
 POSITIONS = {
     "default": "jobs.lineage",
-    "fifo": "printf('%012d', jobs.id)",
-    "lifo": "printf('%012d', 999999999999 - jobs.id)",
+    "fifo": padded("jobs.id"),
+    "lifo": padded("999999999999 - jobs.id"),
 }
 """``position`` as SQL."""
 

@@ -183,11 +183,9 @@ def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
     return p.parent.row.share if p.parent.row.share < 0 else p.parent.row.root_id
 
 
-_INSERT = (
-    "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, parent_id, params, "
-    "created_us, collection, submitter, key, queue_moved, queue_named, queue_parent, spawn_stage, "
-    "at_us, special) "
-    "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = (
+    "id, type, state, stage, queue, priority, share, lineage, root_id, parent_id, params, created_us, collection, "
+    "submitter, key, queue_moved, queue_named, queue_parent, spawn_stage, at_us, special"
 )
 
 
@@ -206,8 +204,9 @@ def write_rows(
         raise Refused(
             f"a tree may be {lineages.MAX_DEPTH} deep; does job {up.row.id if up else 0} spawn itself?"
         )
-    tx.many(
-        _INSERT,
+    tx.insert(
+        "jobs",
+        _COLUMNS,
         [
             (
                 i,

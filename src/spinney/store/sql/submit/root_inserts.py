@@ -17,13 +17,16 @@ Head = tuple[str, str, str, str, int]
 Tail = tuple[int, str | None, str | None, str | None, int | None]
 """(created_us, collection, submitter, queue named, at_us)."""
 
+_COLUMNS = (
+    "id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, collection, submitter, "
+    "queue_named, at_us"
+)
 _MADE = (
-    "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
-    "collection, submitter, queue_named, at_us) "
+    f"insert into jobs ({_COLUMNS}) "
     "select n.first + k.key - 1, cast(? as text), cast(? as text), cast(? as text), "
     "cast(? as text), cast(? as integer), coalesce(cast(? as bigint), n.first), "
-    "printf('%012d', n.first + k.key - 1), n.first + k.key - 1, k.params, cast(? as bigint), cast(? as text), "
-    "cast(? as text), cast(? as text), cast(? as bigint) "
+    "lpad(cast(n.first + k.key - 1 as text), 12, '0'), n.first + k.key - 1, k.params, cast(? as bigint), "
+    "cast(? as text), cast(? as text), cast(? as text), cast(? as bigint) "
     "from n cross join unnest(cast(? as text[])) with ordinality as k(params, key)"
 )
 _WITH_IDS = f"with n as (select cast(? as bigint) as first) {_MADE}"
@@ -35,10 +38,6 @@ _NEW = (
 )
 
 
-_ROW = (
-    "insert into jobs (id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, "
-    "collection, submitter, queue_named, at_us) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 _PLACED = (
     "insert into ready (lane, priority, share, position, job_id) "
     "select ?, jobs.priority, {share}, {position}, jobs.id from jobs where jobs.id between ? and ?"
@@ -51,7 +50,7 @@ def write(tx: Tx, head: Head, share: int, first_id: int, params: Sequence[str], 
         tx.run(_WITH_IDS, (first_id, *head, share, *tail, array(params)))
         return
     rows = [(i, *head, share, lineage(i), i, text, *tail) for i, text in enumerate(params, first_id)]
-    tx.many(_ROW, rows)
+    tx.insert("jobs", _COLUMNS, rows)
 
 
 def accept(

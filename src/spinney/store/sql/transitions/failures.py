@@ -15,7 +15,7 @@ from spinney.model.attempts.failures import DIGITS, Cause, fingerprint, plain
 from spinney.model.errors import Refused, UsageError
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Failure, FailureGroups
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.read import filter_queries
 from spinney.store.sql.session import Session
 
@@ -24,6 +24,8 @@ KEPT_US = 30 * 86_400_000_000
 old one."""
 FORGET_STEP = 50
 """How many causes one sweep checks."""
+
+_FORGOTTEN = RowChange("failures", "fingerprint = ?")
 
 
 def remember(tx: Tx, causes: Iterable[Cause], now_us: int) -> None:
@@ -55,7 +57,7 @@ def forget(tx: Tx, after: str, now_us: int) -> str:
     )
     forgotten = [(mark,) for mark, last_us, alive in rows if not alive and last_us < now_us - KEPT_US]
     if forgotten:
-        tx.many("delete from failures where fingerprint = ?", forgotten)
+        tx.change(_FORGOTTEN, forgotten)
     return rows[-1][0] if len(rows) == FORGET_STEP else ""
 
 

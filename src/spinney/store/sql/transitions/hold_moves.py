@@ -12,7 +12,7 @@ import orjson
 from spinney.model import states
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.registry import hold_coverage
 from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
@@ -26,6 +26,8 @@ Key = tuple[int, int, int, str]
 """(lane, priority, share, position): the key of a job in ``ready``."""
 Place = tuple[str, str, str, int]
 """(queue, type, stage, home) of its lane."""
+
+_OUT_OF_READY = RowChange("ready", "lane = ? and priority = ? and share = ? and position = ?")
 
 
 class PlacedJob(NamedTuple):
@@ -132,7 +134,7 @@ def out_of_ready(tx: Tx, keys: Sequence[Key]) -> int:
     """Delete these rows of ``ready``; return how many there were."""
     if not keys:
         return 0
-    tx.many("delete from ready where lane = ? and priority = ? and share = ? and position = ?", keys)
+    tx.change(_OUT_OF_READY, keys)
     return tx.changed()
 
 
