@@ -4,7 +4,7 @@ Roles are ranked: each includes the rights of those before it. Limits narrow whi
 (``AccessScope``), and which shares, priorities, queues and locks may be named. A job that is not visible does not exist
 for the caller."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -101,6 +101,16 @@ class Rights:
     def everywhere(self) -> bool:
         """Return whether all jobs are visible, so that operations on all of them are allowed."""
         return self.within.everywhere
+
+    @property
+    def name_limits(self) -> Mapping[str, tuple[str, ...] | None]:
+        """Return the limits that are lists of names; None: any name."""
+        return {
+            "collections": self.within.collections,
+            "queues": self.within.queues,
+            "shares": self.shares,
+            "locks": self.locks,
+        }
 
     def names_share(self, share: str) -> bool:
         """Return whether this share may be named."""

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from server.conftest import World
 from spinney.features.accounts.commands import AddUser, MakeToken
+from spinney.features.accounts.rights_form import fields_of, limits_in_words, rights_of
 from spinney.features.webhooks.commands import AddWebhook
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import NoSuch
@@ -17,7 +18,6 @@ from spinney.model.rights.operators import Actor
 from spinney.model.settings.webhooks import Webhook
 from spinney.service.sign_in import SignIn
 from spinney.web.pages.forms import FormFields
-from spinney.web.pages.rights_forms import fields_of, limits_in_words, rights_of
 
 HTML = {"Accept": "text/html"}
 

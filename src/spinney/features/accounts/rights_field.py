@@ -19,7 +19,7 @@ Names = Annotated[list[Name], Field(max_length=1_000)]
 
 
 class RightsRequest(BaseModel):
-    """What somebody is to be allowed."""
+    """A role and its limits, as they are written in JSON."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -45,19 +45,12 @@ class RightsRequest(BaseModel):
 
 
 def _flat(rights: Rights) -> dict[str, Any]:
-    limits = {
-        "collections": rights.within.collections,
-        "queues": rights.within.queues,
-        "shares": rights.shares,
-        "priorities": rights.priorities,
-        "locks": rights.locks,
-        "external": rights.external,
-    }
+    limits = {**rights.name_limits, "priorities": rights.priorities, "external": rights.external}
     return {"role": rights.role} | {name: list(limit) for name, limit in limits.items() if limit is not None}
 
 
 def _rights(request: RightsRequest) -> Rights:
-    """Raises UsageError, BadName for what cannot be meant."""
+    """Return the rights. Raises UsageError, BadName for invalid limits."""
     priorities = request.priorities
     return Rights(
         role=request.role,

@@ -99,13 +99,7 @@ def limits_text(rights: Rights) -> str:
     """Return the limits on one line; empty when there are none."""
     parts = [
         f"{name} {' '.join(values) or NONE}"
-        for name, values in (
-            ("collections", rights.within.collections),
-            ("queues", rights.within.queues),
-            ("shares", rights.shares),
-            ("locks", rights.locks),
-            ("external", rights.external or None),
-        )
+        for name, values in {**rights.name_limits, "external": rights.external or None}.items()
         if values is not None
     ]
     if rights.priorities is not None:

@@ -1,6 +1,6 @@
-"""Users: who may come in, and what each may."""
+"""The pages of users: the list, a user's details, and the actions of admins on both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -19,12 +19,22 @@ from spinney.features.accounts.commands import (
     PasswordLink,
     ShowUser,
 )
+from spinney.features.accounts.rights_form import fields_of, limits_in_words, rights_of
 from spinney.model.access import Role
 from spinney.model.rights.accounts import Session, Token, User
 from spinney.web.pages.formatting import plural
-from spinney.web.pages.forms import FORM_ERRORS, Form, run_and_redirect, sentence
+from spinney.web.pages.forms import (
+    FORM_ERRORS,
+    Form,
+    NewSecret,
+    RefusedForm,
+    add_action,
+    base_url,
+    form_variables,
+    secret_page,
+    sentence,
+)
 from spinney.web.pages.rendering import page, redirect, segment
-from spinney.web.pages.rights_forms import NewSecret, fields_of, limits_in_words, rights_of
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -34,7 +44,7 @@ USERS = "/users"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserDetails:
-    """One user, with all that hangs on him."""
+    """A user with sessions and tokens."""
 
     user: User
     sessions: Sequence[Session]
@@ -43,37 +53,37 @@ class UserDetails:
 
 @router.get(USERS, summary="Users")
 async def users(request: Request, context: Authenticated) -> Response:
-    """All, by name."""
+    """Show all users, by name."""
     return await _list(request, context)
 
 
 @router.post(USERS, summary="Make a user")
 async def add(request: Request, context: Authenticated, form: Form) -> Response:
-    """With a link with which he sets his password, unless a proxy or identity provider says who he is."""
-    name, linked = form.text("name"), bool(form.text("link"))
+    """Create a user; with a link that sets a password, unless a proxy or identity provider authenticates the user."""
+    name, with_link = form.text("name"), bool(form.text("link"))
 
     def call(control: Control) -> PasswordLink | None:
         control.do(AddUser(name=name, rights=rights_of(form), reason=form.maybe("reason")))
-        return control.do(MakeLink(name=name)) if linked else None
+        return control.do(MakeLink(name=name)) if with_link else None
 
     try:
         link = await context.run(call)
     except FORM_ERRORS as error:
-        return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
+        return await _list(request, context, RefusedForm(form=form, error=error))
     if link is None:
         return redirect(_path(name), done=f"User {name} is created")
-    return _linked(request, context, name, link)
+    return _link_page(request, context, name, link)
 
 
 @router.get(f"{USERS}/{{name}}", summary="One user")
 async def user(request: Request, context: Authenticated, name: str) -> Response:
-    """What he may, where he is signed in, his tokens."""
+    """Show a user's rights, sessions and tokens."""
     return await _one(request, context, name)
 
 
 @router.post(f"{USERS}/{{name}}/rights", summary="Give a user other rights")
 async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
-    """In force with the next request."""
+    """Change a user's rights, from the next request on."""
 
     def call(control: Control) -> User:
         return control.do(ChangeUser(name=name, rights=rights_of(form), reason=form.maybe("reason")))
@@ -81,34 +91,13 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     try:
         await context.run(call)
     except FORM_ERRORS as error:
-        return await _one(request, context, name, said=form.said, wrong=sentence(error), status=422)
+        return await _one(request, context, name, RefusedForm(form=form, error=error))
     return redirect(_path(name), done=f"The rights of {name} are changed")
-
-
-@router.post(f"{USERS}/{{name}}/disable", summary="Disable a user")
-async def disable(context: Authenticated, name: str, form: Form) -> Response:
-    """Sessions and tokens are void meanwhile."""
-    return await run_and_redirect(
-        context,
-        _path(name),
-        lambda control: control.do(ChangeUser(name=name, disabled=True, reason=form.maybe("reason"))),
-        f"{name} is disabled: sessions and tokens are void",
-    )
-
-
-@router.post(f"{USERS}/{{name}}/enable", summary="Enable a user")
-async def enable(context: Authenticated, name: str, form: Form) -> Response:
-    """Tokens are good again."""
-
-    def call(control: Control) -> User:
-        return control.do(ChangeUser(name=name, disabled=False, reason=form.maybe("reason")))
-
-    return await run_and_redirect(context, _path(name), call, f"{name} is enabled")
 
 
 @router.post(f"{USERS}/{{name}}/delete", summary="Delete a user")
 async def delete(context: Authenticated, name: str, form: Form) -> Response:
-    """For good."""
+    """Delete a user, and lead to the list; when that is refused, back to the user."""
     try:
         await context.run(lambda control: control.do(DeleteUser(name=name, reason=form.maybe("reason"))))
     except FORM_ERRORS as error:
@@ -118,58 +107,32 @@ async def delete(context: Authenticated, name: str, form: Form) -> Response:
 
 @router.post(f"{USERS}/{{name}}/link", summary="Make a link that sets a password")
 async def make_link(request: Request, context: Authenticated, name: str) -> Response:
-    """Shown once, good once, for a day."""
+    """Show a link that sets a password once, within a day."""
     try:
         link = await context.run(lambda control: control.do(MakeLink(name=name)))
     except FORM_ERRORS as error:
         return redirect(_path(name), refused=sentence(error))
-    return _linked(request, context, name, link)
-
-
-@router.post(f"{USERS}/{{name}}/sessions", summary="End all sessions of a user")
-async def end_sessions(context: Authenticated, name: str, form: Form) -> Response:
-    """He has to sign in again."""
-    return await run_and_redirect(
-        context,
-        _path(name),
-        lambda control: control.do(EndSessions(name=name, reason=form.maybe("reason"))),
-        lambda done: f"{plural(done.ended, 'session')} of {name} ended",
-    )
+    return _link_page(request, context, name, link)
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
-async def _list(
-    request: Request,
-    context: RequestContext,
-    *,
-    said: Mapping[str, str] | None = None,
-    wrong: str = "",
-    status: int = 200,
-) -> Response:
+async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
     found = await context.run(lambda control: control.do(ListUsers()).items)
     return page(
         request,
         context.principal,
         "users.html",
-        status=status,
         users=found,
         limits=limits_in_words,
         roles=list(Role),
-        said=said or {"role": str(Role.SUBMITTER), "link": "1"},
-        wrong=wrong,
+        **form_variables(refused, {"role": str(Role.SUBMITTER), "link": "1"}),
     )
 
 
 async def _one(
-    request: Request,
-    context: RequestContext,
-    name: str,
-    *,
-    said: Mapping[str, str] | None = None,
-    wrong: str = "",
-    status: int = 200,
+    request: Request, context: RequestContext, name: str, refused: RefusedForm | None = None
 ) -> Response:
     def read(control: Control) -> UserDetails:
         control.require(Role.ADMIN, "manage users")
@@ -179,32 +142,55 @@ async def _one(
             tokens=control.do(ListTokens(owner=name)).items,
         )
 
-    found = await context.run(read)
+    details = await context.run(read)
     return page(
         request,
         context.principal,
         "user.html",
-        status=status,
-        found=found,
+        found=details,
         path=_path(name),
         limits=limits_in_words,
         roles=list(Role),
-        said=said or fields_of(found.user.rights),
-        wrong=wrong,
+        **form_variables(refused, fields_of(details.user.rights)),
     )
 
 
-def _linked(request: Request, context: RequestContext, name: str, link: PasswordLink) -> Response:
-    base = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
-    told = NewSecret(
+def _link_page(request: Request, context: RequestContext, name: str, link: PasswordLink) -> Response:
+    secret = NewSecret(
         title=f"Password link for {name}",
-        secret=f"{base.rstrip('/')}{link.path}",
+        secret=f"{base_url(request)}{link.path}",
         about=f"With this link {name} sets a password. It is valid once, for a day, and shown only here.",
         back=_path(name),
         label=f"Back to {name}",
     )
-    return page(request, context.principal, "secret.html", secret=told)
+    return secret_page(request, context, secret)
 
 
 def _path(name: str) -> str:
     return f"{USERS}/{segment(name)}"
+
+
+add_action(
+    router,
+    f"{USERS}/{{name}}/disable",
+    "Disable a user",
+    lambda name, form: ChangeUser(name=name, disabled=True, reason=form.maybe("reason")),
+    "{name} is disabled: sessions and tokens are void",
+    back=_path,
+)
+add_action(
+    router,
+    f"{USERS}/{{name}}/enable",
+    "Enable a user",
+    lambda name, form: ChangeUser(name=name, disabled=False, reason=form.maybe("reason")),
+    "{name} is enabled",
+    back=_path,
+)
+add_action(
+    router,
+    f"{USERS}/{{name}}/sessions",
+    "End all sessions of a user",
+    lambda name, form: EndSessions(name=name, reason=form.maybe("reason")),
+    lambda name, result: f"{plural(result.ended, 'session')} of {name} ended",
+    back=_path,
+)

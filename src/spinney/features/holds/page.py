@@ -1,4 +1,4 @@
-"""Holds: what is stopped, why, by whom and until when; to lay one, and to release it."""
+"""The page of holds: the active ones, the form that places one, and their release."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,11 @@ from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
     FormFields,
+    RefusedForm,
+    form_variables,
     page_or_part,
     read_coalesced,
     run_and_redirect,
-    sentence,
 )
 from spinney.web.pages.rendering import redirect
 from spinney.web.request_context import Authenticated, Principal, RequestContext
@@ -32,36 +33,32 @@ router = APIRouter(include_in_schema=False)
 HOLDS = "/holds"
 SHOWN = 200
 COUNTED = 50
-"""Of so many holds it is counted how many jobs they cover."""
+"""For so many holds the jobs that they cover are counted, each up to ``COUNTED_TO``."""
 COUNTED_TO = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldList:
-    """Holds, and what they may lie on."""
+    """The active holds, and the names that the form suggests."""
 
     holds: Sequence[Hold]
     covered: Mapping[int, int]
-    """How many jobs are held and lie where the hold does, up to a bound, by the hold's number."""
+    """How many held jobs each hold covers, up to a bound, by the id of the hold."""
     several: frozenset[tuple[str, str]]
-    """On what more than one lies."""
+    """The scopes and names with more than one hold."""
     known: Sequence[str]
-    """Names that a hold may bear."""
+    """Names of queues, types, collections and submitters."""
 
 
 @router.get(HOLDS, summary="Holds")
 async def holds(request: Request, context: Authenticated) -> Response:
-    """All that cover something in sight."""
-    return await _list(
-        request,
-        context,
-        said={key: request.query_params[key] for key in ("scope", "name") if key in request.query_params},
-    )
+    """Show the holds that cover jobs that the caller may see."""
+    return await _list(request, context)
 
 
 @router.post(HOLDS, summary="Place a hold")
 async def lay(request: Request, context: Authenticated, form: Form) -> Response:
-    """With a reason."""
+    """Place a hold, and hold back the jobs that it covers after the response."""
 
     def call(control: Control) -> Hold:
         scope = _scope(form)
@@ -73,8 +70,7 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
     try:
         hold = await context.run(call)
     except FORM_ERRORS as error:
-        return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
-
+        return await _list(request, context, RefusedForm(form=form, error=error))
     answer = redirect(
         HOLDS, done=f"A hold is placed on {scope_text(hold.scope, hold.name)}: nothing new starts there"
     )
@@ -84,38 +80,39 @@ async def lay(request: Request, context: Authenticated, form: Form) -> Response:
 
 @router.post(f"{HOLDS}/{{hold}}/release", summary="Release a hold")
 async def lift(context: Authenticated, hold: int, form: Form) -> Response:
-    """Or every one that lies on the same. What no other covers goes on."""
+    """Release a hold, or all of the same scope and name. Jobs that no other hold covers go on."""
     reason = form.maybe("reason")
 
     def call(control: Control) -> list[Hold]:
-        found = control.do(LiftHold(hold=hold, reason=reason))
-        more = form.text("all") and any(_same(found, other) for other in control.queries.holds())
-        return [found, *(lift_holds(control, found.scope, found.name, reason=reason) if more else ())]
+        first = control.do(LiftHold(hold=hold, reason=reason))
+        more = form.text("all") and any(_same(first, other) for other in control.queries.holds())
+        return [first, *(lift_holds(control, first.scope, first.name, reason=reason) if more else ())]
 
-    def said(found: list[Hold]) -> str:
-        return f"{plural(len(found), 'hold')} on {scope_text(found[0].scope, found[0].name)} released"
+    def done(released: list[Hold]) -> str:
+        on = scope_text(released[0].scope, released[0].name)
+        return f"{plural(len(released), 'hold')} on {on} released"
 
-    return await run_and_redirect(context, HOLDS, call, said, then=sweep_holds)
+    return await run_and_redirect(context, HOLDS, call, done, then=sweep_holds)
 
 
 def scopes(rights: Rights) -> list[str]:
-    """What who asks may lay a hold on at all."""
+    """Return the scopes that a caller with these rights may choose for a hold."""
     if not rights.permits(Role.SUBMITTER):
         return []
     if not rights.permits(Role.OPERATOR):
         return [Scope.TREE, Scope.JOB]
     if rights.everywhere:
         return list(Scope)
-    found = [Scope.TREE, Scope.JOB]
+    allowed = [Scope.TREE, Scope.JOB]
     if rights.within.collections is None:
-        found.insert(0, Scope.QUEUE)
+        allowed.insert(0, Scope.QUEUE)
     if rights.within.queues is None:
-        found.insert(0, Scope.COLLECTION)
-    return [str(scope) for scope in found]
+        allowed.insert(0, Scope.COLLECTION)
+    return [str(scope) for scope in allowed]
 
 
 def may_lift(principal: Principal, hold: Hold) -> bool:
-    """Whether a button is shown; ``LiftHold`` asks closer."""
+    """Return whether to show the button that releases a hold; ``LiftHold`` checks the rights in detail."""
     if not principal.rights.permits(Role.OPERATOR):
         return principal.rights.permits(Role.SUBMITTER) and hold.by == principal.name
     return str(hold.scope) in scopes(principal.rights)
@@ -124,48 +121,42 @@ def may_lift(principal: Principal, hold: Hold) -> bool:
 # --- steps ------------------------------------------------------------------------------------
 
 
-async def _list(
-    request: Request, context: RequestContext, *, said: Mapping[str, str], wrong: str = "", status: int = 200
-) -> Response:
+async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
     principal = context.principal
-    # Who may name what goes by his limits, and a submitter's own holds hang on his name.
+    # What is visible depends on the limits, and a submitter's own holds on the name.
     key = ("holds", principal.rights.within, principal.name if not principal.rights.everywhere else None)
-    found = await read_coalesced(request, key, lambda: context.run(_read))
+    listed_holds = await read_coalesced(request, key, lambda: context.run(_read))
     return page_or_part(
         request,
         context,
         "holds",
         topics=("holds",),
-        status=status,
-        found=found,
+        found=listed_holds,
         shown=SHOWN,
         counted_to=COUNTED_TO,
         scopes=scopes(principal.rights),
-        liftable={hold.id for hold in found.holds if may_lift(principal, hold)},
-        said=said,
-        wrong=wrong,
+        liftable={hold.id for hold in listed_holds.holds if may_lift(principal, hold)},
+        **form_variables(refused, {k: v for k, v in request.query_params.items() if k in ("scope", "name")}),
     )
 
 
 def _read(control: Control) -> HoldList:
     look = control.queries
-    found = look.holds()
-    known = {*look.names("queue"), *look.types(), *look.names("collection"), *look.names("submitter")}
-    lying = Counter((str(hold.scope), hold.name) for hold in found)
+    active = look.holds()
+    names = {*look.names("queue"), *look.types(), *look.names("collection"), *look.names("submitter")}
+    scopes_and_names = Counter((str(hold.scope), hold.name) for hold in active)
     return HoldList(
-        holds=found,
-        covered={hold.id: n for hold in found[:COUNTED] if (n := _covered(control, hold)) is not None},
-        several=frozenset(what for what, n in lying.items() if n > 1),
-        known=sorted(known)[:1_000],
+        holds=active,
+        covered={hold.id: n for hold in active[:COUNTED] if (n := _covered(control, hold)) is not None},
+        several=frozenset(key for key, n in scopes_and_names.items() if n > 1),
+        known=sorted(names)[:1_000],
     )
 
 
 def _covered(control: Control, hold: Hold) -> int | None:
-    """How many jobs are held there. None: it cannot be told."""
-    which = held_filter(control, hold)
-    if which is None:
-        return None
-    return control.store.bulk.count(control.queries.within(which), most=COUNTED_TO)
+    """Return how many held jobs a hold covers; None when it cannot be determined."""
+    held = held_filter(control, hold)
+    return None if held is None else control.store.bulk.count(control.queries.within(held), most=COUNTED_TO)
 
 
 def _same(one: Hold, other: Hold) -> bool:

@@ -1,4 +1,4 @@
-"""Locks: who has them, who waits, how much there is of each; to take one away, and to set how much there is."""
+"""The page of locks and capacities: their owners, and the actions that free a lock or set its capacity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ PAGE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """One lock, with all who have it."""
+    """A lock with its owners."""
 
     name: str
     owners: Sequence[LockInfo]
-    """Nobody: somebody waits for it who will be woken."""
+    """Empty: a job waits for it and is about to be woken."""
     waiting: int
     used: int
     capacity: int
@@ -54,32 +54,32 @@ class LockPage:
 
 @router.get(LOCKS, summary="Locks")
 async def locks(request: Request, context: Authenticated, after: str = "") -> Response:
-    """Those that are held or waited for, and what is set of how much there is."""
+    """Show the locks that jobs have or wait for, and the capacities that are set or declared."""
 
     def read(control: Control) -> LockPage:
         page = control.do(ListLocks(after=after[:200], limit=PAGE))
-        made = [_lock(name, list(of)) for name, of in groupby(page.items, key=lambda line: line.name)]
-        return LockPage(locks=made, capacities=control.do(ListCapacities()).items, next=page.next)
+        listed = [_lock(name, list(infos)) for name, infos in groupby(page.items, key=lambda i: i.name)]
+        return LockPage(locks=listed, capacities=control.do(ListCapacities()).items, next=page.next)
 
-    found = await context.run(read)
+    listed = await context.run(read)
     rights = context.principal.rights
-    named = {lock.name for lock in found.locks} | {capacity.name for capacity in found.capacities}
+    named = {lock.name for lock in listed.locks} | {capacity.name for capacity in listed.capacities}
     mine = {name for name in named if rights.permits(Role.OPERATOR) and rights.names_lock(name)}
     return page_or_part(
         request,
         context,
         "locks",
         topics=() if after else ("locks",),
-        found=found,
+        found=listed,
         mine=mine,
         after=after,
-        next=with_query(LOCKS, after=found.next) if found.next else None,
+        next=with_query(LOCKS, after=listed.next) if listed.next else None,
     )
 
 
 @router.post(f"{LOCKS}/free", summary="Take a lock away")
 async def free(context: Authenticated, form: Form) -> Response:
-    """From all that have it, or from one job. Who waits goes on at once."""
+    """Free a lock from all its owners, or from one job. Waiting jobs go on at once."""
     name = form.text("name")
 
     def call(control: Control) -> ReleasedLock:
@@ -93,7 +93,7 @@ async def free(context: Authenticated, form: Form) -> Response:
 
 @router.post(f"{LOCKS}/capacity", summary="Set the capacity of a lock")
 async def set_capacity(context: Authenticated, form: Form) -> Response:
-    """Of one, or of each of a family."""
+    """Set the capacity of a lock, or of each lock of a family."""
     name = form.text("name")
 
     def call(control: Control) -> Capacity:
@@ -109,7 +109,7 @@ async def set_capacity(context: Authenticated, form: Form) -> Response:
 
 @router.post(f"{LOCKS}/declared", summary="Reset the capacity of a lock to what is declared")
 async def as_declared(context: Authenticated, form: Form) -> Response:
-    """As its application says."""
+    """Reset the capacity of a lock to what its application declares."""
     name = form.text("name")
     return await run_and_redirect(
         context,
@@ -119,7 +119,7 @@ async def as_declared(context: Authenticated, form: Form) -> Response:
     )
 
 
-def _lock(name: str, lines: Sequence[LockInfo]) -> Lock:
-    first = lines[0]
-    owners = [line for line in lines if line.until]
+def _lock(name: str, infos: Sequence[LockInfo]) -> Lock:
+    first = infos[0]
+    owners = [info for info in infos if info.until]
     return Lock(name=name, owners=owners, waiting=first.waiting, used=first.used, capacity=first.capacity)

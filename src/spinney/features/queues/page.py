@@ -1,6 +1,6 @@
-"""Queues: what stands in each, how it is set, who serves it; and to set it otherwise."""
+"""The pages of queues: the list with charts, a queue's settings, nodes and jobs, and the actions on it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ from spinney.web.pages.forms import (
     FORM_ERRORS,
     Form,
     FormFields,
+    RefusedForm,
+    add_action,
+    form_variables,
     listed_in_words,
     page_or_part,
     read_coalesced,
@@ -38,11 +41,11 @@ _TOPICS = ("queues", "overview")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """A queue with what the charts show of it."""
+    """A queue with its charts."""
 
     info: QueueInfo
     stats: QueueStats | None
-    """None: no job stands in it."""
+    """None: it has no jobs."""
     depth: Spark | None
     throughput: Spark | None
     notes: Sequence[str]
@@ -51,7 +54,7 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueList:
-    """All queues as of about one moment, and what there is to choose from."""
+    """All queues at about one moment, and the names that forms suggest."""
 
     queues: Sequence[QueueInfo]
     stats: Stats
@@ -61,15 +64,15 @@ class QueueList:
 
 @router.get(QUEUES, summary="Queues")
 async def queues(request: Request, context: Authenticated) -> Response:
-    """All in sight."""
+    """Show the queues that the caller may see."""
     return await _list(request, context)
 
 
 @router.post(QUEUES, summary="Create a queue")
 async def create(request: Request, context: Authenticated, form: Form) -> Response:
-    """One that no application declares."""
+    """Create a queue that no application declares."""
     try:
-        asked = CreateQueue(
+        command = CreateQueue(
             name=form.text("name"),
             limit=_limit(form),
             order=form.text("order") or "default",
@@ -79,82 +82,48 @@ async def create(request: Request, context: Authenticated, form: Form) -> Respon
             barred=[*form.words("barred")],
             reason=form.maybe("reason"),
         )
-        await context.run(lambda control: control.do(asked))
+        await context.run(lambda control: control.do(command))
     except FORM_ERRORS as error:
-        return await _list(request, context, said=form.said, wrong=sentence(error), status=422)
-    return redirect(_path(asked.name), done=f"Queue {asked.name} is created")
+        return await _list(request, context, RefusedForm(form=form, error=error))
+    return redirect(_path(command.name), done=f"Queue {command.name} is created")
 
 
 @router.get(f"{QUEUES}/{{name}}", summary="One queue")
 async def queue(request: Request, context: Authenticated, name: str) -> Response:
-    """Settings, who serves it, what stands in it."""
+    """Show the settings of a queue, its nodes and its jobs."""
     info = await context.run(lambda control: control.do(ShowQueue(name=name)))
-    found = await _found(request, context)
+    listed = await _read(request, context)
     shares: Sequence[ShareStats] = [
-        share for share in found.stats.shares if share.queue == name and share.share
+        share for share in listed.stats.shares if share.queue == name and share.share
     ]
     return page_or_part(
         request,
         context,
         "queue",
         topics=_TOPICS,
-        line=_line(info, found.stats, _samples(request, context)),
-        found=found,
+        line=_row(info, listed.stats, _samples(request, context)),
+        found=listed,
         shares=shares[:20],
         may=may_set(context.principal.rights, name),
         path=_path(name),
     )
 
 
-@router.post(f"{QUEUES}/{{name}}/limit", summary="Set the limit of a queue")
-async def set_limit(context: Authenticated, name: str, form: Form) -> Response:
-    """Slots over the whole cluster."""
-
-    def said(info: QueueInfo) -> str:
-        limit = info.in_force.limit
-        return f"Queue {name} now has {'no limit' if limit is None else f'the limit {as_text(limit, info.limit)}'}"
-
-    return await _set(context, name, form, lambda: {"limit": _limit(form)}, said)
-
-
-@router.post(f"{QUEUES}/{{name}}/type", summary="Set the default type of a queue")
-async def set_type(context: Authenticated, name: str, form: Form) -> Response:
-    """Of what is submitted by the queue's name alone."""
-
-    def said(info: QueueInfo) -> str:
-        type_ = info.in_force.type
-        return f"Queue {name} now has {'no default type' if type_ is None else f'the default type {type_}'}"
-
-    return await _set(context, name, form, lambda: {"type": form.maybe("type")}, said)
-
-
 @router.post(f"{QUEUES}/{{name}}/pinned", summary="Set the nodes that alone serve a queue")
 async def set_pinned(context: Authenticated, name: str, form: Form) -> Response:
-    """Those that were taken out of the list, or put into it."""
+    """Pin the names that were added to the list, and unpin those that were removed."""
     return await _set_nodes(context, name, form, "pin", "unpin")
 
 
 @router.post(f"{QUEUES}/{{name}}/barred", summary="Set the nodes that do not serve a queue")
 async def set_barred(context: Authenticated, name: str, form: Form) -> Response:
-    """Those that were taken out of the list, or put into it."""
+    """Bar the names that were added to the list, and unbar those that were removed."""
     return await _set_nodes(context, name, form, "bar", "unbar")
-
-
-@router.post(f"{QUEUES}/{{name}}/declared", summary="Set a queue as it is declared")
-async def as_declared(context: Authenticated, name: str, form: Form) -> Response:
-    """Take back what operators set."""
-    return await _set(
-        context,
-        name,
-        form,
-        lambda: {"declared": [*form.all("field")]},
-        lambda info: f"Queue {name} is reset to what is declared",
-    )
 
 
 @router.post(f"{QUEUES}/{{name}}/delete", summary="Delete a queue")
 async def delete(context: Authenticated, name: str, form: Form) -> Response:
-    """All that is said of it."""
+    """Delete the settings of a queue; when that is refused, lead back to it."""
     try:
         await context.run(lambda control: control.do(DeleteQueue(name=name, reason=form.maybe("reason"))))
     except FORM_ERRORS as error:
@@ -163,7 +132,7 @@ async def delete(context: Authenticated, name: str, form: Form) -> Response:
 
 
 def notes(info: QueueInfo) -> Iterator[str]:
-    """What keeps its jobs from running, in sentences."""
+    """Yield a sentence for each thing that keeps jobs of the queue from running."""
     if info.in_force.limit == 0:
         yield "The limit is 0: nothing starts."
     if info.unknown:
@@ -179,26 +148,21 @@ def notes(info: QueueInfo) -> Iterator[str]:
 # --- steps ------------------------------------------------------------------------------------
 
 
-async def _list(
-    request: Request, context: RequestContext, *, said: object = None, wrong: str = "", status: int = 200
-) -> Response:
-    found = await _found(request, context)
+async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
+    listed = await _read(request, context)
     samples = _samples(request, context)
-    lines = [_line(info, found.stats, samples) for info in found.queues]
     return page_or_part(
         request,
         context,
         "queues",
         topics=_TOPICS,
-        status=status,
-        lines=lines,
-        found=found,
-        said=said or {},
-        wrong=wrong,
+        lines=[_row(info, listed.stats, samples) for info in listed.queues],
+        found=listed,
+        **form_variables(refused),
     )
 
 
-async def _found(request: Request, context: RequestContext) -> QueueList:
+async def _read(request: Request, context: RequestContext) -> QueueList:
     def read(control: Control) -> QueueList:
         look = control.queries
         return QueueList(
@@ -213,65 +177,52 @@ async def _found(request: Request, context: RequestContext) -> QueueList:
 
 
 def _samples(request: Request, context: RequestContext) -> Sequence[Sample]:
-    # What this server has seen counts all jobs: who sees those of some collections alone is shown no chart.
+    # The samples of this server count all jobs: a caller limited to some collections is shown no chart.
     return request.app.state.history.samples if context.principal.rights.within.collections is None else ()
 
 
-def _line(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
+def _row(info: QueueInfo, stats: Stats, samples: Sequence[Sample]) -> QueueRow:
     own = next((q for q in stats.queues if q.queue == info.queue), None)
     from_us = stats.at_us - CHARTED_US
-    seen = [(s.at_us, s.queues.get(info.queue, (0, 0, 0.0))) for s in samples]
+    points = [(s.at_us, s.queues.get(info.queue, (0, 0, 0.0))) for s in samples]
     pending, throughput = (own.pending, own.rate or 0.0) if own is not None else (0, 0.0)
-    depth = [*((at_us, float(of[0])) for at_us, of in seen), (stats.at_us, float(pending))]
-    rates = [*((at_us, of[2] or 0.0) for at_us, of in seen), (stats.at_us, throughput)]
+    depth = [*((at_us, float(point[0])) for at_us, point in points), (stats.at_us, float(pending))]
+    rates = [*((at_us, point[2] or 0.0) for at_us, point in points), (stats.at_us, throughput)]
     return QueueRow(
         info=info,
         stats=own,
         notes=list(notes(info)),
-        depth=spark(depth, from_us=from_us, until_us=stats.at_us) if seen else None,
-        throughput=spark(rates, from_us=from_us, until_us=stats.at_us) if seen else None,
+        depth=spark(depth, from_us=from_us, until_us=stats.at_us) if points else None,
+        throughput=spark(rates, from_us=from_us, until_us=stats.at_us) if points else None,
     )
-
-
-async def _set(
-    context: RequestContext,
-    name: str,
-    form: FormFields,
-    change: Callable[[], Mapping[str, Any]],
-    said: Callable[[QueueInfo], str],
-) -> Response:
-    def call(control: Control) -> QueueInfo:
-        return control.do(ChangeQueue(name=name, reason=form.maybe("reason"), **change()))
-
-    return await run_and_redirect(context, _path(name), call, said)
 
 
 async def _set_nodes(context: RequestContext, name: str, form: FormFields, on: str, off: str) -> Response:
     before, after = form.words("was"), form.words("nodes")
-    more, less = [n for n in after if n not in before], [n for n in before if n not in after]
+    added, removed = [n for n in after if n not in before], [n for n in before if n not in after]
 
     def call(control: Control) -> tuple[QueueInfo, list[str]]:
-        if not more and not less:
+        if not added and not removed:
             raise UsageError("the list of nodes is unchanged; add or remove a node's name")
-        lists: Any = {on: more, off: less}
+        lists: Any = {on: added, off: removed}
         info = control.do(ChangeQueue(name=name, reason=form.maybe("reason"), **lists))
         joined = control.store.bulk.names("node")
-        return info, [node for node in more if node not in joined]
+        return info, [node for node in added if node not in joined]
 
-    def said(done: tuple[QueueInfo, list[str]]) -> str:
-        info, unknown_nodes = done
+    def done(result: tuple[QueueInfo, list[str]]) -> str:
+        info, unknown_nodes = result
         spec = info.in_force
-        whom = f"only {listed_in_words(spec.pinned)}" if spec.pinned else "any node"
+        nodes = f"only {listed_in_words(spec.pinned)}" if spec.pinned else "any node"
         if spec.barred and not spec.pinned:
-            whom += f" but {listed_in_words(spec.barred)}"
+            nodes += f" but {listed_in_words(spec.barred)}"
         unknown = (
             f"; no node has ever joined with the name {listed_in_words(unknown_nodes)}"
             if unknown_nodes
             else ""
         )
-        return f"Queue {name} may now be served by {whom}{unknown}"
+        return f"Queue {name} may now be served by {nodes}{unknown}"
 
-    return await run_and_redirect(context, _path(name), call, said)
+    return await run_and_redirect(context, _path(name), call, done)
 
 
 def _limit(form: FormFields) -> Limit | None:
@@ -281,5 +232,43 @@ def _limit(form: FormFields) -> Limit | None:
     return None if form.text("limit").lower() in _NO_LIMIT else form.whole("limit", "limit")
 
 
+def _limit_text(name: str, info: QueueInfo) -> str:
+    limit = info.in_force.limit
+    return (
+        f"Queue {name} now has {'no limit' if limit is None else f'the limit {as_text(limit, info.limit)}'}"
+    )
+
+
+def _type_text(name: str, info: QueueInfo) -> str:
+    type_ = info.in_force.type
+    return f"Queue {name} now has {'no default type' if type_ is None else f'the default type {type_}'}"
+
+
 def _path(name: str) -> str:
     return f"{QUEUES}/{segment(name)}"
+
+
+add_action(
+    router,
+    f"{QUEUES}/{{name}}/limit",
+    "Set the limit of a queue",
+    lambda name, form: ChangeQueue(name=name, limit=_limit(form), reason=form.maybe("reason")),
+    _limit_text,
+    back=_path,
+)
+add_action(
+    router,
+    f"{QUEUES}/{{name}}/type",
+    "Set the default type of a queue",
+    lambda name, form: ChangeQueue(name=name, type=form.maybe("type"), reason=form.maybe("reason")),
+    _type_text,
+    back=_path,
+)
+add_action(
+    router,
+    f"{QUEUES}/{{name}}/declared",
+    "Set a queue as it is declared",
+    lambda name, form: ChangeQueue(name=name, declared=[*form.all("field")], reason=form.maybe("reason")),
+    "Queue {name} is reset to what is declared",
+    back=_path,
+)

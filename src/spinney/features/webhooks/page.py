@@ -1,4 +1,4 @@
-"""Webhooks: who is told when jobs settle, and what came of each telling."""
+"""The pages of webhooks: the list, a webhook with its deliveries, and the actions on both."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,9 +22,19 @@ from spinney.features.webhooks.commands import (
 from spinney.model.errors import UsageError
 from spinney.model.settings.webhooks import EVENTS, EVERY, Delivery, DeliveryOutcome, Webhook
 from spinney.model.values.lists import Page
-from spinney.web.pages.forms import FORM_ERRORS, Form, FormFields, run_and_redirect, sentence
+from spinney.web.pages.forms import (
+    FORM_ERRORS,
+    Form,
+    FormFields,
+    NewSecret,
+    RefusedForm,
+    add_action,
+    form_variables,
+    run_and_redirect,
+    secret_page,
+    sentence,
+)
 from spinney.web.pages.rendering import page, redirect, segment, with_query
-from spinney.web.pages.rights_forms import NewSecret
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -32,43 +42,40 @@ router = APIRouter(include_in_schema=False)
 WEBHOOKS = "/webhooks"
 PAGE = 50
 _STATE = {DeliveryOutcome.DUE: "pending", DeliveryOutcome.DELIVERED: "ok", DeliveryOutcome.FAILED: "failed"}
-"""As which each outcome is shown."""
+"""The state whose colour and shape each outcome is shown with."""
 
 
 @router.get(WEBHOOKS, summary="Webhooks")
 async def webhooks(request: Request, context: Authenticated) -> Response:
-    """Those in sight."""
+    """Show the webhooks that the caller may see."""
     return await _list(request, context)
 
 
 @router.post(WEBHOOKS, summary="Create a webhook")
 async def add(request: Request, context: Authenticated, form: Form) -> Response:
-    """Its secret is shown once."""
+    """Create a webhook, and show its secret once."""
 
     def call(control: Control) -> WebhookWithSecret:
-        asked = AddWebhook(name=form.text("name"), reason=form.maybe("reason"), **_settings(form))
-        return control.do(asked)
+        return control.do(AddWebhook(name=form.text("name"), reason=form.maybe("reason"), **_settings(form)))
 
     try:
-        made = await context.run(call)
+        created = await context.run(call)
     except FORM_ERRORS as error:
-        return await _list(
-            request, context, said=form.said, events=form.all("event"), wrong=sentence(error), status=422
-        )
-    return _told(request, context, made)
+        return await _list(request, context, RefusedForm(form=form, error=error))
+    return _secret_page(request, context, created)
 
 
 @router.get(f"{WEBHOOKS}/{{name}}", summary="One webhook")
 async def webhook(
     request: Request, context: Authenticated, name: str, outcome: str = "", after: str = ""
 ) -> Response:
-    """What it is told, and what came of it."""
+    """Show a webhook with a page of its deliveries."""
     return await _one(request, context, name, outcome=outcome, after=after)
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/change", summary="Change, pause or resume a webhook")
 async def change(request: Request, context: Authenticated, name: str, form: Form) -> Response:
-    """What waited is sent to the new URL."""
+    """Change a webhook; pending deliveries are sent to the new URL."""
 
     def call(control: Control) -> Webhook:
         return control.do(ChangeWebhook(name=name, reason=form.maybe("reason"), **_settings(form)))
@@ -76,108 +83,50 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     try:
         await context.run(call)
     except FORM_ERRORS as error:
-        events = form.all("event")
-        return await _one(
-            request, context, name, said=form.said, events=events, wrong=sentence(error), status=422
-        )
+        return await _one(request, context, name, RefusedForm(form=form, error=error))
     return redirect(_path(name), done=f"Webhook {name} is changed")
-
-
-@router.post(f"{WEBHOOKS}/{{name}}/pause", summary="Pause a webhook")
-async def pause(context: Authenticated, name: str, form: Form) -> Response:
-    """Deliveries are kept for 30 days."""
-    return await run_and_redirect(
-        context,
-        _path(name),
-        lambda control: control.do(ChangeWebhook(name=name, paused=True, reason=form.maybe("reason"))),
-        f"Webhook {name} is paused; deliveries are kept for 30 days",
-    )
-
-
-@router.post(f"{WEBHOOKS}/{{name}}/resume", summary="Resume a webhook")
-async def resume(context: Authenticated, name: str, form: Form) -> Response:
-    """What waited is sent."""
-    return await run_and_redirect(
-        context,
-        _path(name),
-        lambda control: control.do(ChangeWebhook(name=name, paused=False, reason=form.maybe("reason"))),
-        f"Webhook {name} is resumed; pending deliveries are sent",
-    )
-
-
-@router.post(f"{WEBHOOKS}/{{name}}/test", summary="Send a webhook a ping")
-async def test(context: Authenticated, name: str) -> Response:
-    """On the way that everything else goes."""
-    return await run_and_redirect(
-        context,
-        _path(name),
-        lambda control: control.do(PingWebhook(name=name)),
-        "A ping is being sent; its result is listed under the deliveries",
-    )
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/rotate", summary="Give a webhook a new secret")
 async def rotate(request: Request, context: Authenticated, name: str, form: Form) -> Response:
-    """Shown once."""
+    """Replace the secret of a webhook, and show the new one once."""
     try:
-        made = await context.run(
+        rotated = await context.run(
             lambda control: control.do(RotateWebhook(name=name, reason=form.maybe("reason")))
         )
     except FORM_ERRORS as error:
         return redirect(WEBHOOKS, refused=sentence(error))
-    return _told(request, context, made)
-
-
-@router.post(f"{WEBHOOKS}/{{name}}/remove", summary="Remove a webhook")
-async def remove(context: Authenticated, name: str, form: Form) -> Response:
-    """Its deliveries go with it."""
-    return await run_and_redirect(
-        context,
-        WEBHOOKS,
-        lambda control: control.do(RemoveWebhook(name=name, reason=form.maybe("reason"))),
-        f"Webhook {name} is deleted",
-        long=True,
-    )
+    return _secret_page(request, context, rotated)
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/deliveries/{{delivery}}/retry", summary="Send a delivery again")
 async def retry(context: Authenticated, name: str, delivery: str, form: Form) -> Response:
-    """At once, whatever came of it before."""
+    """Send a delivery again at once, whatever its outcome was."""
     return await run_and_redirect(
         context,
         _path(name),
         lambda control: control.do(RetryDelivery(delivery=delivery, reason=form.maybe("reason"))),
-        lambda found: f"Delivery {found.delivery} is sent again",
+        lambda sent: f"Delivery {sent.delivery} is sent again",
     )
 
 
 # --- steps ------------------------------------------------------------------------------------
 
 
-async def _list(
-    request: Request,
-    context: RequestContext,
-    *,
-    said: Mapping[str, str] | None = None,
-    events: Sequence[str] = (EVERY,),
-    wrong: str = "",
-    status: int = 200,
-) -> Response:
+async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
     def read(control: Control) -> tuple[Sequence[Webhook], dict[str, list[str]]]:
-        return control.do(ListWebhooks()).items, _known(control)
+        return control.do(ListWebhooks()).items, _names(control)
 
-    found, known = await context.run(read)
+    visible, names = await context.run(read)
     return page(
         request,
         context.principal,
         "webhooks.html",
-        status=status,
-        webhooks=found,
-        known=known,
-        said=said or {},
-        chosen=events,
+        webhooks=visible,
+        known=names,
+        chosen=refused.form.all("event") if refused else (EVERY,),
         events=EVENTS,
-        wrong=wrong,
+        **form_variables(refused),
     )
 
 
@@ -185,52 +134,46 @@ async def _one(
     request: Request,
     context: RequestContext,
     name: str,
+    refused: RefusedForm | None = None,
     *,
     outcome: str = "",
     after: str = "",
-    said: Mapping[str, str] | None = None,
-    events: Sequence[str] = (),
-    wrong: str = "",
-    status: int = 200,
 ) -> Response:
-    wanted = DeliveryOutcome(outcome) if outcome in list(DeliveryOutcome) else None
-    from_ = int(after) if after.isascii() and after.isdigit() and len(after) <= 18 else 0
+    only = DeliveryOutcome(outcome) if outcome in list(DeliveryOutcome) else None
+    seq = int(after) if after.isascii() and after.isdigit() and len(after) <= 18 else 0
 
     def read(control: Control) -> tuple[Webhook, Page[Delivery], dict[str, list[str]]]:
-        deliveries = control.do(ListDeliveries(name=name, limit=PAGE, after=from_, outcome=wanted))
-        return control.do(ShowWebhook(name=name)), deliveries, _known(control)
+        deliveries = control.do(ListDeliveries(name=name, limit=PAGE, after=seq, outcome=only))
+        return control.do(ShowWebhook(name=name)), deliveries, _names(control)
 
-    found, deliveries, known = await context.run(read)
+    webhook, deliveries, names = await context.run(read)
     path = _path(name)
-    next_ = with_query(path, outcome=wanted, after=deliveries.next) if deliveries.next else None
     return page(
         request,
         context.principal,
         "webhook.html",
-        status=status,
-        webhook=found,
+        webhook=webhook,
         deliveries=deliveries.items,
-        known=known,
+        known=names,
         path=path,
-        said=said or _fields(found),
-        chosen=events or found.events,
+        chosen=(refused.form.all("event") if refused else ()) or webhook.events,
         events=EVENTS,
-        wrong=wrong,
-        outcome=wanted,
+        outcome=only,
         outcomes=list(DeliveryOutcome),
         as_state=_STATE,
-        next=next_,
-        first=with_query(path, outcome=wanted) if from_ else None,
+        next=with_query(path, outcome=only, after=deliveries.next) if deliveries.next else None,
+        first=with_query(path, outcome=only) if seq else None,
+        **form_variables(refused, _fields(webhook)),
     )
 
 
-def _fields(found: Webhook) -> Mapping[str, str]:
+def _fields(webhook: Webhook) -> Mapping[str, str]:
     return {
-        "url": found.url,
-        "type": found.type or "",
-        "collection": found.collection or "",
-        "queue": found.queue or "",
-        "below": "" if found.roots_only else "1",
+        "url": webhook.url,
+        "type": webhook.type or "",
+        "collection": webhook.collection or "",
+        "queue": webhook.queue or "",
+        "below": "" if webhook.roots_only else "1",
     }
 
 
@@ -246,13 +189,14 @@ def _settings(form: FormFields) -> dict[str, Any]:
 
 
 def _events(form: FormFields) -> list[str]:
-    found = form.all("event")
-    if not found:
+    events = form.all("event")
+    if not events:
         raise UsageError("choose at least one event")
-    return [EVERY] if EVERY in found else [*found]
+    return [EVERY] if EVERY in events else [*events]
 
 
-def _known(control: Control) -> dict[str, list[str]]:
+def _names(control: Control) -> dict[str, list[str]]:
+    """Return the names that the form suggests, by its field."""
     look = control.queries
     return {
         "type": sorted(look.types()),
@@ -261,17 +205,52 @@ def _known(control: Control) -> dict[str, list[str]]:
     }
 
 
-def _told(request: Request, context: RequestContext, made: WebhookWithSecret) -> Response:
-    name = made.webhook.name
-    told = NewSecret(
+def _secret_page(request: Request, context: RequestContext, answer: WebhookWithSecret) -> Response:
+    name = answer.webhook.name
+    secret = NewSecret(
         title=f"Secret of webhook {name}",
-        secret=made.secret,
+        secret=answer.secret,
         back=_path(name),
         label=f"Back to {name}",
         about="It signs all deliveries from now on. It is shown only once: copy it to the receiver now.",
     )
-    return page(request, context.principal, "secret.html", secret=told)
+    return secret_page(request, context, secret)
 
 
 def _path(name: str) -> str:
     return f"{WEBHOOKS}/{segment(name)}"
+
+
+add_action(
+    router,
+    f"{WEBHOOKS}/{{name}}/pause",
+    "Pause a webhook",
+    lambda name, form: ChangeWebhook(name=name, paused=True, reason=form.maybe("reason")),
+    "Webhook {name} is paused; deliveries are kept for 30 days",
+    back=_path,
+)
+add_action(
+    router,
+    f"{WEBHOOKS}/{{name}}/resume",
+    "Resume a webhook",
+    lambda name, form: ChangeWebhook(name=name, paused=False, reason=form.maybe("reason")),
+    "Webhook {name} is resumed; pending deliveries are sent",
+    back=_path,
+)
+add_action(
+    router,
+    f"{WEBHOOKS}/{{name}}/test",
+    "Send a webhook a ping",
+    lambda name, form: PingWebhook(name=name),
+    "A ping is being sent; its result is listed under the deliveries",
+    back=_path,
+)
+add_action(
+    router,
+    f"{WEBHOOKS}/{{name}}/remove",
+    "Remove a webhook",
+    lambda name, form: RemoveWebhook(name=name, reason=form.maybe("reason")),
+    "Webhook {name} is deleted",
+    back=WEBHOOKS,
+    long=True,
+)

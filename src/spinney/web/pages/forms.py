@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
+from spinney.commands.command import Returns
 from spinney.control import Control
 from spinney.model.errors import NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.web.pages.coalescing import RequestCoalescer
 from spinney.web.pages.filters import moment
 from spinney.web.pages.rendering import page, part, redirect, wants_part
-from spinney.web.request_context import RequestContext, now_us
+from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 T = TypeVar("T")
 
@@ -65,8 +66,8 @@ class FormFields:
         return moment(text, now_us(), ahead=True) if text else None
 
     @property
-    def said(self) -> Mapping[str, str]:
-        """To fill the form once more."""
+    def values(self) -> Mapping[str, str]:
+        """Return the values by field, to show the form again."""
         return {name: value for name, value in self.pairs if name != "csrf"}
 
 
@@ -76,6 +77,48 @@ async def _given(request: Request) -> FormFields:
 
 
 Form = Annotated[FormFields, Depends(_given)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedForm:
+    """A form that was refused: its page shows it again, with what was entered and why it was refused."""
+
+    form: FormFields
+    error: SpinneyError
+
+
+def form_variables(refused: RefusedForm | None, values: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the arguments of ``page`` for a page with a form: its status, and the variables ``values`` and ``error``.
+    ``values``: what the form shows unless it was refused."""
+    if refused is None:
+        return {"status": 200, "values": values or {}, "error": ""}
+    return {"status": 422, "values": refused.form.values, "error": sentence(refused.error)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    """A secret, on the page that shows it for the only time."""
+
+    title: str
+    about: str
+    secret: str = field(repr=False)
+    back: str
+    """The path of the page that the link leads to."""
+    label: str
+    """The text of that link."""
+    example: str = field(default="", repr=False)
+    """How the secret is used."""
+
+
+def secret_page(request: Request, context: RequestContext, secret: NewSecret) -> Response:
+    """Return the page that shows a new secret."""
+    return page(request, context.principal, "secret.html", secret=secret)
+
+
+def base_url(request: Request) -> str:
+    """Return the server's public URL, as configured or as the request names it."""
+    url = request.app.state.settings.url or f"{request.url.scheme}://{request.url.netloc}"
+    return str(url).rstrip("/")
 
 
 def page_or_part(
@@ -97,20 +140,50 @@ async def run_and_redirect(
     context: RequestContext,
     back: str,
     call: Callable[[Control], T],
-    said: Callable[[T], str] | str,
+    done: Callable[[T], str] | str,
     *,
     long: bool = False,
     then: Callable[[Control], object] | None = None,
 ) -> Response:
-    """Do it, and lead back. ``then`` is done behind the answer."""
+    """Run ``call`` and redirect to ``back``, where ``done`` or the refusal is shown. ``then`` runs after the
+    response."""
     try:
-        found = await context.run(call, long=long)
+        result = await context.run(call, long=long)
     except FORM_ERRORS as error:
         return redirect(back, refused=sentence(error))
-    answer = redirect(back, done=said if isinstance(said, str) else said(found))
+    answer = redirect(back, done=done if isinstance(done, str) else done(result))
     if then is not None:
         answer.background = BackgroundTask(context.run, then, long=True)
     return answer
+
+
+def add_action(
+    router: APIRouter,
+    path: str,
+    summary: str,
+    command: Callable[[str, FormFields], Returns[T]],
+    done: Callable[[str, T], str] | str,
+    *,
+    back: Callable[[str], str] | str,
+    long: bool = False,
+) -> None:
+    """Add the route of a button: it performs a command on the object that ``{name}`` in ``path`` names, and leads back
+    to a page that says what happened.
+
+    ``command`` makes the command of that name and the form's fields; ``done`` the sentence that is shown, with the
+    command's result; ``back`` the path of the next page. ``long``: the command may take long.
+    """
+
+    async def action(context: Authenticated, name: str, form: Form) -> Response:
+        return await run_and_redirect(
+            context,
+            back if isinstance(back, str) else back(name),
+            lambda control: control.do(command(name, form)),
+            (lambda result: done(name, result)) if callable(done) else done.replace("{name}", name),
+            long=long,
+        )
+
+    router.add_api_route(path, action, methods=["POST"], summary=summary)
 
 
 async def read_coalesced(request: Request, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
