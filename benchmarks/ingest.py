@@ -17,7 +17,7 @@ from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
-from spinney.apps.ingest.staff import prepare
+from spinney.apps.ingest.verbs.setup import prepare
 from spinney.model.jobs import Filter
 from spinney.model.states import SETTLED, State
 

@@ -11,7 +11,7 @@ When all objects have settled, the batch reports; when failed objects have been 
 - ``config``: settings and profiles. ``deposits``: the parameters of jobs, and the states that people see.
 - ``manifests``, ``fetching``, ``containers``, ``identifiers``, ``storage``, ``inventory``, ``report``, ``files``: the
   building blocks of the stages. None of them depends on jobs.
-- ``staff``, ``verbs``: the operations for those who run the service. ``cli`` runs them locally or through ``routes``.
+- ``verbs``: the operations for those who run the service. ``cli`` runs them locally or through ``routes``.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -12,7 +12,7 @@ from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox
 
 app = Spinney(submit=INTERNAL)
-"""People submit payloads and request packages through ``staff`` and ``access``, which check their permissions."""
+"""People submit payloads and request packages through ``verbs`` and ``access``, which check their permissions."""
 
 STAGES: tuple[str, ...] = get_args(Stage)
 """The stages of an object, in their order."""

@@ -18,10 +18,11 @@ from starlette.responses import Response
 
 from spinney.apps.ingest.access.file_content import Content
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.staff import Accepted, Service, accept, expect, refused
 from spinney.apps.ingest.verbs import VERBS, Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
-from spinney.apps.ingest.verbs.deposits import DepositFields, Submit, answer_of, combine_fields
+from spinney.apps.ingest.verbs.arrivals import Accepted, accept, expect
+from spinney.apps.ingest.verbs.service import Service, refused
+from spinney.apps.ingest.verbs.submission import DepositFields, Submit, combine_fields
 from spinney.errors import Refused, StoreUnavailable, UsageError
 from spinney.operations import Control
 from spinney.routes import (
@@ -78,9 +79,9 @@ async def submit(
     if content_type.partition(";")[0].strip().lower() == FORM:
         form = SingleFileForm(content_type, pieces, name=FILE)
         fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
-    deposit = _parse_submission(query, fields, file_name).deposit()
+    submission = _parse_submission(query, fields, file_name)
     with await context.run(
-        lambda control: _with_engine_errors(lambda: expect(_service(control, root), deposit, key))
+        lambda control: _with_engine_errors(lambda: expect(_service(control, root), submission, key))
     ) as arrival:
         async for piece in pieces:
             await asyncio.to_thread(arrival.file.write, piece)
@@ -118,7 +119,7 @@ def _parse_submission(query: DepositFields, fields: list[tuple[str, str]], file_
 def _accepted_response(accepted: Accepted) -> dict[str, Any]:
     links = {what: f"{router.prefix}/{what}?batch={accepted.bid}" for what in ("status", "report")}
     headers = {"Location": links["status"]} | replayed(accepted.repeated)
-    return _json_response(written(answer_of(accepted) | {"links": links}), 202, headers)
+    return _json_response(written(accepted.answer() | {"links": links}), 202, headers)
 
 
 @router.get(

@@ -17,8 +17,8 @@ from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import Description, Payload, Sum
 from spinney.apps.ingest.inventory import Inventory, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
-from spinney.apps.ingest.staff import prepare
 from spinney.apps.ingest.storage import Storage, open_storage
+from spinney.apps.ingest.verbs.setup import prepare
 from spinney.testing import StageHarness, StageResult
 
 STAGES = application.STAGES

@@ -15,10 +15,11 @@ import pytest
 from httpx import Response
 
 from http_listener import Listening
-from spinney.apps.ingest import staff
 from spinney.apps.ingest.deposits.orders import BatchOrder
-from spinney.apps.ingest.staff.submissions import Arrival
+from spinney.apps.ingest.verbs.arrivals import Arrival
 from spinney.apps.ingest.verbs.batches import Status
+from spinney.apps.ingest.verbs.lookup import BatchFilter, batches
+from spinney.apps.ingest.verbs.service import Service as Ingest
 from spinney.model.errors import CommitUncertain
 from spinney.web.settings import ServerSettings
 
@@ -64,10 +65,8 @@ PROFILE, KIND, FILE = ("profile", None, b"maps"), ("kind", None, b"file"), ("fil
 
 def orders(served: Served) -> list[BatchOrder]:
     with served.service.control() as control:
-        service = staff.Service(
-            control=control, settings=served.service.settings, folders=served.service.folder
-        )
-        return [found.order for found in staff.batches(service, staff.BatchFilter())]
+        service = Ingest(control=control, settings=served.service.settings, folders=served.service.folder)
+        return [found.order for found in batches(service, BatchFilter())]
 
 
 def incoming(served: Served) -> Mapping[str, bytes]:
@@ -307,6 +306,6 @@ def test_the_guides_examples_do_what_it_says(tmp_path: Path, monkeypatch: pytest
     assert (kinds["atlas.zip"][1].local_ids, kinds["atlas.zip"][2]) == (("L-1",), ("ann@example.org",))
     with service.control() as control:
         shown = Status(batch=said[1]["bid"]).run(
-            staff.Service(control=control, settings=service.settings, folders=service.folder)
+            Ingest(control=control, settings=service.settings, folders=service.folder)
         )
     assert shown["notification"] == ["ann@example.org"]

@@ -16,10 +16,10 @@ from spinney.apps.ingest.deposits import early_checks
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import Judgement
 from spinney.apps.ingest.report.lines import counted
-from spinney.apps.ingest.staff import refused
-from spinney.apps.ingest.staff.payloads import opened
 from spinney.apps.ingest.verbs.batches import Status
-from spinney.apps.ingest.verbs.deposits import Submit
+from spinney.apps.ingest.verbs.payloads import opened
+from spinney.apps.ingest.verbs.service import refused
+from spinney.apps.ingest.verbs.submission import Submit
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint
 from spinney.errors import UsageError
 

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from spinney.apps.ingest.cli.commands import command
-from spinney.apps.ingest.verbs.operations import Hold, Pause, Release, Unpause
+from spinney.apps.ingest.verbs.holds import Hold, Pause, Release, Unpause
 from spinney.command_line import display
 
 app = typer.Typer()

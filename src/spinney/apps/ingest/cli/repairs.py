@@ -8,7 +8,8 @@ import typer
 from spinney.apps.ingest.cli.commands import command, with_fields
 from spinney.apps.ingest.cli.session import open_session
 from spinney.apps.ingest.report.lines import counted
-from spinney.apps.ingest.verbs.operations import Delete, Requeue, Sweep
+from spinney.apps.ingest.verbs.deletions import Delete, Sweep
+from spinney.apps.ingest.verbs.requeues import Requeue
 from spinney.command_line import ByOption, Exit, JsonOption, StoreOption, display, for_each
 
 app = typer.Typer()

@@ -12,10 +12,11 @@ from uuid import uuid4
 import orjson
 
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.staff import Service, refused, submit
 from spinney.apps.ingest.verbs import Verb, written
 from spinney.apps.ingest.verbs.archive import File, Manifest
-from spinney.apps.ingest.verbs.deposits import Submit, answer_of
+from spinney.apps.ingest.verbs.arrivals import submit
+from spinney.apps.ingest.verbs.service import Service, refused
+from spinney.apps.ingest.verbs.submission import Submit
 from spinney.command_line import client_of, endpoint, open_control, resolve_settings
 from spinney.errors import CommitUncertain
 
@@ -61,7 +62,7 @@ class _LocalSession:
         return orjson.loads(written(verb.run(self._service)))
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
-        return orjson.loads(written(answer_of(submit(self._service, payload, submission.deposit(), key))))
+        return orjson.loads(written(submit(self._service, payload, submission, key).answer()))
 
     def content(self, selection: File | Manifest) -> Iterator[bytes]:
         return selection.content(self._service).pieces
@@ -97,7 +98,7 @@ class _RemoteSession:
         from spinney.command_line import IDEMPOTENCY, Call, query_params
         from spinney.errors import ServerUnavailable, UnexpectedResponse
 
-        submission.deposit()  # raises for an invalid description, before the payload is sent
+        _ = submission.expected_digest  # raises for an invalid one, before the payload is sent
         query = query_params(**submission.model_dump(mode="json", exclude_defaults=True))
         key = key or uuid4().hex
         call = Call(

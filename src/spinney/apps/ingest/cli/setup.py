@@ -3,7 +3,8 @@
 import typer
 
 from spinney.apps.ingest.config.settings import load
-from spinney.apps.ingest.staff import prepare, refused
+from spinney.apps.ingest.verbs.service import refused
+from spinney.apps.ingest.verbs.setup import prepare
 from spinney.command_line import JsonOption, display, endpoint
 
 app = typer.Typer()

@@ -17,7 +17,8 @@ from spinney.apps.ingest.demo.sample_deposit import FolderContent, Offer, find, 
 from spinney.apps.ingest.demo.service import opened, requeue, set_up, submit
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.report.lines import counted
-from spinney.apps.ingest.staff import Accepted, Service
+from spinney.apps.ingest.verbs.arrivals import Accepted
+from spinney.apps.ingest.verbs.service import Service
 from spinney.errors import SpinneyError, UsageError
 from spinney.jobs import SETTLED, Filter, State, job_folder
 from spinney.operations import Store

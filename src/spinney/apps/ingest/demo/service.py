@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from spinney.apps.ingest import staff
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.demo.node import spinney
 from spinney.apps.ingest.demo.plan import Plan
-from spinney.apps.ingest.staff import Service
+from spinney.apps.ingest.verbs import arrivals
+from spinney.apps.ingest.verbs.requeues import Requeue
+from spinney.apps.ingest.verbs.service import Service
+from spinney.apps.ingest.verbs.submission import Submit
 from spinney.config import ENVIRONMENT
 from spinney.config import settings as spinney_settings
 from spinney.operations import Control, now_us, open_store, wake_all
@@ -62,16 +64,16 @@ def opened(planned: Plan, service: settings.Settings) -> Iterator[Service]:
         )
 
 
-def submit(service: Service, manifest: Path) -> staff.Accepted:
+def submit(service: Service, manifest: Path) -> arrivals.Accepted:
     """Submit a manifest."""
     with manifest.open("rb") as payload:
-        deposit = staff.Deposit(name=manifest.name, profile=PROFILE, submitter=DEPOSITOR)
-        return staff.submit(service, payload, deposit)
+        submission = Submit(name=manifest.name, profile=PROFILE, submitter=DEPOSITOR)
+        return arrivals.submit(service, payload, submission)
 
 
 def requeue(service: Service, bid: str) -> int:
     """Requeue the failed objects of a batch, and return how many."""
-    return sum(staff.requeue(service, planned).touched for planned in staff.plan(service, [bid]))
+    return sum(item["requeued"] for item in Requeue(names=[bid]).run(service)["items"])
 
 
 def _mail(host: str, port: int) -> str:

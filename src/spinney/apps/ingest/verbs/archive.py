@@ -12,10 +12,10 @@ from spinney.apps.ingest.access import look as look_up
 from spinney.apps.ingest.access.file_content import Content, content, require_may
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
-from spinney.apps.ingest.staff import Service, readable, refused_as_usage, visible
-from spinney.apps.ingest.staff.service import introduce
 from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
-from spinney.errors import NoSuchJob, Refused
+from spinney.apps.ingest.verbs.profile_list import readable, visible
+from spinney.apps.ingest.verbs.service import Service, introduce, refused
+from spinney.errors import NoSuchJob, Refused, UsageError
 
 COUNTED = 10_000
 """The maximum number of objects that are counted."""
@@ -45,7 +45,7 @@ class Find(Verb):
     limit: int = Field(default=50, ge=1, le=1000, description="At most so many rows.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        with refused_as_usage(), open_inventory(service.settings.inventory) as inventory:
+        with refused(UsageError), open_inventory(service.settings.inventory) as inventory:
             items = inventory.find(
                 ark=None if self.ark is None else arks.canonical(self.ark),
                 local_id=self.local_id,

@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.config import profiles, settings
-from spinney.apps.ingest.staff import Service
+from spinney.apps.ingest.files.paths import shown
+from spinney.apps.ingest.verbs.service import Service
 from spinney.command_line import completion
-from spinney.errors import SpinneyError
+from spinney.errors import SpinneyError, UsageError, did_you_mean
 from spinney.jobs import JOB_ID_MAX
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
@@ -29,6 +30,13 @@ def profile_names(incomplete: str) -> list[str]:
 def stage_names(incomplete: str) -> list[str]:
     """Return the stages of an object that begin so, for the completion of shells."""
     return [stage for stage in STAGES if stage.startswith(incomplete)]
+
+
+def require_stage(name: str) -> None:
+    """Raise UsageError for a name that is not that of a stage of objects."""
+    if name not in STAGES:
+        hint = did_you_mean(name, STAGES) or f"; use one of: {', '.join(STAGES)}"
+        raise UsageError(f"an object has no stage '{shown(name[:40])}'{hint}")
 
 
 # The description of a field is also its help on the command line (``cli.commands``), where typer's part of the

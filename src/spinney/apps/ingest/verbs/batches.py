@@ -1,20 +1,22 @@
 """Verbs that show batches, their objects and their reports."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import Field
 
 from spinney.apps.ingest import report as reports
-from spinney.apps.ingest import staff
+from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.deposits.elements import elements, mode, passed
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.report.files import PAGE_OBJECTS
-from spinney.apps.ingest.staff import Batch, BatchFilter, Service
+from spinney.apps.ingest.verbs import lookup
 from spinney.apps.ingest.verbs.base import (
     After,
     BatchName,
@@ -26,11 +28,16 @@ from spinney.apps.ingest.verbs.base import (
     Verb,
     stage_names,
 )
+from spinney.apps.ingest.verbs.lookup import Batch, BatchFilter, find_batch, find_object
+from spinney.apps.ingest.verbs.service import Service
 from spinney.command_line import completion, display
-from spinney.errors import UsageError
-from spinney.jobs import Filter, Job, State
+from spinney.errors import Refused, UsageError
+from spinney.jobs import Child, Filter, Job, State, job_folder
 
 LIMIT_MAX = 10_000
+_PAGE = 1000
+_READING = "processing"
+"""The stage of a batch at which its payload is refused."""
 Limit = Annotated[int, Field(ge=1, le=LIMIT_MAX, description="At most so many rows.")]
 
 
@@ -53,7 +60,7 @@ class Status(Verb):
     batch: BatchName
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        batch = staff.batch(service, self.batch)
+        batch = find_batch(service, self.batch)
         counts = service.look.counts(Filter(parent_id=batch.job.id))
         holds = service.look.holds_on(batch.job.id) if batch.job.settled_us is None else ()
         objects = {str(state): number for state, number in counts.items() if number}
@@ -81,7 +88,7 @@ class Batches(Verb):
         filter_ = BatchFilter(
             profile=self.profile, state=self.state, submitter=self.submitter, collection=self.collection
         )
-        batches = staff.batches(service, filter_, after=self.after, page=self.limit)
+        batches = lookup.batches(service, filter_, after=self.after, page=self.limit)
         items = [_facts(batch) for batch in islice(batches, self.limit)]
         return {"items": items, "next": items[-1]["job"] if len(items) == self.limit else None}
 
@@ -104,9 +111,9 @@ class Objects(Verb):
     limit: Limit = 50
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        matching = staff.objects(
+        matching = lookup.objects(
             service,
-            staff.batch(service, self.batch),
+            find_batch(service, self.batch),
             states=self.state,
             stage=self.stage,
             message=self.message,
@@ -125,7 +132,7 @@ class Object(Verb):
     object: ObjectName
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        return {"object": _elements(service, staff.object_(service, self.object))}
+        return {"object": _elements(service, find_object(service, self.object))}
 
 
 class Report(Verb):
@@ -147,11 +154,11 @@ class Report(Verb):
     def run(self, service: Service) -> Mapping[str, Any]:
         if self.now and self.number is not None:
             raise UsageError("--now and --number exclude each other; give only one of them")
-        batch = staff.batch(service, self.batch)
+        batch = find_batch(service, self.batch)
         if not self.now:
-            job, path = batch.job.id, staff.path_of(batch, f"report.{self.form}", self.number)
+            job, path = batch.job.id, _report_path(batch, f"report.{self.form}", self.number)
             return {"job": job, "path": path, "link": f"/api/v1/jobs/{job}/files/{path}"}
-        report = staff.as_of_now(service, batch)
+        report = _report_as_of_now(service, batch)
         if self.form is Form.JSON:
             return {
                 "report": report.head()
@@ -201,3 +208,54 @@ def _object(job: Job) -> dict[str, Any]:
 
 def _elements(service: Service, job: Job) -> Any:
     return elements(service.store, service.settings, service.folders, job)
+
+
+def _report_path(batch: Batch, name: str, number: int | None) -> str:
+    """Return the path of a report's file (``report.txt``) in the folder of the batch, by default of the last that was
+    sent. Raises Refused when that report has not been sent."""
+    if number is None:
+        number = batch.reports
+    if not 1 <= number <= batch.reports:
+        last = f"its last report is number {batch.reports}" if batch.reports else "it has not reported yet"
+        raise Refused(f"{batch.bid} is {batch.state}, and {last}; --now makes a report of the current state")
+    return f"reports/{number:04d}/{name}"
+
+
+def _report_as_of_now(service: Service, batch: Batch) -> reports.Report:
+    """Build the next report as it would be now, without sending or storing it. Raises Refused for a batch whose payload
+    has not been read yet."""
+    data = dict(service.store.get_data(batch.job.id))
+    if "begun" not in data:
+        raise Refused(
+            f"{batch.bid} is {batch.state}, and there is nothing to report yet; 'ingest status' shows why"
+        )
+    profile = profiles.load(service.settings, batch.order.profile)
+    data.pop(f"reported {batch.reports + 1}", None)  # the time of a report that is being made
+    view = _BatchView(service=service, id=batch.job.id, data=data)
+    was_refused = batch.job.state is State.FAILED and batch.job.stage == _READING
+    fault = batch.job.message if was_refused else None
+    from spinney.apps.ingest.batches.stages import report_of  # with all stages
+
+    return report_of(view, service.settings, profile, batch.order, number=batch.reports + 1, fault=fault)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BatchView:
+    """A batch as its report needs it, read from the store: changes of its data are not stored."""
+
+    service: Service
+    id: int
+    data: MutableMapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.service.folders / job_folder(self.id)
+
+    def children(self) -> Iterator[Child]:
+        after = 0
+        while page := self.service.look.children(self.id, after=after, limit=_PAGE):
+            for job in page:
+                yield Child(
+                    job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params
+                )
+            after = page[-1].id

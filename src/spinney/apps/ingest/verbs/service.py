@@ -1,6 +1,7 @@
-"""The context of every operation: the person's control of the engine, the settings, and the folders of jobs."""
+"""The context of every verb: the person's control of the engine, the settings, and the folders of jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
 from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.errors import Refused, SpinneyError
 from spinney.operations import Control, Queries, Store
 
 BATCH, OBJECT = BATCHES.name, OBJECTS.name
@@ -59,3 +62,13 @@ def introduce(store: Store) -> None:
         [queue for queue in app.queues if queue.name not in queues],
         [lock for lock in app.locks if lock.name not in lock_names],
     )
+
+
+@contextmanager
+def refused(as_: type[SpinneyError] = Refused) -> Iterator[None]:
+    """Turn NotAdmitted into an error of the engine, so that command line and server show it in the same way. ``as_``:
+    UsageError for invalid input of the person."""
+    try:
+        yield
+    except NotAdmitted as error:
+        raise as_(str(error)) from error

@@ -10,20 +10,13 @@ from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Payload
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.staff import (
-    Batch,
-    Deposit,
-    Service,
-    batch,
-    batches,
-    delete,
-    hold,
-    pause,
-    release,
-    submit,
-)
-from spinney.apps.ingest.staff.batches import BatchFilter
+from spinney.apps.ingest.verbs.arrivals import submit
 from spinney.apps.ingest.verbs.batches import Batches
+from spinney.apps.ingest.verbs.deletions import Delete
+from spinney.apps.ingest.verbs.holds import Hold, Pause, Release
+from spinney.apps.ingest.verbs.lookup import Batch, BatchFilter, batches, find_batch
+from spinney.apps.ingest.verbs.service import Service
+from spinney.apps.ingest.verbs.submission import Submit
 from spinney.features.holds.commands import LayHold, sweep_holds
 from spinney.model.errors import Refused
 from spinney.model.jobs import Lease
@@ -43,7 +36,7 @@ class Works:
 
     def __init__(self, service: Service, objects: int = 3, site: Site | None = None) -> None:
         (service.settings.profiles / "open.toml").write_text("collection = 'maps'\n")
-        given = Deposit(name="map.tif", profile="open", submitter="ann", kind=PayloadKind.FILE)
+        given = Submit(name="map.tif", profile="open", submitter="ann", kind=PayloadKind.FILE)
         self.service, self.site = service, site or Site(service.store, Clock())  # type: ignore[arg-type]
         path = service.settings.home / "map.tif"
         path.write_bytes(b"map")
@@ -71,15 +64,15 @@ class Works:
 
     @property
     def batch(self) -> Batch:
-        return batch(self.service, self.bid)
+        return find_batch(self.service, self.bid)
 
     def listed(self, state: BatchState) -> list[str]:
         return [found.bid for found in batches(self.service, BatchFilter(state=state))]
 
 
 STOPS = {
-    "collection": lambda service: hold(service, "maps", "counting"),
-    "pause": lambda service: pause(service, "ingest", "counting"),
+    "collection": lambda service: Hold(collection="maps", reason="counting").run(service),
+    "pause": lambda service: Pause(what="ingest", reason="counting").run(service),
     "type": lambda service: service.control.do(
         LayHold(scope=Scope.TYPE, name="ingest.object", reason="counting")
     ),
@@ -104,12 +97,12 @@ def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(
     )
     assert (works.listed(BatchState.HELD), works.listed(BatchState.PROCESSING)) == ([works.bid], [])
     with pytest.raises(Refused, match="1 of its objects still run"):
-        delete(service, works.batch)
+        Delete(batch=works.bid).run(service)
     assert works.batch.state is BatchState.HELD
     works.site.pass_(running)
     assert (works.batch.state, works.batch.objects) == (BatchState.HELD, {"held": 3})
 
-    assert delete(service, works.batch).jobs == 4
+    assert Delete(batch=works.bid).run(service)["deleted"]["jobs"] == 4
 
     assert works.listed(BatchState.DELETED) == [works.bid]
     assert {service.store.job(job).state for job in works.objects} == {State.DELETED}
@@ -117,9 +110,9 @@ def test_a_batch_that_is_stopped_in_its_middle_is_held_and_can_be_deleted(
 
 def test_a_batch_goes_on_when_its_collection_does(service: Service) -> None:
     works = Works(service)
-    hold(service, "maps", "counting")
+    Hold(collection="maps", reason="counting").run(service)
     assert works.batch.state is BatchState.HELD
-    release(service, "maps", None)
+    Release(collection="maps").run(service)
     assert (works.batch.state, works.batch.objects) == (BatchState.PROCESSING, {"pending": 3})
 
 

@@ -1,4 +1,4 @@
-"""Looks up batches and objects by the names that people use."""
+"""Look up batches and objects by the names that people use."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.deposits.states import STOPPABLE, BatchState
 from spinney.apps.ingest.deposits.states import shown as state_shown
 from spinney.apps.ingest.files.paths import shown
-from spinney.apps.ingest.staff.service import BATCH, OBJECT, Service
+from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
 from spinney.errors import Refused, UsageError
 from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
 
@@ -67,7 +67,7 @@ class BatchFilter:
 # --- batches ----------------------------------------------------------------------------------
 
 
-def batch(service: Service, name: str) -> Batch:
+def find_batch(service: Service, name: str) -> Batch:
     """Return a batch by ``bid-…`` or the number of its job. Raises UsageError for a name that is neither, Refused and
     NoSuchJob when there is no such batch."""
     job = (
@@ -165,7 +165,7 @@ def objects(
     return _jobs(service, job_filter, after=after)
 
 
-def object_(service: Service, name: str) -> Job:
+def find_object(service: Service, name: str) -> Job:
     """Return an object's job, by its number or ``jid-…`` (for which all objects are searched, the newest first). Raises
     UsageError, Refused, NoSuchJob."""
     if JID.fullmatch(name):

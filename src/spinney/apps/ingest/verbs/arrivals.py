@@ -1,59 +1,35 @@
-"""Submission of payloads."""
+"""The submission of payloads: each is received, checked, and made a batch.
+
+The payload is copied to ``incoming/<bid>/<name>`` and synced, then (where the profile holds its batches) the reason is
+written to ``held/<bid>``, then the batch's job is submitted under the key ``<bid>``, for ever. If it is refused, both
+are removed again; if it is killed before the job exists, they stay, and ``sweep`` removes them after a day.
+"""
 
 import hashlib
-import re
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self
 
 from spinney.apps.ingest import manifests
-from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders
-from spinney.apps.ingest.deposits.orders import BatchOrder, Description, Stage, Sum
+from spinney.apps.ingest.deposits.orders import BatchOrder, Description
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.files import copies, disk_space
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import NotAdmitted, component, shown
-from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.manifests import PayloadKind, fields
+from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.report import Kind
-from spinney.apps.ingest.staff import profile_list
-from spinney.apps.ingest.staff.batches import batch_of
-from spinney.apps.ingest.staff.payloads import Incoming
-from spinney.apps.ingest.staff.service import BATCH, Service, introduce
-from spinney.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError, did_you_mean, listed
-from spinney.jobs import Options, State, names
+from spinney.apps.ingest.verbs import profile_list
+from spinney.apps.ingest.verbs.lookup import batch_of
+from spinney.apps.ingest.verbs.payloads import Incoming
+from spinney.apps.ingest.verbs.service import BATCH, Service, introduce
+from spinney.apps.ingest.verbs.submission import Submit
+from spinney.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError, listed
+from spinney.jobs import Options, State
 from spinney.operations import Role, SubmissionKey, SubmitResult, authorized
-
-_NOTHING = Description()
-_RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deposit:
-    """The description of a payload that is submitted."""
-
-    name: str
-    """Its file name."""
-    profile: str
-    submitter: str | None = None
-    """The person in whose name it is submitted; None: the caller."""
-    kind: PayloadKind | None = None
-    """None: as declared in the manifest."""
-    update: bool = False
-    digest: Digest | None = None
-    about: Description = _NOTHING
-    """The description of the object, where the payload is a single one."""
-    response: str = "json"
-    notify: tuple[str, ...] = ()
-    """Mail addresses that get the reports of this batch, too."""
-    fail_at: str | None = None
-    """For drills: each object fails once at this stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +46,10 @@ class Accepted:
     repeated: bool = False
     """Whether the same was submitted before under the same key: this is the batch that was made then."""
 
+    def answer(self) -> dict[str, Any]:
+        """Return the answer to the submission. A repetition gets the answer of the first."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "repeated"}
+
 
 class Arrival:
     """A payload that is being received: ``with`` makes its folder below ``incoming`` and keeps its file open.
@@ -78,12 +58,14 @@ class Arrival:
     may take hours to arrive. A complete and finished payload is submitted with ``accept``.
     """
 
-    def __init__(self, settings: Settings, profile: Profile, deposit: Deposit, key: str | None) -> None:
-        self.settings, self.profile, self.deposit, self.key = settings, profile, deposit, key
+    def __init__(
+        self, settings: Settings, profile: Profile, submission: Submit, submitter: str, key: str | None
+    ) -> None:
+        self.settings, self.profile, self.key = settings, profile, key
+        self.submission, self.submitter = submission, submitter
         self.bid = orders.new_bid()
-        self.file = Incoming(
-            settings.incoming / self.bid / deposit.name, deposit.digest, recognizable=key is not None
-        )
+        path = settings.incoming / self.bid / submission.name
+        self.file = Incoming(path, submission.expected_digest, recognizable=key is not None)
 
     def __enter__(self) -> Self:
         try:
@@ -103,7 +85,7 @@ class Arrival:
 
     def no_room(self) -> Refused:
         """Return the error for a full disk."""
-        error = disk_space.no_room(self.settings.incoming, mend="make room, and hand it in again")
+        error = disk_space.no_room(self.settings.incoming, mend="make room, and submit it again")
         return Refused(str(error))
 
     def forget(self) -> None:
@@ -112,21 +94,21 @@ class Arrival:
         shutil.rmtree(self.settings.incoming / self.bid, ignore_errors=True)
 
 
-def expect(service: Service, deposit: Deposit, key: str | None = None) -> Arrival:
+def expect(service: Service, submission: Submit, key: str | None = None) -> Arrival:
     """Check a submission before its payload is read, and return the place for the payload. ``key``: chosen by the
     caller, who can repeat the submission under it for a day, as when the answer was lost, without making a second
     batch.
 
     Raises UsageError for an invalid description, Forbidden.
     """
-    deposit = replace(deposit, submitter=deposit.submitter or service.control.by)
-    profile = profile_list.profile(service, deposit.profile)
-    _require_valid(service, deposit)
-    _require_reports(service.settings, profile, deposit)
+    submitter = submission.submitter or service.control.by
+    profile = profile_list.profile(service, submission.profile)
+    submission.require_valid(service.settings)
+    _require_reports(service.settings, profile, submission)
     service.settings.require_home()
     introduce(service.store)
-    _require_admitted(service, profile, deposit)
-    return Arrival(service.settings, profile, deposit, key)
+    _require_admitted(service, profile, submitter)
+    return Arrival(service.settings, profile, submission, submitter, key)
 
 
 def accept(service: Service, arrival: Arrival) -> Accepted:
@@ -150,7 +132,7 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
         submitted = _submit(service, arrival, order)
     except CommitUncertain as error:
         raise CommitUncertain(
-            f"{error} 'spinney ingest status {bid}' tells whether the batch is there"
+            f"{error} 'spinney ingest status {bid}' shows whether the batch exists"
         ) from error
     except SpinneyError:
         arrival.forget()
@@ -170,13 +152,13 @@ def accept(service: Service, arrival: Arrival) -> Accepted:
     )
 
 
-def submit(service: Service, payload: BinaryIO, deposit: Deposit, key: str | None = None) -> Accepted:
+def submit(service: Service, payload: BinaryIO, submission: Submit, key: str | None = None) -> Accepted:
     """Copy the payload to ``incoming``, and submit the batch. ``key``: see ``expect``.
 
     Raises what ``expect`` and ``accept`` raise, and Refused for a payload that does not have the given digest. Nothing
     is left behind then, except after CommitUncertain.
     """
-    with expect(service, deposit, key) as arrival:
+    with expect(service, submission, key) as arrival:
         arrival.file.copy(payload)
         arrival.file.finish()
     return accept(service, arrival)
@@ -184,48 +166,19 @@ def submit(service: Service, payload: BinaryIO, deposit: Deposit, key: str | Non
 
 def _prepare(service: Service, arrival: Arrival) -> BatchOrder:
     """Make the files of the batch durable, and return its order."""
-    deposit, target = arrival.deposit, arrival.file.path
+    target = arrival.file.path
     for folder in (target.parent, target.parent.parent):
         copies.sync_folder(folder)
-    kind = _kind(target, deposit)
+    kind = _kind(target, arrival.submission)
     if arrival.profile.hold is not None:
         held_batches.hold(service.settings, arrival.bid, arrival.profile.hold)
     accepted = datetime.fromtimestamp(service.control.clock() // 1_000_000, UTC)
-    return _order(arrival.bid, kind, deposit, accepted)
+    return arrival.submission.order(arrival.bid, kind, arrival.submitter, accepted)
 
 
-def _require_valid(service: Service, deposit: Deposit) -> None:
-    try:
-        component(deposit.name)
-        if deposit.about.primary_id is not None:
-            arks.canonical(deposit.about.primary_id)
-        for what in ("creator", "title", "date"):
-            fields.one_line(getattr(deposit.about, what) or "", what)
-    except NotAdmitted as error:
-        raise UsageError(str(error)) from None
-    names.label("submitter", deposit.submitter or "")
-    for local_id in deposit.about.local_ids:
-        names.label("local id", local_id)
-    try:
-        orders.require_notified(deposit.notify)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if not _RESPONSE.fullmatch(deposit.response):
-        raise UsageError(f"'{shown(deposit.response[:40])}' names no form of a response; write it as json")
-    if deposit.fail_at is None:
-        return
-    if deposit.fail_at not in STAGES:
-        hint = did_you_mean(deposit.fail_at, STAGES) or f"; use one of: {', '.join(STAGES)}"
-        raise UsageError(f"an object has no stage '{shown(deposit.fail_at[:40])}'{hint}")
-    if not service.settings.test_mode:
-        raise UsageError(
-            "a failure can be ordered in test mode only; set test_mode = true in the settings of a test"
-        )
-
-
-def _require_reports(settings: Settings, profile: Profile, deposit: Deposit) -> None:
+def _require_reports(settings: Settings, profile: Profile, submission: Submit) -> None:
     """Raise UsageError where reports are requested that the service or the profile does not send."""
-    if not deposit.notify:
+    if not submission.notification:
         return
     if settings.mail is None:
         raise UsageError("this service sends no mail; leave the notification out")
@@ -233,44 +186,28 @@ def _require_reports(settings: Settings, profile: Profile, deposit: Deposit) -> 
         raise UsageError(f"the profile {profile.name!r} has no reports sent; leave the notification out")
 
 
-def _require_admitted(service: Service, profile: Profile, deposit: Deposit) -> None:
+def _require_admitted(service: Service, profile: Profile, submitter: str) -> None:
     """Raise Forbidden unless the batch may be submitted, before a long payload is read."""
     control = service.control
-    control.require(Role.SUBMITTER, "hand payloads in")
-    options = Options(collection=profile.collection, submitter=deposit.submitter)
+    control.require(Role.SUBMITTER, "submit payloads")
+    options = Options(collection=profile.collection, submitter=submitter)
     authorized(control, [options.submission(BATCH, ())], service.store.types(), internal=True)
 
 
-def _kind(target: Path, deposit: Deposit) -> PayloadKind:
-    kind = deposit.kind
+def _kind(target: Path, submission: Submit) -> PayloadKind:
+    kind = submission.kind
     if kind is None:
         try:
             kind = manifests.kind_of(target)
         except manifests.ManifestRefused as error:
             raise UsageError(
-                f"{error}. If it is none, say with --kind what it is: {listed(PayloadKind)}"
+                f"{error}. If it is none, name its kind with --kind: {listed(PayloadKind)}"
             ) from None
-    described = [name for name in Description.model_fields if getattr(deposit.about, name)]
+    about = submission.about
+    described = [name for name in Description.model_fields if getattr(about, name)]
     if kind.is_batch and described:
-        raise UsageError(f"{', '.join(described)}: a {kind} says this of each of its objects; write it there")
+        raise UsageError(f"{', '.join(described)}: a {kind} has this for each of its objects; write it there")
     return kind
-
-
-def _order(bid: str, kind: PayloadKind, deposit: Deposit, accepted: datetime) -> BatchOrder:
-    return BatchOrder(
-        bid=bid,
-        profile=deposit.profile,
-        kind=kind,
-        name=deposit.name,
-        submitter=deposit.submitter or "",
-        update=deposit.update,
-        digest=Sum.of(deposit.digest),
-        about=deposit.about,
-        response=deposit.response,
-        notify=deposit.notify,
-        fail_at=cast("Stage | None", deposit.fail_at),
-        accepted=accepted,
-    )
 
 
 def _submit(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResult:
@@ -288,7 +225,9 @@ def _submit(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResu
 
 def _submission_digest(arrival: Arrival) -> str:
     """Return a digest of the payload and its description."""
-    return hashlib.sha256(f"ingest.submit\0{arrival.deposit!r}\0{arrival.file.sha256}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"ingest.submit\0{arrival.submission.model_dump_json()}\0{arrival.submitter}\0{arrival.file.sha256}".encode()
+    ).hexdigest()
 
 
 def _earlier_batch(service: Service, job_id: int, arrival: Arrival) -> Accepted:

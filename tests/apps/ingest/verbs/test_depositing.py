@@ -11,11 +11,18 @@ import pytest
 from apps.ingest.objects.test_full_disk import small
 from spinney.apps.ingest.config.settings import Mail
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.staff import Deposit, Service, batch, batches, expect, submit, sweep
-from spinney.apps.ingest.staff.batches import BatchFilter
+from spinney.apps.ingest.verbs.arrivals import expect, submit
+from spinney.apps.ingest.verbs.deletions import Sweep
+from spinney.apps.ingest.verbs.lookup import BatchFilter, batches, find_batch
+from spinney.apps.ingest.verbs.service import Service
+from spinney.apps.ingest.verbs.submission import Submit
 from spinney.model.errors import CommitUncertain, Refused, UsageError
 
-GIVEN = Deposit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
+GIVEN = Submit(name="map.tif", profile="maps", submitter="ann", kind=PayloadKind.FILE)
+
+
+def changed(**fields: Any) -> Submit:
+    return GIVEN.model_copy(update=fields)
 
 
 def left(service: Service) -> list[str]:
@@ -70,7 +77,7 @@ def test_a_file_that_grows_while_it_is_read_is_refused(service: Service, tmp_pat
 
 def test_a_full_disk_takes_nothing_in_and_says_so(service: Service) -> None:
     with small(service.settings.incoming) as folder:
-        with pytest.raises(Refused, match=f"^{folder} .* make room, and hand it in again"):
+        with pytest.raises(Refused, match=f"^{folder} .* make room, and submit it again"):
             submit(service, io.BytesIO(b"x" * (2 << 20)), GIVEN)
         assert left(service) == []
 
@@ -98,7 +105,7 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
     assert left(service) == [f"held/{bid}", f"incoming/{bid}", f"incoming/{bid}/map.tif"]
     for name in left(service):
         os.utime(service.settings.home / name, (0, 0))
-    assert sweep(service, days=0).leftovers == (), "what a batch still waits for is no leftover"
+    assert Sweep(days=0).run(service)["leftovers"] == [], "what a batch still waits for is no leftover"
 
 
 def test_the_mark_of_a_host_that_nobody_asks_any_more_is_a_leftover(service: Service) -> None:
@@ -108,14 +115,14 @@ def test_the_mark_of_a_host_that_nobody_asks_any_more_is_a_leftover(service: Ser
         path.write_text("{}")
     for path in (old, lock):
         os.utime(path, (0, 0))
-    assert sweep(service, days=0).leftovers == (old,)
+    assert Sweep(days=0).run(service)["leftovers"] == [str(old)]
     assert (old.exists(), new.exists(), lock.exists()) == (False, True, True)
 
 
 def test_whoever_is_to_be_told_must_be_told(service: Service) -> None:
     mail = Mail(host="localhost", sender="archive@example.org")
     profile = service.settings.profiles / "maps.toml"
-    told = replace(GIVEN, notify=("ann@example.org",))
+    told = changed(notification=["ann@example.org"])
     with pytest.raises(UsageError, match="sends no mail"):
         expect(service, told)
     service = replace(service, settings=service.settings.model_copy(update={"mail": mail}))
@@ -124,22 +131,22 @@ def test_whoever_is_to_be_told_must_be_told(service: Service) -> None:
         expect(service, told)
     profile.write_text("collection = 'maps'\n")
     with pytest.raises(UsageError, match="shorten it"):
-        expect(service, replace(GIVEN, notify=(f"{'a' * 320} <ann@example.org>",)))
-    assert expect(service, told).deposit.notify == told.notify
+        expect(service, changed(notification=[f"{'a' * 320} <ann@example.org>"]))
+    assert expect(service, told).submission == told
     assert left(service) == []
 
 
 def test_a_name_that_no_file_system_has_is_refused_before_anything_is_made(service: Service) -> None:
     for name in ("", ".", "..", "a/b", "a\0b", "n" * 256):
         with pytest.raises(UsageError):
-            submit(service, io.BytesIO(b"x"), replace(GIVEN, name=name))
+            submit(service, io.BytesIO(b"x"), changed(name=name))
     assert left(service) == []
 
 
 def test_names_that_are_odd_but_lawful_are_kept_as_they_are(service: Service, tmp_path: Path) -> None:
     for name in ("-rf", "a\nb", "%2e%2e", "ü \\ '\"", "a.new"):
         with (tmp_path / "ingest.toml").open("rb") as source:
-            accepted = submit(service, source, replace(GIVEN, name=name))
+            accepted = submit(service, source, changed(name=name))
 
         assert [found.name for found in (service.settings.incoming / accepted.bid).iterdir()] == [name]
-        assert batch(service, accepted.bid).order.name == name
+        assert find_batch(service, accepted.bid).order.name == name

@@ -72,7 +72,7 @@ class Incoming:
         if stat.S_ISREG(status.st_mode) and status.st_size != self.size_bytes:
             raise Refused(
                 f"'{shown(self.path.name)}' has {status.st_size} bytes, and {self.size_bytes} were read: it changes; "
-                f"hand it in when it is whole"
+                f"submit it when it is complete"
             )
 
     def finish(self) -> None:
@@ -83,5 +83,5 @@ class Incoming:
         if digest is not None and values[digest.algorithm] != digest.value:
             raise Refused(
                 f"'{shown(self.path.name)}' has the {digest.algorithm} {values[digest.algorithm]}, not "
-                f"{digest.value} as was given; hand in the file that is meant"
+                f"{digest.value} as was given; submit the right file"
             )

@@ -1,19 +1,28 @@
-"""Deletes batches with all their files. Their objects in the archive and the inventory are kept."""
+"""Verbs that delete batches with all their files. Their objects in the archive and the inventory are kept.
+
+The batch's job and all below it are deleted in the store, then their folders, then their files in working areas and in
+``incoming``. If that is killed after the first, nodes remove the folders; ``sweep`` and the cleanup remove the rest.
+"""
 
 import shutil
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import Field
 
 from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.deposits.orders import jid
 from spinney.apps.ingest.deposits.states import BatchState
-from spinney.apps.ingest.staff.batches import BID, Batch, BatchFilter, batches, by_bid
-from spinney.apps.ingest.staff.service import Service
+from spinney.apps.ingest.verbs.base import BatchName, DryRun, Verb
+from spinney.apps.ingest.verbs.lookup import BID, Batch, BatchFilter, batches, by_bid, find_batch
+from spinney.apps.ingest.verbs.service import Service
 from spinney.errors import Refused
 from spinney.jobs import Filter, State
-from spinney.operations import Bulk, DeleteJob, Order, OrderScope, Role, Verb
+from spinney.operations import Bulk, DeleteJob, Order, OrderScope, Role
+from spinney.operations import Verb as EngineVerb
 
 DAY_S = 86_400
 LEFTOVER_S = DAY_S
@@ -21,30 +30,52 @@ LEFTOVER_S = DAY_S
 _DELETABLE = (BatchState.FAILED, BatchState.HELD)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
-    """A batch that was deleted."""
+class Delete(Verb):
+    """Delete a failed or held batch with all its files; archived objects are kept."""
 
-    bid: str
-    job: int
-    jobs: int
-    """The number of deleted jobs, that of the batch among them."""
+    name = "delete"
+    changes = True
+    is_long = True
+    batch: BatchName
+    completed: bool = Field(default=False, description="Also delete completed batches.")
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the batch as it was deleted; ``jobs`` counts its own job, too. Raises Refused for a batch in another
+        state, or when one of its objects runs."""
+        batch = find_batch(service, self.batch)
+        deletable = (*_DELETABLE, BatchState.COMPLETED) if self.completed else _DELETABLE
+        if batch.state not in deletable:
+            raise Refused(f"{batch.bid} is {batch.state}; {_advice(batch)}")
+        return {"deleted": {"bid": batch.bid, "job": batch.job.id, "jobs": _delete(service, batch)}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
-    """The batches and files that were removed, or would be."""
+class Sweep(Verb):
+    """Delete batches that completed long ago, and payloads that never became a batch."""
 
-    batches: tuple[str, ...]
-    leftovers: tuple[Path, ...]
+    name = "sweep"
+    changes = True
+    is_long = True
+    days: Annotated[int, typer.Option(metavar="N")] = Field(
+        ge=0, le=36_500, description="Only batches that completed at least so many days ago."
+    )
+    dry_run: DryRun = False
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the batches and files that were removed, or would be. Raises Forbidden for all but operators without
+        limits, since payloads without a batch belong to no collection."""
+        service.control.require_everywhere(Role.OPERATOR, "sweep batches")
+        before_us = service.control.clock() - self.days * DAY_S * 1_000_000
+        old, leftovers = list(_old(service, before_us)), list(_leftovers(service))
+        if not self.dry_run:
+            for batch in old:
+                _delete(service, batch)
+            for place in leftovers:
+                _remove(place)
+        return {"batches": [batch.bid for batch in old], "leftovers": [str(place) for place in leftovers]}
 
 
-def delete(service: Service, batch: Batch, *, completed: bool = False) -> Deleted:
-    """Delete a failed or held batch (``completed``: also a completed one). Raises Refused for other states, or when a
-    job below it is open."""
-    deletable = (*_DELETABLE, BatchState.COMPLETED) if completed else _DELETABLE
-    if batch.state not in deletable:
-        raise Refused(f"{batch.bid} is {batch.state}; {_advice(batch)}")
+def _delete(service: Service, batch: Batch) -> int:
+    """Delete the jobs of a batch, then its files, and return the number of jobs."""
     if batch.state is BatchState.HELD and batch.job.state is not State.HELD:
         _cancel_open(service, batch)
     work_folders = _work_folders(service, batch)
@@ -52,33 +83,18 @@ def delete(service: Service, batch: Batch, *, completed: bool = False) -> Delete
     for place in (*work_folders, service.settings.incoming / batch.bid):
         shutil.rmtree(place, ignore_errors=True)
     held_batches.unhold(service.settings, batch.bid)
-    return Deleted(bid=batch.bid, job=batch.job.id, jobs=len(deleted))
-
-
-def sweep(service: Service, *, days: float, dry_run: bool = False) -> Swept:
-    """Delete the batches that completed so many days ago or earlier, and payloads that never became a batch. Raises
-    Forbidden for all but operators without limits, since such payloads belong to no collection."""
-    service.control.require_everywhere(Role.OPERATOR, "sweep batches")
-    before_us = service.control.clock() - round(days * DAY_S * 1e6)
-    old = list(_old(service, before_us))
-    leftovers = list(_leftovers(service))
-    if not dry_run:
-        for batch in old:
-            delete(service, batch, completed=True)
-        for place in leftovers:
-            _remove(place)
-    return Swept(batches=tuple(batch.bid for batch in old), leftovers=tuple(leftovers))
+    return len(deleted)
 
 
 def _cancel_open(service: Service, batch: Batch) -> None:
     """Cancel the open objects of a batch that was held while in progress. Raises Refused while one of them runs."""
-    OrderScope(service=service.control, order=Order(verb=Verb.DELETE)).require_job(batch.job.id)
+    OrderScope(service=service.control, order=Order(verb=EngineVerb.DELETE)).require_job(batch.job.id)
     if batch.running:
         raise Refused(
             f"{batch.bid} is held, and {batch.running} of its objects still run; delete it once their stage is over"
         )
     bulk = service.control.part(Bulk)
-    bulk.run(bulk.plan(Order(verb=Verb.CANCEL, tree=True, reason="to be deleted"), ids=(batch.job.id,)))
+    bulk.run(bulk.plan(Order(verb=EngineVerb.CANCEL, tree=True, reason="to be deleted"), ids=(batch.job.id,)))
 
 
 def _advice(batch: Batch) -> str:

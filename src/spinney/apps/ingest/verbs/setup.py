@@ -1,4 +1,4 @@
-"""Prepares an ingest service for its first batch: folders, tables, storage roots. A repetition changes nothing."""
+"""Prepare an ingest service for its first batch: folders, tables, storage roots. A repetition changes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Lists the profiles, also those that cannot be read."""
+"""The profiles, also those that cannot be read, and who may see which."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.staff.service import Service
+from spinney.apps.ingest.verbs.service import Service
 from spinney.errors import UsageError, did_you_mean, listed
 
 

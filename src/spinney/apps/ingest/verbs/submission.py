@@ -1,20 +1,26 @@
-"""The description of a payload that is submitted."""
+"""The description of a payload that is submitted: its fields, their checks, and the order of a batch made of it."""
 
+import re
 from collections.abc import Iterable
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, cast
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field
 
-from spinney.apps.ingest.deposits.orders import Description
+from spinney.apps.ingest.config.settings import Settings
+from spinney.apps.ingest.deposits.orders import BatchOrder, Description, Stage, Sum, require_notified
 from spinney.apps.ingest.files import digests
 from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import shown
-from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.staff import Accepted, Deposit, refused_as_usage
-from spinney.apps.ingest.verbs.base import Submitter, Text, profile_names, stage_names
+from spinney.apps.ingest.files.paths import component, shown
+from spinney.apps.ingest.identifiers import arks
+from spinney.apps.ingest.manifests import PayloadKind, fields
+from spinney.apps.ingest.verbs.base import Submitter, Text, profile_names, require_stage, stage_names
+from spinney.apps.ingest.verbs.service import refused
 from spinney.errors import UsageError, did_you_mean, listed
+from spinney.jobs import names
 
+_RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")
 PROFILE = "The profile: how the payload is processed."
 REPEATED = ("local_id", "notification")
 """The fields that may be repeated."""
@@ -70,44 +76,82 @@ class Submit(DepositFields):
     name: Text = Field(description="The payload's file name.")
     profile: Annotated[Text, typer.Option(autocompletion=profile_names)] = Field(description=PROFILE)
 
-    def deposit(self) -> Deposit:
-        """Return the deposit for the service. Raises UsageError for invalid values."""
-        with refused_as_usage():
-            return Deposit(
-                name=self.name,
-                profile=self.profile,
-                kind=self.kind,
-                submitter=self.submitter,
-                update=self.update,
-                digest=None if self.digest is None else _digest(self.digest),
-                response=self.response,
-                notify=tuple(self.notification),
-                fail_at=self.fail_at,
-                about=Description(
-                    primary_id=self.primary_id,
-                    local_ids=tuple(self.local_id),
-                    title=self.title,
-                    creator=self.creator,
-                    date=self.date,
-                ),
+    @property
+    def expected_digest(self) -> Digest | None:
+        """The digest that the payload should have. Raises UsageError for an invalid one."""
+        if self.digest is None:
+            return None
+        algorithm, colon, value = self.digest.partition(":")
+        if not colon:
+            raise UsageError("a digest is written as ALGORITHM:VALUE, as in sha256:9f86…; write --digest so")
+        with refused(UsageError):
+            return digests.digest(algorithm, value)
+
+    @property
+    def about(self) -> Description:
+        """The description of the object, where the payload is a single one."""
+        return Description(
+            primary_id=self.primary_id,
+            local_ids=tuple(self.local_id),
+            title=self.title,
+            creator=self.creator,
+            date=self.date,
+        )
+
+    def require_valid(self, settings: Settings) -> None:
+        """Raise UsageError for values that the service would refuse later."""
+        with refused(UsageError):
+            component(self.name)
+            if self.primary_id is not None:
+                arks.canonical(self.primary_id)
+            for what in ("creator", "title", "date"):
+                fields.one_line(getattr(self, what) or "", what)
+        if self.submitter is not None:
+            names.label("submitter", self.submitter)
+        for local_id in self.local_id:
+            names.label("local id", local_id)
+        try:
+            require_notified(self.notification)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if not _RESPONSE.fullmatch(self.response):
+            raise UsageError(f"'{shown(self.response[:40])}' names no form of a response; write it as json")
+        if self.fail_at is None:
+            return
+        require_stage(self.fail_at)
+        if not settings.test_mode:
+            raise UsageError(
+                "a failure can be ordered in test mode only; set test_mode = true in the settings of a test"
             )
 
+    def order(self, bid: str, kind: PayloadKind, submitter: str, accepted: datetime) -> BatchOrder:
+        """Return the parameter of the batch's job."""
+        return BatchOrder(
+            bid=bid,
+            profile=self.profile,
+            kind=kind,
+            name=self.name,
+            submitter=submitter,
+            update=self.update,
+            digest=Sum.of(self.expected_digest),
+            about=self.about,
+            response=self.response,
+            notify=tuple(self.notification),
+            fail_at=cast("Stage | None", self.fail_at),
+            accepted=accepted,
+        )
 
-def answer_of(accepted: Accepted) -> dict[str, Any]:
-    """Return the answer to a submission."""
-    return {name: getattr(accepted, name) for name in Accepted.__dataclass_fields__ if name != "repeated"}
 
-
-def combine_fields(query: DepositFields, fields: Iterable[tuple[str, str]], file_name: str) -> Submit:
+def combine_fields(query: DepositFields, form: Iterable[tuple[str, str]], file_name: str) -> Submit:
     """Combine the query and the fields of a form; a field may be named like an option of the command line
     (``local-id``), and an empty one is ignored. Raises UsageError, and ValidationError of pydantic."""
     query_values = query.model_dump(exclude_unset=True)
     form_values: dict[str, Any] = {}
-    for field_name, value in fields:
+    for field_name, value in form:
         name = field_name.replace("-", "_")
         if name not in DepositFields.model_fields:
-            names = [names.replace("_", "-") for names in DepositFields.model_fields]
-            hint = did_you_mean(field_name, names) or f"; use one of: {listed(names)}"
+            field_names = [name.replace("_", "-") for name in DepositFields.model_fields]
+            hint = did_you_mean(field_name, field_names) or f"; use one of: {listed(field_names)}"
             raise UsageError(f"there is no field '{shown(field_name[:100])}'{hint}")
         if name in REPEATED:
             form_values.setdefault(name, list(query_values.get(name, ()))).append(value)
@@ -117,10 +161,3 @@ def combine_fields(query: DepositFields, fields: Iterable[tuple[str, str]], file
             form_values[name] = value
     non_empty = {name: value for name, value in form_values.items() if value not in ("", [""])}
     return Submit.model_validate({"name": file_name} | query_values | non_empty)
-
-
-def _digest(text: str) -> Digest:
-    algorithm, colon, value = text.partition(":")
-    if not colon:
-        raise UsageError("a digest is written as ALGORITHM:VALUE, as in sha256:9f86…; write --digest so")
-    return digests.digest(algorithm, value)

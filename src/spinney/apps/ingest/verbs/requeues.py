@@ -1,0 +1,112 @@
+"""The verb that requeues objects: failed ones after the last stage that passed, completed ones from the first, or from
+another."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from pydantic import Field
+
+from spinney.apps.ingest.application import STAGES
+from spinney.apps.ingest.files.paths import shown
+from spinney.apps.ingest.verbs.base import DryRun, MessagePart, Text, Verb, require_stage, stage_names
+from spinney.apps.ingest.verbs.lookup import BID, JID, batch_of, find_batch, find_object
+from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
+from spinney.errors import Refused, UsageError
+from spinney.jobs import JOB_ID_MAX, Filter, Job, State
+from spinney.operations import Bulk, Order, Plan
+from spinney.operations import Verb as EngineVerb
+
+
+class Requeue(Verb):
+    """Requeue objects: of a batch all that failed, and optionally those that completed. When they have settled, the
+    batch reports again."""
+
+    name = "requeue"
+    changes = True
+    is_long = True
+    names: Annotated[list[Text], typer.Argument(metavar="BATCH|OBJECT...")] = Field(
+        description="Batches or objects: `bid-…`, `jid-…`, or the numbers of their jobs."
+    )
+    stage: Annotated[Text | None, typer.Option("--from", metavar="STAGE", autocompletion=stage_names)] = (
+        Field(
+            default=None,
+            description="Restart from this stage (default: after the last that was successful).",
+            examples=["downloading"],
+        )
+    )
+    message: MessagePart = None
+    completed: bool = Field(default=False, description="Also completed objects, from their first stage on.")
+    dry_run: DryRun = False
+
+    def run(self, service: Service) -> Mapping[str, Any]:
+        """Plan the requeue of each batch, and of all named objects together, then carry the plans out in bounded steps;
+        after an interruption, a repetition continues with the rest. Raises UsageError, Refused, NoSuchJob for an
+        invalid name."""
+        if self.stage is not None:
+            require_stage(self.stage)
+        jobs = {job.id: job for job in (_named_job(service, name) for name in self.names)}.values()
+        plans = {
+            batch_of(service, job).bid: self._batch_plans(service, job) for job in jobs if job.type == BATCH
+        }
+        if objects := [job for job in jobs if job.type == OBJECT]:
+            plans["objects"] = self._object_plans(service, objects)
+        return {"items": [{"what": what, **self._carry_out(service, plans[what])} for what in plans]}
+
+    def _carry_out(self, service: Service, plans: Sequence[Plan]) -> Mapping[str, Any]:
+        if self.dry_run:
+            return {"would_requeue": sum(plan.jobs for plan in plans)}
+        reports = [service.control.part(Bulk).run(plan) for plan in plans]
+        refused: dict[int, str] = {}
+        for report in reports:
+            refused |= report.refused
+        return {"requeued": sum(report.touched for report in reports), "refused": refused}
+
+    def _batch_plans(self, service: Service, job: Job) -> list[Plan]:
+        """Plan for all failed objects of a batch, or for the batch itself when it failed before it had any."""
+        if job.state is State.FAILED and not service.store.bulk.count(Filter(parent_id=job.id), most=1):
+            return [self._plan(service, Order(verb=EngineVerb.RETRY), ids=[job.id])]
+        filter_ = Filter(parent_id=job.id, message=self.message)
+        orders = [self._failed, self._completed] if self.completed else [self._failed]
+        return [self._plan(service, order, filter_) for order in orders]
+
+    def _object_plans(self, service: Service, jobs: Sequence[Job]) -> list[Plan]:
+        completed_ids = [job.id for job in jobs if job.state is State.COMPLETED]
+        if completed_ids and not self.completed:
+            raise Refused(f"job {completed_ids[0]} completed; add --completed to requeue it nevertheless")
+        other_ids = [job.id for job in jobs if job.state is not State.COMPLETED]
+        plans = []
+        for order, ids in ((self._failed, other_ids), (self._completed, completed_ids)):
+            if ids and self.message is not None:
+                plans.append(self._plan(service, order, Filter(ids=tuple(ids), message=self.message)))
+            elif ids:
+                plans.append(self._plan(service, order, ids=ids))
+        return plans
+
+    @property
+    def _failed(self) -> Order:
+        return Order(verb=EngineVerb.RETRY, stage=self.stage)
+
+    @property
+    def _completed(self) -> Order:
+        """Completed objects begin at their first stage by default, since the files for later ones were cleared."""
+        return Order(verb=EngineVerb.RERUN, stage=self.stage or STAGES[0])
+
+    def _plan(
+        self, service: Service, order: Order, filter_: Filter | None = None, ids: Sequence[int] = ()
+    ) -> Plan:
+        return service.control.part(Bulk).plan(order, filter_, ids, exact=self.dry_run)
+
+
+def _named_job(service: Service, name: str) -> Job:
+    if BID.fullmatch(name):
+        return find_batch(service, name).job
+    if JID.fullmatch(name):
+        return find_object(service, name)
+    if name.isdecimal() and len(name) <= len(str(JOB_ID_MAX)):
+        job = service.look.job(int(name))
+        if job.type in (BATCH, OBJECT):
+            return job
+    raise UsageError(
+        f"'{shown(name[:80])}' names neither a batch nor an object; write bid-…, jid-… or the number of its job"
+    )
