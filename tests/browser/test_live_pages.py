@@ -37,11 +37,11 @@ def test_given_a_failed_job_when_its_cause_is_mended_and_it_is_retried_then_it_c
     page.locator("#retry-reason").fill("the flag is up")
     page.get_by_role("button", name="Retry", exact=True).click()
 
-    expect(page.locator("#told")).to_contain_text("1 job retried")
+    expect(page.locator("#flash")).to_contain_text("1 job retried")
     expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
     expect(page.locator("#history")).to_contain_text("the flag is up")
     page.reload()
-    expect(page.locator("#told")).to_be_empty()
+    expect(page.locator("#flash")).to_be_empty()
 
 
 def test_given_a_hold_without_a_reason_when_sent_then_the_browser_asks_for_it_and_with_one_it_is_laid_and_lifted(
@@ -58,7 +58,7 @@ def test_given_a_hold_without_a_reason_when_sent_then_the_browser_asks_for_it_an
     expect(page.locator(".facts").first).to_contain_text("the disk is full")
 
     page.get_by_role("button", name="Release").click()
-    expect(page.locator("#told")).to_contain_text("released")
+    expect(page.locator("#flash")).to_contain_text("released")
 
 
 def test_given_a_job_at_work_when_cancelled_then_the_page_follows_to_the_end(page: Page, site: Site) -> None:
@@ -120,7 +120,7 @@ def test_given_a_list_when_jobs_are_chosen_then_the_verb_is_asked_about_and_done
     page.get_by_label("Reason").fill("no longer needed")
     page.get_by_role("button", name="Cancel 2 jobs").click()
 
-    expect(page.locator("#told")).to_contain_text("2 jobs cancelled")
+    expect(page.locator("#flash")).to_contain_text("2 jobs cancelled")
     page.goto("/jobs?collection=bulk&state=scheduled")
     expect(page.locator("[data-row]")).to_have_count(1)
 

@@ -63,13 +63,13 @@ def test_given_two_browsers_when_one_lays_a_hold_and_releases_it_then_the_other_
     mine.get_by_label("Name or job number").fill("linus")
     mine.get_by_label("Reason (required)").fill("the disk is full")
     mine.get_by_role("button", name="Place hold").click()
-    expect(mine.locator("#told")).to_contain_text("submitter linus")
+    expect(mine.locator("#flash")).to_contain_text("submitter linus")
     expect(row).to_contain_text("linus")
     expect(other.get_by_text("Release…")).to_have_count(0)
 
     mine.locator("[data-row]").filter(has_text="the disk is full").get_by_text("Release…").click()
     mine.get_by_role("button", name="Release", exact=True).click()
-    expect(mine.locator("#told")).to_contain_text("released")
+    expect(mine.locator("#flash")).to_contain_text("released")
     expect(row).to_have_count(0)
 
 
@@ -86,7 +86,7 @@ def test_given_a_queue_when_its_limit_is_changed_then_the_page_and_another_s_lis
     page.locator("#limit-reason").fill("a slow disk")
     page.get_by_role("button", name="Save").click()
 
-    expect(page.locator("#told")).to_contain_text("the limit 7")
+    expect(page.locator("#flash")).to_contain_text("the limit 7")
     expect(other.locator("#queue-default")).to_contain_text("of 7")
 
 
@@ -135,7 +135,7 @@ def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furn
     page.get_by_label("Reason (required)").fill("without scripts")
     page.get_by_role("button", name="Place hold").click()
 
-    expect(page.locator("#told")).to_contain_text("queue closed")
+    expect(page.locator("#flash")).to_contain_text("queue closed")
     expect(page.locator("#holds")).to_contain_text("without scripts")
 
 

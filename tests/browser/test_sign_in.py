@@ -136,7 +136,7 @@ def test_given_an_open_page_whose_reader_may_look_no_more_then_it_says_so_and_as
         if door == "sign in":
             expect(page).to_have_url(re.compile("/sign-in"), timeout=30_000)
         else:
-            expect(page.locator("#told")).to_contain_text("vic is disabled", timeout=30_000)
+            expect(page.locator("#flash")).to_contain_text("vic is disabled", timeout=30_000)
             expect(page.locator("#live")).to_contain_text("not live")
 
         asked: list[str] = []

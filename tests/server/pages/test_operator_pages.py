@@ -28,7 +28,7 @@ def post(client: TestClient, path: str, **form: Any) -> str:
     answer = client.post(path, data=form, headers=HTML)
     assert answer.status_code == 303, (path, answer.status_code, answer.text[:500])
     told = client.get(answer.headers["location"], headers=HTML)
-    found = re.search(r'<div id="told".*?</div>', told.text, re.S)
+    found = re.search(r'<div id="flash".*?</div>', told.text, re.S)
     assert found is not None
     return found[0]
 

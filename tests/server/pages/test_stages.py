@@ -46,4 +46,4 @@ def test_given_a_job_that_finished_early_then_later_stages_are_not_applicable() 
 def test_given_a_stage_that_the_type_has_no_more_then_it_stands_first_and_says_so() -> None:
     found = steps(job(state=State.PENDING, stage="first"), SPEC, [attempt("old", Outcome.OK)])
 
-    assert [(s.stage, s.gone) for s in found][:2] == [("old", True), ("first", False)]
+    assert [(s.stage, s.removed) for s in found][:2] == [("old", True), ("first", False)]

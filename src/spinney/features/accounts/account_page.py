@@ -28,17 +28,17 @@ async def show(request: Request, context: Authenticated) -> Response:
 async def change_password(request: Request, context: Authenticated) -> Response:
     """Another password; every other browser is signed out."""
     _require_session(context)
-    given = await sign_in_forms.fields(request)
+    values = await sign_in_forms.fields(request)
     try:
-        if given.get("password") != given.get("again"):
+        if values.get("password") != values.get("again"):
             raise UsageError("the two new passwords differ; enter the same password twice")
-        who = await sign_in_forms.sign_in_flow(request).change_password(
-            request, context, given.get("before", ""), given.get("password", "")
+        new_session = await sign_in_forms.sign_in_flow(request).change_password(
+            request, context, values.get("before", ""), values.get("password", "")
         )
     except SpinneyError as error:
         return await _page(request, context, error)
     answer = redirect(ACCOUNT, done="The password is changed, and all other browsers are signed out.")
-    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
+    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, new_session)
     return answer
 
 
@@ -46,9 +46,11 @@ async def change_password(request: Request, context: Authenticated) -> Response:
 async def end_other_sessions(request: Request, context: Authenticated) -> Response:
     """Sign every other browser out."""
     _require_session(context)
-    who = await sign_in_forms.sign_in_flow(request).end_other_sessions(request, context.principal.name)
+    new_session = await sign_in_forms.sign_in_flow(request).end_other_sessions(
+        request, context.principal.name
+    )
     answer = redirect(ACCOUNT, done="All other browsers are signed out.")
-    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, who)
+    sign_in_forms.keep(await sign_in_forms.identity(request).cookies(), answer, new_session)
     return answer
 
 

@@ -21,16 +21,16 @@ HOME = "/"
 
 def identity(request: Request) -> StoreAuthenticator:
     """That of this application. Raises HTTPException where it knows people by other means."""
-    found = request.app.state.identity
-    if not isinstance(found, StoreAuthenticator):
+    authenticator = request.app.state.identity
+    if not isinstance(authenticator, StoreAuthenticator):
         raise HTTPException(404)
-    return found
+    return authenticator
 
 
 def sign_in_flow(request: Request) -> SignInFlow:
     """The one of this application."""
     state = request.app.state
-    if not hasattr(state, "doorway"):
+    if not hasattr(state, "sign_in_flow"):
         state.sign_in_flow = SignInFlow(identity(request), state.settings, state.refusals)
     return state.sign_in_flow  # type: ignore[no-any-return]
 
@@ -81,18 +81,18 @@ async def refused_page(request: Request, template: str, error: SpinneyError, **c
     return answer
 
 
-def start_session(cookies: Cookies, who: SignedIn, path: str) -> Response:
+def start_session(cookies: Cookies, session: SignedIn, path: str) -> Response:
     """On with a session."""
     answer = RedirectResponse(path, 303)
-    keep(cookies, answer, who)
+    keep(cookies, answer, session)
     return answer
 
 
-def keep(cookies: Cookies, answer: Response, who: SignedIn) -> None:
+def keep(cookies: Cookies, answer: Response, session: SignedIn) -> None:
     """Have the browser keep its session, and by what it is known when its user signs in again."""
-    cookies.set_session(answer, who.secret)
-    if who.device is not None:
-        cookies.set_device(answer, who.device)
+    cookies.set_session(answer, session.secret)
+    if session.device is not None:
+        cookies.set_device(answer, session.device)
 
 
 def local(path: str) -> str:

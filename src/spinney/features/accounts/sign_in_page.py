@@ -33,11 +33,11 @@ async def show(request: Request, context: MaybeAuthenticated, next: str = sign_i
 async def sign_in(request: Request) -> Response:
     """By password. A session that this browser had before ends."""
     sign_in_flow = sign_in_forms.sign_in_flow(request)
-    given = await sign_in_forms.fields(request)
-    name, next_ = given.get("name", "").strip(), given.get("next", sign_in_forms.HOME)
+    values = await sign_in_forms.fields(request)
+    name, next_ = values.get("name", "").strip(), values.get("next", sign_in_forms.HOME)
     try:
         await sign_in_forms.require_form_token(request)
-        who = await sign_in_flow.sign_in(request, name, given.get("password", ""))
+        new_session = await sign_in_flow.sign_in(request, name, values.get("password", ""))
     except SpinneyError as error:
         shown = _shown(request, next=next_, name=name[:100] if name.isprintable() else "")
         return await sign_in_forms.refused_page(request, PAGE, error, **shown)
@@ -45,7 +45,7 @@ async def sign_in(request: Request) -> Response:
     before = cookies.session(request.cookies)
     if before is not None:
         await sign_in_flow.sign_out(before)
-    return sign_in_forms.start_session(cookies, who, sign_in_forms.local(next_))
+    return sign_in_forms.start_session(cookies, new_session, sign_in_forms.local(next_))
 
 
 @router.post("/sign-out", dependencies=[SmallBody])
@@ -80,18 +80,18 @@ async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Respon
 async def complete_oidc(request: Request) -> Response:
     """Back from there."""
     cookies = await sign_in_forms.identity(request).cookies()
-    kept = cookies.short(request.cookies, OIDC_COOKIE) or {}
-    next_ = kept.pop("next", sign_in_forms.HOME)
+    pending = cookies.short(request.cookies, OIDC_COOKIE) or {}
+    next_ = pending.pop("next", sign_in_forms.HOME)
     try:
-        if not kept:
+        if not pending:
             raise BadLogin("this sign-in was not begun in this browser, or is long over; sign in again")
-        who = await sign_in_forms.sign_in_flow(request).complete_oidc(
-            request, request.query_params, PendingAuthorization(**kept)
+        new_session = await sign_in_forms.sign_in_flow(request).complete_oidc(
+            request, request.query_params, PendingAuthorization(**pending)
         )
     except SpinneyError as error:
         answer = await sign_in_forms.refused_page(request, PAGE, error, **_shown(request, next=next_))
     else:
-        answer = sign_in_forms.start_session(cookies, who, sign_in_forms.local(next_))
+        answer = sign_in_forms.start_session(cookies, new_session, sign_in_forms.local(next_))
     cookies.clear(answer, OIDC_COOKIE)
     return answer
 

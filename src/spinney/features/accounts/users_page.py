@@ -119,12 +119,12 @@ async def make_link(request: Request, context: Authenticated, name: str) -> Resp
 
 
 async def _list(request: Request, context: RequestContext, refused: RefusedForm | None = None) -> Response:
-    found = await context.run(lambda control: control.do(ListUsers()).items)
+    user_list = await context.run(lambda control: control.do(ListUsers()).items)
     return page(
         request,
         context.principal,
         "users.html",
-        users=found,
+        users=user_list,
         limits=limits_in_words,
         roles=list(Role),
         **form_variables(refused, {"role": str(Role.SUBMITTER), "link": "1"}),
@@ -147,7 +147,7 @@ async def _one(
         request,
         context.principal,
         "user.html",
-        found=details,
+        details=details,
         path=_path(name),
         limits=limits_in_words,
         roles=list(Role),

@@ -93,14 +93,14 @@ async def _page(
         )
         return control.do(calls), control.do(ShowAuditHead()).head
 
-    found, now = await context.run(read)
+    page_of_calls, now = await context.run(read)
     query = {"verb": verb, "by": by}
-    next_ = None if found.next is None else with_query(AUDIT, after=found.next, **query)
+    next_ = None if page_of_calls.next is None else with_query(AUDIT, after=page_of_calls.next, **query)
     return page(
         request,
         context.principal,
         "audit.html",
-        lines=[_line(call) for call in found.items],
+        lines=[_line(call) for call in page_of_calls.items],
         verb=verb,
         by=by,
         head_now=now,
@@ -112,12 +112,12 @@ async def _page(
 
 
 def _line(call: AuditCall) -> AuditRow:
-    what = _json(call.what)
-    if not isinstance(what, dict):
-        return AuditRow(call=call, words=str(what), jobs=())
+    details = _json(call.what)
+    if not isinstance(details, dict):
+        return AuditRow(call=call, words=str(details), jobs=())
     # The reason has a column of its own, and jobs are links.
-    plain = {name: each for name, each in what.items() if name not in ("reason", "job", "jobs")}
-    jobs = _jobs(what)
+    plain = {name: each for name, each in details.items() if name not in ("reason", "job", "jobs")}
+    jobs = _jobs(details)
     return AuditRow(call=call, words=in_words(plain), jobs=jobs[:_ITEMS], more=len(jobs) - _ITEMS)
 
 
@@ -141,11 +141,11 @@ def _named(name: str, value: Any) -> str:
     return name if value is True else f"{name} {in_words(value)}"
 
 
-def _jobs(what: Any) -> Sequence[int]:
-    named = what if isinstance(what, Mapping) else {}
+def _jobs(details: Any) -> Sequence[int]:
+    named = details if isinstance(details, Mapping) else {}
     many = named.get("jobs")
-    found = [named.get("job"), *(many if isinstance(many, list) else ())]
-    return [each for each in found if type(each) is int and 0 < each <= JOB_ID_MAX]
+    numbers = [named.get("job"), *(many if isinstance(many, list) else ())]
+    return [each for each in numbers if type(each) is int and 0 < each <= JOB_ID_MAX]
 
 
 def _json(text: str) -> Any:

@@ -67,21 +67,21 @@ def verb(text: str) -> Verb:
 
 def order(form: Form) -> Order:
     """What a form asks for. Raises UsageError for what cannot be meant."""
-    what = verb(form.get("verb", ""))
+    verb_ = verb(form.get("verb", ""))
     until = form.get("until", "").strip()
     priority = form.get("to_priority", "").strip()
     if priority and not (priority.isascii() and priority.isdigit() and len(priority) < 3):
         raise UsageError(f"{priority[:40]!r} is no priority; use 0 (first) to 99 (last)")
-    reruns = what in (Verb.RETRY, Verb.RERUN)
+    reruns = verb_ in (Verb.RETRY, Verb.RERUN)
     return Order(
-        verb=what,
+        verb=verb_,
         reason=form.get("reason", "").strip() or None,
         stage=form.get("stage", "").strip() or None if reruns else None,
         and_after=reruns and bool(form.get("and_after")),
-        tree=what is Verb.CANCEL and bool(form.get("tree")),
-        queue=form.get("to_queue", "").strip() or None if reruns or what is Verb.MOVE else None,
-        priority=int(priority) if priority and what is Verb.PRIORITY else None,
-        until_us=moment(until, now_us(), ahead=True) if until and what is Verb.HOLD else None,
+        tree=verb_ is Verb.CANCEL and bool(form.get("tree")),
+        queue=form.get("to_queue", "").strip() or None if reruns or verb_ is Verb.MOVE else None,
+        priority=int(priority) if priority and verb_ is Verb.PRIORITY else None,
+        until_us=moment(until, now_us(), ahead=True) if until and verb_ is Verb.HOLD else None,
     )
 
 
@@ -94,11 +94,11 @@ def numbers(texts: Sequence[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(text) for text in texts))
 
 
-async def run_on(context: RequestContext, what: Order, job_id: int) -> Report:
+async def run_on(context: RequestContext, order: Order, job_id: int) -> Report:
     """Do it to one job. Raises Refused with the reason why it cannot be done."""
     return await context.run(
-        lambda control: control.part(Bulk).run(control.part(Bulk).plan(what, ids=(job_id,))),
-        long=what.tree or what.and_after or what.verb is Verb.DELETE,
+        lambda control: control.part(Bulk).run(control.part(Bulk).plan(order, ids=(job_id,))),
+        long=order.tree or order.and_after or order.verb is Verb.DELETE,
     )
 
 
@@ -107,27 +107,29 @@ async def run_plan(context: RequestContext, run: BulkRun) -> Report:
     return await context.run(lambda control: control.part(Bulk).run(run.plan, on_step=run.step), long=True)
 
 
-def planned(control: Control, what: Order, which: Filter | None, ids: Sequence[int]) -> Plan:
+def planned(control: Control, order: Order, job_filter: Filter | None, ids: Sequence[int]) -> Plan:
     """What would be done, before its particulars are said: they change nothing of whom it is done to."""
     trial = Order(
-        verb=what.verb,
-        reason=what.reason or "to be said",
-        stage=what.stage,
-        and_after=what.and_after,
-        tree=what.tree,
-        queue=what.queue or (_some_queue(control, which, ids) if what.verb is Verb.MOVE else None),
+        verb=order.verb,
+        reason=order.reason or "to be said",
+        stage=order.stage,
+        and_after=order.and_after,
+        tree=order.tree,
+        queue=order.queue or (_some_queue(control, job_filter, ids) if order.verb is Verb.MOVE else None),
         priority=_some_priority(control)
-        if what.verb is Verb.PRIORITY and what.priority is None
-        else what.priority,
-        until_us=what.until_us,
+        if order.verb is Verb.PRIORITY and order.priority is None
+        else order.priority,
+        until_us=order.until_us,
     )
-    said = what.verb not in (Verb.MOVE, Verb.PRIORITY) or what.queue is not None or what.priority is not None
-    return control.part(Bulk).plan(trial, which, ids, exact=said)
+    exact = (
+        order.verb not in (Verb.MOVE, Verb.PRIORITY) or order.queue is not None or order.priority is not None
+    )
+    return control.part(Bulk).plan(trial, job_filter, ids, exact=exact)
 
 
-def told(what: Verb, report: Report) -> tuple[str, str | None]:
+def outcome_sentences(verb_: Verb, report: Report) -> tuple[str, str | None]:
     """What was done, in a sentence; and what was refused, in another."""
-    parts = [f"{plural(report.touched, 'job')} {_DONE[what]}"]
+    parts = [f"{plural(report.touched, 'job')} {_DONE[verb_]}"]
     if report.reopened:
         parts.append(f"{report.reopened:,} {'waits' if report.reopened == 1 else 'wait'} for that again")
     if report.skipped:
@@ -148,9 +150,11 @@ def refusals(report: Report) -> str | None:
     return f"{len(report.refused):,} refused: {first}"
 
 
-def _some_queue(control: Control, which: Filter | None, ids: Sequence[int]) -> str | None:
-    found = control.queries.jobs(Filter(ids=tuple(ids)) if ids else which or Filter(), limit=1, newest=True)
-    return found[0].queue if found else "default"
+def _some_queue(control: Control, job_filter: Filter | None, ids: Sequence[int]) -> str | None:
+    jobs = control.queries.jobs(
+        Filter(ids=tuple(ids)) if ids else job_filter or Filter(), limit=1, newest=True
+    )
+    return jobs[0].queue if jobs else "default"
 
 
 def _some_priority(control: Control) -> int:

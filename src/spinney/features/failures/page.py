@@ -75,12 +75,12 @@ async def failure_now(request: Request, context: Authenticated, fingerprint: Mar
 
 async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:
     key = ("failures", context.principal.rights.within, type_)
-    found: FailureGroups = await request.app.state.coalesced.get(
+    groups: FailureGroups = await request.app.state.coalesced.get(
         key, lambda: context.run(lambda control: control.queries.failures(type_ or None, GROUPS))
     )
     types = await context.run(lambda control: sorted(control.queries.types()))
     return {
-        "found": found,
+        "failures": groups,
         "type": type_,
         "types": types,
         "now_path": with_query("/failures/now", type=type_),
@@ -89,9 +89,9 @@ async def _groups(request: Request, context: RequestContext, type_: str) -> dict
 
 
 async def _shown(context: RequestContext, fingerprint: str) -> dict[str, Any]:
-    mark, found = await context.run(lambda control: _read(control, fingerprint.lower()))
+    mark, view = await context.run(lambda control: _read(control, fingerprint.lower()))
     may_retry = Verb.RETRY in verbs.usable(context.principal)
-    return {"mark": mark, "shown": found, "may_retry": may_retry, "canary_of": CANARY}
+    return {"mark": mark, "shown": view, "may_retry": may_retry, "canary_of": CANARY}
 
 
 def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
@@ -104,17 +104,17 @@ def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
             return beginning, None  # it was one a moment ago, perhaps
         raise NoSuch(str(error)) from None
     groups = look.failures(limit=GROUPS_MAX).groups
-    found = next((group for group in groups if group.fingerprint == mark), None)
-    if found is None:
+    group = next((group for group in groups if group.fingerprint == mark), None)
+    if group is None:
         return mark, None
-    which = Filter(fingerprint=mark, states=(State.FAILED, State.ORPHANED))
-    jobs = look.jobs(which, limit=NEWEST, newest=True)
+    failed_jobs = Filter(fingerprint=mark, states=(State.FAILED, State.ORPHANED))
+    jobs = look.jobs(failed_jobs, limit=NEWEST, newest=True)
     sample = _sample(look.attempts(jobs[0].id)) if jobs else None
     text = str((sample.error or {}).get("traceback") or "") if sample else ""
     # A retry takes only what still counts for its parent.
-    oldest = look.jobs(replace(which, superseded=False), limit=CANARY) if found.jobs > CANARY else ()
+    oldest = look.jobs(replace(failed_jobs, superseded=False), limit=CANARY) if group.jobs > CANARY else ()
     return mark, FailureView(
-        failure=found, jobs=jobs, sample=sample, pieces=pieces(text), canary=[job.id for job in oldest]
+        failure=group, jobs=jobs, sample=sample, pieces=pieces(text), canary=[job.id for job in oldest]
     )
 
 

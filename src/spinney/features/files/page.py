@@ -119,13 +119,13 @@ def more(
 def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[DirectoryEntry]:
     """The names in a folder of the job; folders first. Raises NoSuchJob, Refused."""
     files = files_of(control, job_id, root)
-    found: list[DirectoryEntry] = []
+    entries: list[DirectoryEntry] = []
     for entry in files.names(path, must=bool(path)):
         if path or entry.name != OWN:
-            found.append(entry)
-        if len(found) > FILES:
+            entries.append(entry)
+        if len(entries) > FILES:
             break
-    return sorted(found, key=lambda entry: (entry.kind != "folder", entry.name))
+    return sorted(entries, key=lambda entry: (entry.kind != "folder", entry.name))
 
 
 def path_of(attempt: Attempt, stream: str) -> str:
@@ -155,12 +155,12 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: R
 
 def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redactor) -> bytes:
     def read(start: int, length: int) -> bytes:
-        found = bytearray()
+        data = bytearray()
         for piece in files.content(path, start=start, must=False):
-            found += piece
-            if len(found) >= length:
+            data += piece
+            if len(data) >= length:
                 break
-        return bytes(found[:length])
+        return bytes(data[:length])
 
     return read(start, length) if redactor is REDACT_NOTHING else redactor.piece(read, start, length)
 
@@ -168,15 +168,15 @@ def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redacto
 def _matches(
     files: JobFiles, attempt: Attempt, streams: Sequence[str], search: str, redactor: Redactor
 ) -> list[Match]:
-    found: list[Match] = []
-    wanted = search.casefold()
+    matches: list[Match] = []
+    folded = search.casefold()
     for stream in streams:
         for number, line in enumerate(_lines(files, path_of(attempt, stream), redactor), 1):
-            if wanted in line.casefold():
-                found.append(Match(stream=stream, number=number, text=line[:LINE_CHARS]))
-                if len(found) >= MATCHES:
-                    return found
-    return found
+            if folded in line.casefold():
+                matches.append(Match(stream=stream, number=number, text=line[:LINE_CHARS]))
+                if len(matches) >= MATCHES:
+                    return matches
+    return matches
 
 
 def _lines(files: JobFiles, path: str, redactor: Redactor) -> Iterator[str]:

@@ -46,7 +46,7 @@ class HoldList:
     """How many held jobs each hold covers, up to a bound, by the id of the hold."""
     several: frozenset[tuple[str, str]]
     """The scopes and names with more than one hold."""
-    known: Sequence[str]
+    names: Sequence[str]
     """Names of queues, types, collections and submitters."""
 
 
@@ -131,7 +131,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
         context,
         "holds",
         topics=("holds",),
-        found=listed_holds,
+        hold_list=listed_holds,
         shown=SHOWN,
         counted_to=COUNTED_TO,
         scopes=scopes(principal.rights),
@@ -149,7 +149,7 @@ def _read(control: Control) -> HoldList:
         holds=active,
         covered={hold.id: n for hold in active[:COUNTED] if (n := _covered(control, hold)) is not None},
         several=frozenset(key for key, n in scopes_and_names.items() if n > 1),
-        known=sorted(names)[:1_000],
+        names=sorted(names)[:1_000],
     )
 
 

@@ -90,7 +90,7 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
         return redirect(back, refused=str(error))
     if job in report.refused and not report.touched:
         return redirect(back, refused=report.refused[job])
-    done, refused = verbs.told(order.verb, report)
+    done, refused = verbs.outcome_sentences(order.verb, report)
     if order.verb is Verb.DELETE and not refused:
         return redirect("/jobs", done=f"job {job}: {done}")
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
@@ -110,8 +110,8 @@ async def job_output(
     def call(control: Control) -> tuple[Job, output.Output]:
         return control.queries.job(job), output.output(control, job, root, fence=fence, search=q.strip())
 
-    found, told = await context.run(call, long=True)
-    variables: dict[str, Any] = {"job": found, "output": told, "q": q.strip(), "fence": fence}
+    job_shown, written = await context.run(call, long=True)
+    variables: dict[str, Any] = {"job": job_shown, "output": written, "q": q.strip(), "fence": fence}
     if wants_part(request):
         return part(request, context.principal, "job_output.html", **variables)
     return page(request, context.principal, "job_output_page.html", **variables)
@@ -140,18 +140,18 @@ async def job_files(
 ) -> Response:
     """One folder of it."""
     root = request.app.state.folders
-    asked = path.strip("/")
+    folder = path.strip("/")
     trouble, entries = None, []
     try:
         entries = list(
-            await context.run(lambda control: output.listing(control, job, root, asked), long=True)
+            await context.run(lambda control: output.listing(control, job, root, folder), long=True)
         )
     except Refused as error:
         trouble = str(error)
-    up = asked.rpartition("/")[0]
+    up = folder.rpartition("/")[0]
     variables: dict[str, Any] = {
         "job_id": job,
-        "path": asked,
+        "path": folder,
         "up": up,
         "entries": entries,
         "trouble": trouble,
@@ -164,8 +164,8 @@ async def job_files(
 @router.get("/jobs/{job}/below", summary="The subjobs of a job")
 async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
     """The first of them."""
-    found = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
-    variables: dict[str, Any] = {"job_id": job, "children": found[:BELOW], "more": len(found) > BELOW}
+    children = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
+    variables: dict[str, Any] = {"job_id": job, "children": children[:BELOW], "more": len(children) > BELOW}
     template = "job_below.html" if wants_part(request) else "job_below_page.html"
     return (part if wants_part(request) else page)(request, context.principal, template, **variables)
 
@@ -189,20 +189,20 @@ async def _shown(context: RequestContext, job_id: int) -> JobView:
 def read(control: Control, job_id: int) -> JobView:
     """All that the page shows at once. Raises NoSuchJob."""
     look = control.queries
-    found, attempts = look.job(job_id), look.attempts(job_id)
-    spec = look.types().get(found.type)
-    failure = _failure(found, attempts)
-    holds = () if found.state in SETTLED else look.holds_on(job_id)
-    allowed = look.allowed(found)
+    shown_job, attempts = look.job(job_id), look.attempts(job_id)
+    spec = look.types().get(shown_job.type)
+    failure = _failure(shown_job, attempts)
+    holds = () if shown_job.state in SETTLED else look.holds_on(job_id)
+    allowed = look.allowed(shown_job)
     if Verb.RELEASE not in allowed and any(hold.scope is Scope.JOB for hold in holds):
         # It waits for something else first; the hold on it can be lifted all the same.
-        allowed += [Verb.RELEASE] if may(Verb.RELEASE, found, control.rights, control.by) else []
+        allowed += [Verb.RELEASE] if may(Verb.RELEASE, shown_job, control.rights, control.by) else []
     return JobView(
-        job=found,
+        job=shown_job,
         spec=spec,
         explanation=(explanation := look.explain(job_id)),
         because=_because(explanation),
-        steps=steps(found, spec, attempts),
+        steps=steps(shown_job, spec, attempts),
         attempts=attempts[::-1][:ATTEMPTS],
         failure=failure,
         pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),
@@ -210,7 +210,7 @@ def read(control: Control, job_id: int) -> JobView:
         results=look.results(job_id),
         holds=holds,
         allowed=allowed,
-        above=_above(control, found),
+        above=_above(control, shown_job),
         children={str(s): n for s, n in look.counts(Filter(parent_id=job_id, superseded=False)).items() if n},
         queues=[queue.queue for queue in look.queues()] if Verb.MOVE in allowed else (),
     )
@@ -226,32 +226,32 @@ def _failure(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
 
 def _because(explanation: Explanation) -> int | None:
     facts = explanation.facts
-    found = next((facts[name] for name in ("first", "before", "owner", "needs") if facts.get(name)), None)
-    named = found[0] if isinstance(found, list | tuple) else found
+    value = next((facts[name] for name in ("first", "before", "owner", "needs") if facts.get(name)), None)
+    named = value[0] if isinstance(value, list | tuple) else value
     return named if isinstance(named, int) else None
 
 
 def _above(control: Control, job: Job) -> list[Job | None]:
-    found: list[Job | None] = []
+    ancestors: list[Job | None] = []
     for number in job.lineage.split(".")[:-1][-ABOVE:]:
         try:
-            found.append(control.queries.job(int(number)))
+            ancestors.append(control.queries.job(int(number)))
         except NoSuchJob:
-            found.append(None)
-    return found
+            ancestors.append(None)
+    return ancestors
 
 
 def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
     """The entries that name the job, newest first, and whether all of its life was looked through."""
-    found = [*islice(each(control, ListAuditEntries(limit=PAGE_MAX)), ENTRIES)]
+    latest = [*islice(each(control, ListAuditEntries(limit=PAGE_MAX)), ENTRIES)]
     job = control.queries.job(job_id)
-    whole = len(found) < ENTRIES or found[-1].at_us < job.created_us
-    return [entry for entry in found if entry.at_us >= job.created_us and _names(entry, job_id)], whole
+    whole = len(latest) < ENTRIES or latest[-1].at_us < job.created_us
+    return [entry for entry in latest if entry.at_us >= job.created_us and _names(entry, job_id)], whole
 
 
 def _names(entry: AuditEntry, job_id: int) -> bool:
-    what = json_object(entry.what, "the entry")
-    jobs = what.get("jobs", ())
-    if what.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):
+    details = json_object(entry.what, "the entry")
+    jobs = details.get("jobs", ())
+    if details.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):
         return True
-    return what.get("scope") in (Scope.JOB, Scope.TREE) and what.get("name") == str(job_id)
+    return details.get("scope") in (Scope.JOB, Scope.TREE) and details.get("name") == str(job_id)

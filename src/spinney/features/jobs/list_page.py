@@ -65,10 +65,10 @@ _NOTHING = JobPage(jobs=(), next=None, hint=None)
 async def jobs(request: Request, context: Authenticated) -> Response:
     """A list that its address filters."""
     shown = await _shown(request, context)
-    which: FilterQuery = shown["which"]
-    topics = () if shown["after"] or which.errors else (which.topic,)
+    filters: FilterQuery = shown["filters"]
+    topics = () if shown["after"] or filters.errors else (filters.topic,)
     return page(
-        request, context.principal, "jobs.html", topics=topics, status=422 if which.errors else 200, **shown
+        request, context.principal, "jobs.html", topics=topics, status=422 if filters.errors else 200, **shown
     )
 
 
@@ -106,41 +106,39 @@ async def do(request: Request, context: Authenticated) -> Response:
     """What was asked about before; where more fit by now than were shown, it is asked about again."""
     form = await request.form()
     pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
-    said = dict(pairs)
-    order = verbs.order(said)
-    ids, which = _whom(pairs)
+    values = dict(pairs)
+    order = verbs.order(values)
+    ids, filters = _whom(pairs)
 
     def call(control: Control) -> Plan:
-        return control.part(Bulk).plan(order, None if ids else which.filter(control), ids, exact=True)
+        return control.part(Bulk).plan(order, None if ids else filters.resolve(control), ids, exact=True)
 
     try:
-        found = await context.run(call)
+        bulk_plan = await context.run(call)
     except UsageError as error:
         return await _asked_about(request, context, pairs, refused=str(error))
-    expected = said.get("expect", "")
-    if expected.isdigit() and found.jobs > int(expected):
-        more = (
-            f"{found.jobs:,} jobs match now, not {int(expected):,} as shown before; check them, and confirm"
-        )
+    expected = values.get("expect", "")
+    if expected.isdigit() and bulk_plan.jobs > int(expected):
+        more = f"{bulk_plan.jobs:,} jobs match now, not {int(expected):,} as shown before; check them, and confirm"
         return await _asked_about(request, context, pairs, refused=more)
-    back = f"/jobs?{which.query()}" if which.any else "/jobs"
+    back = f"/jobs?{filters.query()}" if filters.any else "/jobs"
     run = await request.app.state.runs.begin(
-        found, context.principal.name, back, lambda run: verbs.run_plan(context, run)
+        bulk_plan, context.principal.name, back, lambda run: verbs.run_plan(context, run)
     )
     if not run.done:
         return redirect(f"/jobs/runs/{run.id}")
-    done, refused = verbs.told(order.verb, run.report)
+    done, refused = verbs.outcome_sentences(order.verb, run.report)
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
 
 
 @router.get("/jobs/runs/{run_id}", summary="How far a verb on many jobs is")
 async def run(request: Request, context: Authenticated, run_id: str) -> Response:
     """The page that shows it, or its live part."""
-    found = request.app.state.runs.of(run_id, context.principal.name)
-    if found is None:
+    bulk_run = request.app.state.runs.of(run_id, context.principal.name)
+    if bulk_run is None:
         raise HTTPException(404)
-    done, refused = verbs.told(found.plan.order.verb, found.report)
-    variables = {"run": found, "done": done, "refused": refused}
+    done, refused = verbs.outcome_sentences(bulk_run.plan.order.verb, bulk_run.report)
+    variables = {"run": bulk_run, "done": done, "refused": refused}
     if request.headers.get("hx-request") == "true":
         return part(request, context.principal, "run_now.html", **variables)
     return page(request, context.principal, "run.html", **variables)
@@ -151,43 +149,43 @@ async def run(request: Request, context: Authenticated, run_id: str) -> Response
 
 async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     pairs = request.query_params.multi_items()
-    which = parse_filters(pairs, now_us(), beside=_BESIDE)
+    filters = parse_filters(pairs, now_us(), beside=_BESIDE)
     after = _after(request.query_params.get("after", ""))
-    if which.errors:
-        found = _NOTHING
+    if filters.errors:
+        job_page = _NOTHING
     else:
         try:
-            found = await context.run(lambda control: _found(control, which, after))
+            job_page = await context.run(lambda control: _job_page(control, filters, after))
         except SpinneyError as error:
-            if not which.value("failure"):
+            if not filters.value("failure"):
                 raise
-            which = replace(which, errors={"failure": str(error)})
-            found = _NOTHING
-    query = which.query()
+            filters = replace(filters, errors={"failure": str(error)})
+            job_page = _NOTHING
+    query = filters.query()
     return {
-        "which": which,
-        "found": found,
+        "filters": filters,
+        "job_page": job_page,
         "after": after,
-        "counts": await _counts(request, context, which),
-        "known": await _known(request, context),
+        "counts": await _counts(request, context, filters),
+        "filter_names": await _filter_names(request, context),
         "verbs": verbs.usable(context.principal),
         "now_path": f"/jobs/now?{request.query_params}",
-        "next": f"/jobs?{which.query(after=found.next)}" if found.next else None,
+        "next": f"/jobs?{filters.query(after=job_page.next)}" if job_page.next else None,
         "first": (f"/jobs?{query}" if query else "/jobs") if after else None,
     }
 
 
-def _found(control: Control, which: FilterQuery, after: int) -> JobPage:
+def _job_page(control: Control, filters: FilterQuery, after: int) -> JobPage:
     try:
-        fits = which.filter(control)
+        fits = filters.resolve(control)
     except Refused:
-        if len(which.value("failure")) != FINGERPRINT:
+        if len(filters.value("failure")) != FINGERPRINT:
             raise
         # Whoever retries all that failed so comes back here, and so does each link to it that somebody kept.
         return replace(_NOTHING, hint="no failed job has this failure any more")
     jobs = control.queries.jobs(fits, after=after, limit=PAGE + 1, newest=True)
     hint = None
-    if not jobs and which.any:
+    if not jobs and filters.any:
         try:
             require_known(control.store, fits, labels=False, within=control.rights.within)
         except SpinneyError as error:
@@ -199,27 +197,29 @@ def _found(control: Control, which: FilterQuery, after: int) -> JobPage:
     )
 
 
-async def _known(request: Request, context: RequestContext) -> FilterNames:
+async def _filter_names(request: Request, context: RequestContext) -> FilterNames:
     def call(control: Control) -> FilterNames:
         return FilterNames(
             types=sorted(control.queries.types()), queues=[queue.queue for queue in control.queries.queues()]
         )
 
-    key = ("known", context.principal.rights.within)
+    key = ("filter_names", context.principal.rights.within)
     return await request.app.state.shared.get(key, lambda: context.run(call), for_s=KNOWN_FOR_S)  # type: ignore[no-any-return]
 
 
-async def _counts(request: Request, context: RequestContext, which: FilterQuery) -> Mapping[str, int] | None:
+async def _counts(
+    request: Request, context: RequestContext, filters: FilterQuery
+) -> Mapping[str, int] | None:
     """By state, whatever states are asked for; None where that would take long."""
-    if which.errors or not which.countable:
+    if filters.errors or not filters.countable:
         return None
-    every: Filter = replace(which.which, states=None)
+    every: Filter = replace(filters.job_filter, states=None)
     key = ("counts", context.principal.rights.within, every)
     return await request.app.state.coalesced.get(  # type: ignore[no-any-return]
         key,
         lambda: context.run(
             lambda control: context.stores.stats_cache.get(
-                which.topic, key, lambda: dict(control.queries.counts(every))
+                filters.topic, key, lambda: dict(control.queries.counts(every))
             )
         ),
     )
@@ -235,46 +235,46 @@ def _after(text: str) -> int:
 async def _asked_about(
     request: Request, context: RequestContext, pairs: Sequence[tuple[str, str]], *, refused: str | None = None
 ) -> Response:
-    said = dict(pairs)
-    what = verbs.verb(said.get("verb", ""))
-    ids, which = _whom(pairs)
-    if which.errors:
-        raise UsageError(next(iter(which.errors.values())))
+    values = dict(pairs)
+    verb = verbs.verb(values.get("verb", ""))
+    ids, filters = _whom(pairs)
+    if filters.errors:
+        raise UsageError(next(iter(filters.errors.values())))
     try:
-        order = verbs.order(said)
+        order = verbs.order(values)
     except UsageError as error:
-        order, refused = verbs.order({"verb": what}), str(error)
+        order, refused = verbs.order({"verb": verb}), str(error)
 
     def call(control: Control) -> VerbPreview:
-        fits = None if ids else which.filter(control)
-        found = verbs.planned(control, order, fits, ids)
-        sample = Filter(ids=ids) if ids else found.which
+        fits = None if ids else filters.resolve(control)
+        bulk_plan = verbs.planned(control, order, fits, ids)
+        sample = Filter(ids=ids) if ids else bulk_plan.which
         return VerbPreview(
-            plan=found,
-            stages=control.part(Bulk).stages(found) if what in (Verb.RETRY, Verb.RERUN) else (),
+            plan=bulk_plan,
+            stages=control.part(Bulk).stages(bulk_plan) if verb in (Verb.RETRY, Verb.RERUN) else (),
             sample=control.queries.jobs(sample, limit=SAMPLE, newest=True) if sample is not None else (),
             queues=[queue.queue for queue in control.queries.queues()],
             types=control.queries.types(),
         )
 
-    found = await context.run(call, long=True)
-    count = f"{'more than ' if found.plan.more else ''}{plural(found.plan.jobs, 'job')}"
-    stages = sorted({stage.name for spec in found.types.values() for stage in spec.stages})
+    preview = await context.run(call, long=True)
+    count = f"{'more than ' if preview.plan.more else ''}{plural(preview.plan.jobs, 'job')}"
+    stages = sorted({stage.name for spec in preview.types.values() for stage in spec.stages})
     return page(
         request,
         context.principal,
         "verbs.html",
         status=422 if refused else 200,
-        what=str(what),
+        verb=str(verb),
         order=order,
         ids=ids,
-        which=which,
-        found=found,
+        filters=filters,
+        preview=preview,
         count=count,
-        said=said,
+        values=values,
         refused=refused,
         stage_names=stages,
-        back=f"/jobs?{which.query()}" if which.any else "/jobs",
+        back=f"/jobs?{filters.query()}" if filters.any else "/jobs",
     )
 
 

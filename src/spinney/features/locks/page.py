@@ -70,7 +70,7 @@ async def locks(request: Request, context: Authenticated, after: str = "") -> Re
         context,
         "locks",
         topics=() if after else ("locks",),
-        found=listed,
+        lock_page=listed,
         mine=mine,
         after=after,
         next=with_query(LOCKS, after=listed.next) if listed.next else None,

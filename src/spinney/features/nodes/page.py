@@ -46,7 +46,9 @@ async def nodes(request: Request, context: Authenticated) -> Response:
 
     key = ("nodes", principal.rights, principal.name)
     listed = await read_coalesced(request, key, lambda: context.run(read))
-    return page_or_part(request, context, "nodes", topics=("nodes",), found=listed, prefix=EXTERNAL_PREFIX)
+    return page_or_part(
+        request, context, "nodes", topics=("nodes",), node_list=listed, prefix=EXTERNAL_PREFIX
+    )
 
 
 def _slots_text(name: str, orders: NodeOrders) -> str:

@@ -102,7 +102,7 @@ async def queue(request: Request, context: Authenticated, name: str) -> Response
         "queue",
         topics=_TOPICS,
         line=_row(info, listed.stats, _samples(request, context)),
-        found=listed,
+        queue_list=listed,
         shares=shares[:20],
         may=may_set(context.principal.rights, name),
         path=_path(name),
@@ -157,7 +157,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
         "queues",
         topics=_TOPICS,
         lines=[_row(info, listed.stats, samples) for info in listed.queues],
-        found=listed,
+        queue_list=listed,
         **form_variables(refused),
     )
 

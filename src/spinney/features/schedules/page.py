@@ -77,36 +77,36 @@ async def make(
 @router.post("/make-schedule", summary="Make it")
 async def made(request: Request, context: Authenticated) -> Response:
     """To its page; or back to the form, with what is wrong at its field."""
-    given = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+    values = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     await context.run(_require)
-    type_ = given.get("type", "")
+    type_ = values.get("type", "")
     spec = await context.run(lambda control: control.queries.type(type_))
-    params, wrong = param_fields.read(spec.schema, given)
-    options, errors = options_form.read({n: given.get(n, "") for n in OPTIONS}, now_us())
+    params, wrong = param_fields.read(spec.schema, values)
+    options, errors = options_form.read({n: values.get(n, "") for n in OPTIONS}, now_us())
     errors |= {PREFIX + name: text for name, text in wrong.items()}
-    every_s, cron = _interval(given, errors), given.get("cron", "").strip() or None
+    every_s, cron = _interval(values, errors), values.get("cron", "").strip() or None
     if errors:
-        return await _form(request, context, type_, given, errors, status=422)
+        return await _form(request, context, type_, values, errors, status=422)
     try:
-        wanted = PutSchedule(
-            name=given.get("name", "").strip(),
+        command = PutSchedule(
+            name=values.get("name", "").strip(),
             type=type_,
             cron=cron,
             every_s=every_s,
-            zone=given.get("zone", "").strip() or "UTC",
+            zone=values.get("zone", "").strip() or "UTC",
             params=params,
             options=options,
-            overlap=given.get("overlap", Overlap.SKIP),
-            catch_up=given.get("catch_up", CatchUp.LAST),
+            overlap=values.get("overlap", Overlap.SKIP),
+            catch_up=values.get("catch_up", CatchUp.LAST),
         )
-        await context.run(lambda control: control.do(wanted))
+        await context.run(lambda control: control.do(command))
     except SpinneyError as error:
         refused = kind(error)
         if refused is None or refused[0] >= 500:
             raise
-        field = _field_of(error, given)
-        return await _form(request, context, type_, given, {field: str(error)}, status=refused[0])
-    return redirect(f"/schedules/{segment(wanted.name)}", done=f"Schedule {wanted.name} is created")
+        field = _field_of(error, values)
+        return await _form(request, context, type_, values, {field: str(error)}, status=refused[0])
+    return redirect(f"/schedules/{segment(command.name)}", done=f"Schedule {command.name} is created")
 
 
 @router.get("/schedules/{name}", summary="A schedule")
@@ -162,9 +162,9 @@ def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
     return f"Schedule {name} is {'paused' if paused else 'resumed'}"
 
 
-def _interval(given: Mapping[str, str], errors: dict[str, str]) -> float | None:
-    text = given.get("every", "").strip()
-    if bool(text) == bool(given.get("cron", "").strip()):
+def _interval(values: Mapping[str, str], errors: dict[str, str]) -> float | None:
+    text = values.get("every", "").strip()
+    if bool(text) == bool(values.get("cron", "").strip()):
         errors["cron"] = "enter either a cron expression or an interval"
         return None
     try:
@@ -174,16 +174,16 @@ def _interval(given: Mapping[str, str], errors: dict[str, str]) -> float | None:
         return None
 
 
-def _field_of(error: SpinneyError, given: Mapping[str, str]) -> str:
+def _field_of(error: SpinneyError, values: Mapping[str, str]) -> str:
     """Where a refusal is told; the empty name: above the form."""
-    said = str(error)
+    text = str(error)
     if isinstance(error, BadParameters):
         return ""
-    if isinstance(error, Refused) or "cannot name a schedule" in said:
+    if isinstance(error, Refused) or "cannot name a schedule" in text:
         return "name"
-    if "zone" in said:
+    if "zone" in text:
         return "zone"
-    return "cron" if "cron" in said and given.get("cron") else ""
+    return "cron" if "cron" in text and values.get("cron") else ""
 
 
 # --- looking ----------------------------------------------------------------------------------
@@ -191,9 +191,9 @@ def _field_of(error: SpinneyError, given: Mapping[str, str]) -> str:
 
 async def _list(context: RequestContext) -> dict[str, Any]:
     def call(control: Control) -> Sequence[ScheduleRow]:
-        found = control.queries.schedules()
-        lasts = _lasts(control, found[:LOOKED_AT])
-        return [ScheduleRow(schedule=one, last=lasts.get(one.last_job_id or 0)) for one in found]
+        listed = control.queries.schedules()
+        lasts = _lasts(control, listed[:LOOKED_AT])
+        return [ScheduleRow(schedule=one, last=lasts.get(one.last_job_id or 0)) for one in listed]
 
     return {"lines": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
 
@@ -201,9 +201,9 @@ async def _list(context: RequestContext) -> dict[str, Any]:
 async def _one(context: RequestContext, name: str) -> dict[str, Any]:
     def call(control: Control) -> ScheduleView:
         look = control.queries
-        found = look.schedule(name)
+        one = look.schedule(name)
         return ScheduleView(
-            line=ScheduleRow(schedule=found, last=_lasts(control, [found]).get(found.last_job_id or 0)),
+            line=ScheduleRow(schedule=one, last=_lasts(control, [one]).get(one.last_job_id or 0)),
             coming=look.coming(name, COMING),
             runs=look.runs(name, limit=RUNS),
         )
@@ -211,8 +211,8 @@ async def _one(context: RequestContext, name: str) -> dict[str, Any]:
     return {"shown": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
 
 
-def _lasts(control: Control, found: Sequence[Schedule]) -> Mapping[int, Job]:
-    ids = tuple(schedule.last_job_id for schedule in found if schedule.last_job_id is not None)
+def _lasts(control: Control, listed: Sequence[Schedule]) -> Mapping[int, Job]:
+    ids = tuple(schedule.last_job_id for schedule in listed if schedule.last_job_id is not None)
     return {job.id: job for job in control.queries.jobs(Filter(ids=ids), limit=len(ids))} if ids else {}
 
 
@@ -220,7 +220,7 @@ async def _form(
     request: Request,
     context: RequestContext,
     type_: str,
-    given: Mapping[str, str],
+    values: Mapping[str, str],
     errors: Mapping[str, str],
     *,
     status: int = 200,
@@ -229,14 +229,14 @@ async def _form(
         spec = control.queries.type(type_) if type_ else None
         types = [
             name
-            for name, known in sorted(control.queries.types().items())
-            if may_submit(known, control.rights)
+            for name, type_spec in sorted(control.queries.types().items())
+            if may_submit(type_spec, control.rights)
         ]
         return spec, types, [queue.queue for queue in control.queries.queues()]
 
     spec, types, queues = await context.run(call)
-    found = param_fields.fields(spec.schema) if spec else []
-    secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
+    param_list = param_fields.fields(spec.schema) if spec else []
+    secret = {PREFIX + field.name for field in param_list if field.kind is Kind.SECRET}
     return page(
         request,
         context.principal,
@@ -245,8 +245,8 @@ async def _form(
         spec=spec,
         types=types,
         queues=queues,
-        fields=found,
-        said={name: text for name, text in given.items() if name not in secret},
+        fields=param_list,
+        values={name: text for name, text in values.items() if name not in secret},
         errors=errors,
         overlaps=list(Overlap),
         catch_ups=list(CatchUp),

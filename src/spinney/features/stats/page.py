@@ -92,18 +92,18 @@ async def overview_now(request: Request, context: Authenticated) -> Response:
 async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     rights = context.principal.rights
     stats_cache = context.stores.stats_cache
-    found = await request.app.state.coalesced.get(
+    shown = await request.app.state.coalesced.get(
         ("overview", rights.within), lambda: context.run(lambda control: read(control, stats_cache))
     )
     # What this server has seen counts all jobs: who sees those of some collections alone is shown no chart.
     whole = rights.within.collections is None
     samples = request.app.state.history.samples if whole else ()
     return {
-        "found": found,
-        "needs": list(needs(found)),
-        "lines": queue_lines(found.stats, samples),
-        "total": total(found.stats, samples) if rights.everywhere else (None, None),
-        "shares": busiest(found.stats.shares),
+        "overview": shown,
+        "needs": list(needs(shown)),
+        "lines": queue_lines(shown.stats, samples),
+        "total": total(shown.stats, samples) if rights.everywhere else (None, None),
+        "shares": busiest(shown.stats.shares),
     }
 
 
@@ -127,14 +127,14 @@ def _failed_batches(look: Queries) -> Sequence[Job]:
     return [job for job in tops if look.children(job.id, limit=1)][:BATCHES]
 
 
-def needs(found: Overview) -> Iterator[ActionNeeded]:
+def needs(shown: Overview) -> Iterator[ActionNeeded]:
     """What needs attention, the worst first."""
-    yield from _stuck(found.queues, found.nodes)
-    yield from (_poison(group) for group in found.failures.groups if group.exception == _POISON)
-    yield from (_unwell(node) for node in found.nodes if _is_unwell(node))
-    yield from (_failed_batch(job) for job in found.failed)
-    for hold in found.holds:
-        if found.stats.at_us - hold.since_us > OLD_HOLD_US or hold.automatic:
+    yield from _stuck(shown.queues, shown.nodes)
+    yield from (_poison(group) for group in shown.failures.groups if group.exception == _POISON)
+    yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
+    yield from (_failed_batch(job) for job in shown.failed)
+    for hold in shown.holds:
+        if shown.stats.at_us - hold.since_us > OLD_HOLD_US or hold.automatic:
             yield _lasting_hold(hold)
 
 
@@ -144,15 +144,17 @@ def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
     until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
     lines = []
     for queue in sorted(busy, key=lambda q: (-q.running, -q.pending, q.queue)):
-        seen = [(s.at_us, s.queues.get(queue.queue, (0, 0, 0.0))) for s in samples]
+        points = [(s.at_us, s.queues.get(queue.queue, (0, 0, 0.0))) for s in samples]
         now = (stats.at_us, (queue.pending, queue.running, queue.rate or 0.0))
         lines.append(
             QueueLine(
                 stats=queue,
                 depth=spark(
-                    [(at, float(s[0])) for at, s in (*seen, now)], from_us=from_us, until_us=until_us
+                    [(at, float(s[0])) for at, s in (*points, now)], from_us=from_us, until_us=until_us
                 ),
-                throughput=spark([(at, s[2]) for at, s in (*seen, now)], from_us=from_us, until_us=until_us),
+                throughput=spark(
+                    [(at, s[2]) for at, s in (*points, now)], from_us=from_us, until_us=until_us
+                ),
             )
         )
     return lines
@@ -171,11 +173,11 @@ def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark 
 
 def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
     """The shares that hold most slots, by queue."""
-    found: dict[str, list[ShareStats]] = {}
+    by_queue: dict[str, list[ShareStats]] = {}
     for share in shares:
-        if share.share is not None and len(of := found.setdefault(share.queue, [])) < LISTED:
+        if share.share is not None and len(of := by_queue.setdefault(share.queue, [])) < LISTED:
             of.append(share)
-    return found
+    return by_queue
 
 
 # --- what needs attention ------------------------------------------------------------------------
@@ -242,24 +244,24 @@ def _unwell(node: NodeStatus) -> ActionNeeded:
 
 
 def _failed_batch(job: Job) -> ActionNeeded:
-    said = job.message or "it failed"
+    message = job.message or "it failed"
     return ActionNeeded(
         id=f"failed-{job.id}",
         kind=job.state,
         title=f"#{job.id} {job.type} {job.state}",
-        more=said,
+        more=message,
         path=f"/jobs/{job.id}",
         label="Show",
     )
 
 
 def _lasting_hold(hold: Hold) -> ActionNeeded:
-    what = "everything" if not hold.name else f"{hold.scope} {hold.name}"
+    place = "everything" if not hold.name else f"{hold.scope} {hold.name}"
     why = "Placed by a circuit breaker" if hold.automatic else f"By {hold.by}, for longer than a day"
     return ActionNeeded(
         id=f"hold-{hold.id}",
         kind="held",
-        title=f"Hold on {what}",
+        title=f"Hold on {place}",
         more=f"{why}: {hold.reason}",
         path="/holds",
         label="Holds",

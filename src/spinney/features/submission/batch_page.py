@@ -120,8 +120,8 @@ async def batch_grid(
 async def batch_report(request: Request, context: Authenticated, job: JobId) -> Response:
     """What its last stage has given, and files that are called so."""
     root = request.app.state.folders
-    found = await context.run(lambda control: _report(control, job, root), long=True)
-    variables = {"job_id": job, **found}
+    report = await context.run(lambda control: _report(control, job, root), long=True)
+    variables = {"job_id": job, **report}
     if wants_part(request):
         return part(request, context.principal, "batch_report.html", **variables)
     return page(request, context.principal, "batch_report_page.html", **variables)
@@ -133,11 +133,11 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     back = f"/batches/{job}"
     try:
-        what = verbs.verb(form.get("verb", ""))
-        if what in (Verb.HOLD, Verb.RELEASE):
-            return await _held(context, job, what, form, back)
-        if what is not Verb.CANCEL:
-            raise UsageError(f"a batch as a whole is held, released or cancelled; {what} its jobs instead")
+        verb_ = verbs.verb(form.get("verb", ""))
+        if verb_ in (Verb.HOLD, Verb.RELEASE):
+            return await _held(context, job, verb_, form, back)
+        if verb_ is not Verb.CANCEL:
+            raise UsageError(f"a batch as a whole is held, released or cancelled; {verb_} its jobs instead")
         report = await verbs.run_on(context, verbs.order({**form, "tree": "1"}), job)
     except (NoSuch, Refused, UsageError, UnlawfulTransition) as error:
         return redirect(back, refused=str(error))
@@ -145,24 +145,24 @@ async def verb(request: Request, context: Authenticated, job: JobId) -> Response
         context.stores.stats_cache.changed(_topic(job))  # whoever did it sees it
     if job in report.refused and not report.touched:
         return redirect(back, refused=report.refused[job])
-    done, refused = verbs.told(what, report)
+    done, refused = verbs.outcome_sentences(verb_, report)
     return redirect(back, done=done, refused=f"{done}; {refused}" if refused else None)
 
 
-async def _held(context: RequestContext, job_id: int, what: Verb, form: verbs.Form, back: str) -> Response:
+async def _held(context: RequestContext, job_id: int, verb_: Verb, form: verbs.Form, back: str) -> Response:
     reason = form.get("reason", "").strip() or None
     until = form.get("until", "").strip()
     until_us = moment(until, now_us(), ahead=True) if until else None
 
     def call(control: Control) -> None:
-        if what is Verb.HOLD:
+        if verb_ is Verb.HOLD:
             control.do(LayHold(scope=Scope.TREE, name=str(job_id), reason=reason or "", until=until_us))
         else:
             lift_holds(control, Scope.TREE, str(job_id), reason=reason)
 
     await context.run(call)
-    told = "is held, with all below it; what runs finishes its stage" if what is Verb.HOLD else "goes on"
-    answer = redirect(back, done=f"batch {job_id} {told}")
+    outcome = "is held, with all below it; what runs finishes its stage" if verb_ is Verb.HOLD else "goes on"
+    answer = redirect(back, done=f"batch {job_id} {outcome}")
     answer.background = BackgroundTask(context.run, sweep_holds, long=True)
     return answer
 
@@ -171,12 +171,12 @@ async def _held(context: RequestContext, job_id: int, what: Verb, form: verbs.Fo
 
 
 async def _shown(context: RequestContext, job_id: int) -> dict[str, Any]:
-    stats_cache, who = context.stores.stats_cache, (context.principal.name, context.principal.rights)
-    found = await context.run(
-        lambda control: stats_cache.get(_topic(job_id), who, lambda: read(control, job_id))
+    stats_cache, viewer = context.stores.stats_cache, (context.principal.name, context.principal.rights)
+    view = await context.run(
+        lambda control: stats_cache.get(_topic(job_id), viewer, lambda: read(control, job_id))
     )
     usable = verbs.usable(context.principal)
-    return {"shown": found, "job": found.batch.job, "may_retry": Verb.RETRY in usable}
+    return {"shown": view, "job": view.batch.job, "may_retry": Verb.RETRY in usable}
 
 
 def _topic(job_id: int) -> str:
@@ -186,13 +186,13 @@ def _topic(job_id: int) -> str:
 def read(control: Control, job_id: int) -> BatchView:
     """All but the objects. Raises NoSuchJob, also for one that is not at the top."""
     part_ = control.part(Batches)
-    found = part_.one(job_id)
-    open_ = found.job.state not in SETTLED or found.settled < found.total
+    batch_ = part_.one(job_id)
+    open_ = batch_.job.state not in SETTLED or batch_.settled < batch_.total
     # Verbs for the tree are lawful as long as anything of it is open; who may do them, control asks again.
-    allowed = [str(v) for v in _GOES_ON] if open_ and _reaches(control, found.job) else []
+    allowed = [str(v) for v in _GOES_ON] if open_ and _reaches(control, batch_.job) else []
     holds = control.queries.holds_on(job_id) if open_ else ()
     return BatchView(
-        batch=found,
+        batch=batch_,
         failures=part_.failures(job_id, limit=CAUSES),
         holds=[hold for hold in holds if hold.scope is Scope.TREE and hold.name == str(job_id)],
         allowed=allowed,
@@ -208,27 +208,27 @@ def _reaches(control: Control, job: Job) -> bool:
 async def _grid(
     context: RequestContext, job_id: int, states: Sequence[State] | None, after: int, below: bool
 ) -> dict[str, Any]:
-    what = (context.principal.rights.within, tuple(states or ()), after, below)
+    key = (context.principal.rights.within, tuple(states or ()), after, below)
 
     def look(control: Control) -> Grid:
         return context.stores.stats_cache.get(
-            _topic(job_id), what, lambda: _objects(control, job_id, states, after, below)
+            _topic(job_id), key, lambda: _objects(control, job_id, states, after, below)
         )
 
-    found = await context.run(look)
+    grid = await context.run(look)
     chosen = [str(state) for state in states or ()]
     query = {"state": chosen, "below": below}
     own = f"/batches/{job_id}"
     return {
-        "grid": found,
+        "grid": grid,
         "job_id": job_id,
         "chosen": chosen,
         "below": below,
         "after": after,
         "now_path": with_query(f"{own}/grid", **query, after=after or None),
-        "next": with_query(own, **query, after=found.next) if found.next else None,
+        "next": with_query(own, **query, after=grid.next) if grid.next else None,
         "first": with_query(own, **query) if after else None,
-        "large": len(found.cells) <= LARGE,
+        "large": len(grid.cells) <= LARGE,
         "as_list": with_query("/jobs", **({"root": job_id} if below else {"parent": job_id}), state=chosen),
     }
 
@@ -239,8 +239,8 @@ def _objects(control: Control, job_id: int, states: Sequence[State] | None, afte
     where = Filter(root_id=job_id, below=top.lineage) if below else Filter(parent_id=job_id)
     current = replace(where, superseded=False)
     counts = {str(s): n for s, n in look.counts(current).items() if n and s != State.DELETED}
-    wanted = tuple(dict.fromkeys(states)) if states else _THERE
-    cells = look.jobs(replace(current, states=wanted), after=after, limit=CELLS + 1)
+    chosen = tuple(dict.fromkeys(states)) if states else _THERE
+    cells = look.jobs(replace(current, states=chosen), after=after, limit=CELLS + 1)
     deeper = 0 if below else _deeper(look, top, sum(counts.values()))
     return Grid(
         cells=cells[:CELLS],
@@ -254,15 +254,15 @@ def _deeper(look: Queries, top: Job, direct: int) -> int:
     """How many that count lie below the direct subjobs. An index tells where there are none; in a tree of very many it
     tells the number, too, with those that count no more."""
 
-    def there(which: Filter) -> int:
-        return sum(n for state, n in look.counts(which).items() if state != State.DELETED)
+    def count(job_filter: Filter) -> int:
+        return sum(n for state, n in look.counts(job_filter).items() if state != State.DELETED)
 
-    further = there(Filter(root_id=top.id)) - 1 - direct
+    further = count(Filter(root_id=top.id)) - 1 - direct
     if further > 0:
-        further -= there(Filter(parent_id=top.id)) - direct
+        further -= count(Filter(parent_id=top.id)) - direct
     if not 0 < further <= EXACT_MAX:
         return max(0, further)
-    return there(Filter(root_id=top.id, below=top.lineage, superseded=False)) - direct
+    return count(Filter(root_id=top.id, below=top.lineage, superseded=False)) - direct
 
 
 def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
@@ -274,8 +274,10 @@ def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
     files: Sequence[DirectoryEntry] = ()
     trouble = None
     try:
-        found = output.listing(control, job_id, root, "")
-        files = [entry for entry in found if entry.kind == "file" and entry.name.lower().startswith("report")]
+        entries = output.listing(control, job_id, root, "")
+        files = [
+            entry for entry in entries if entry.kind == "file" and entry.name.lower().startswith("report")
+        ]
     except Refused as error:
         trouble = str(error)
     return {

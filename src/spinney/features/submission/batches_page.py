@@ -47,33 +47,37 @@ async def batches_now(request: Request, context: Authenticated) -> Response:
 
 
 async def _shown(request: Request, context: RequestContext) -> tuple[dict[str, Any], Mapping[str, str]]:
-    which = parse_filters(request.query_params.multi_items(), now_us(), beside=_BESIDE)
+    filters = parse_filters(request.query_params.multi_items(), now_us(), beside=_BESIDE)
     unfit = {
         name: "batches cannot be filtered by this; look through the jobs instead"
-        for name in which.given
+        for name in filters.values
         if name not in FILTERS
     }
-    errors = {**which.errors, **unfit}
+    errors = {**filters.errors, **unfit}
     text = request.query_params.get("after", "")
     after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-    found = BatchPage(batches=(), next=None) if errors else await _found(request, context, which, after)
-    query = which.query()
+    batch_page = (
+        BatchPage(batches=(), next=None) if errors else await _batch_page(request, context, filters, after)
+    )
+    query = filters.query()
     return {
-        "which": which,
-        "found": found,
+        "filters": filters,
+        "batch_page": batch_page,
         "after": after,
         "errors": errors,
         "now_path": f"/batches/now?{request.query_params}" if request.query_params else "/batches/now",
-        "next": f"/batches?{which.query(after=found.next)}" if found.next else None,
+        "next": f"/batches?{filters.query(after=batch_page.next)}" if batch_page.next else None,
         "first": (f"/batches?{query}" if query else "/batches") if after else None,
         "may_submit": context.principal.rights.permits(Role.SUBMITTER),
     }, errors
 
 
-async def _found(request: Request, context: RequestContext, which: FilterQuery, after: int) -> BatchPage:
+async def _batch_page(
+    request: Request, context: RequestContext, filters: FilterQuery, after: int
+) -> BatchPage:
     def call(control: Control) -> BatchPage:
-        found, next_ = control.part(Batches).page(which.which, before=after, limit=PAGE)
-        return BatchPage(batches=found, next=next_)
+        batches_, next_ = control.part(Batches).page(filters.job_filter, before=after, limit=PAGE)
+        return BatchPage(batches=batches_, next=next_)
 
-    key = ("batches", context.principal.rights.within, which.which, after)
+    key = ("batches", context.principal.rights.within, filters.job_filter, after)
     return await request.app.state.coalesced.get(key, lambda: context.run(call))  # type: ignore[no-any-return]

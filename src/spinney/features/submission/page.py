@@ -58,7 +58,7 @@ class SubmitChoices:
 class SubmittedForm:
     """A form as it came."""
 
-    given: Mapping[str, str]
+    values: Mapping[str, str]
     once: SubmissionKey
 
 
@@ -73,19 +73,19 @@ async def submit(
     await context.run(lambda control: control.require(Role.SUBMITTER, "submit jobs"))
     if not type_:
         types = await context.run(_submittable)
-        wanted = q.strip().lower()
-        found = [spec for spec in types if _fits(spec, wanted)]
+        text = q.strip().lower()
+        matching = [spec for spec in types if _fits(spec, text)]
         return page(
             request,
             context.principal,
             "submit_types.html",
-            types=found[:TYPES_MAX],
+            types=matching[:TYPES_MAX],
             all=len(types),
             q=q.strip(),
-            more=len(found) > TYPES_MAX,
+            more=len(matching) > TYPES_MAX,
         )
-    known = await context.run(lambda control: _known(control, type_))
-    return page(request, context.principal, "submit.html", **_shown(known, {}, {}))
+    choices = await context.run(lambda control: _choices(control, type_))
+    return page(request, context.principal, "submit.html", **_shown(choices, {}, {}))
 
 
 @router.post("/submit", summary="Submit it")
@@ -99,21 +99,23 @@ async def submitted(request: Request, context: Authenticated) -> Response:
         except (SpinneyError, HTTPException) as error:
             # What cannot be read cannot be shown again either.
             return redirect_from(request, "/submit", refused=str(getattr(error, "detail", error)))
-        known = await context.run(lambda control: _known(control, sent.given.get("type", "")))
-        params, wrong = param_fields.read(known.spec.schema, sent.given)
-        options, also_wrong = options_form.read(sent.given, now_us())
+        choices = await context.run(lambda control: _choices(control, sent.values.get("type", "")))
+        params, wrong = param_fields.read(choices.spec.schema, sent.values)
+        options, also_wrong = options_form.read(sent.values, now_us())
         errors = {**{PREFIX + name: text for name, text in wrong.items()}, **also_wrong}
         if errors:
-            return _again(request, context, known, sent, errors)
+            return _again(request, context, choices, sent, errors)
         try:
-            said = Options(**options)
-            job_id, repeated = await _submit(context, root, upload, known.spec.name, params, said, sent.once)
+            job_options = Options(**options)
+            job_id, repeated = await _submit(
+                context, root, upload, choices.spec.name, params, job_options, sent.once
+            )
         except SpinneyError as error:
             refused = kind(error)
             if refused is None or refused[0] >= 500:
                 raise
-            told = _CHANGED if sent.once.key in str(error) else str(error)
-            return _again(request, context, known, sent, {"": told}, status=refused[0])
+            message = _CHANGED if sent.once.key in str(error) else str(error)
+            return _again(request, context, choices, sent, {"": message}, status=refused[0])
     if repeated:
         done = f"job {job_id} was submitted with this very form before, and not again; begin anew for another"
         return redirect_from(request, f"/jobs/{job_id}", done=done)
@@ -147,15 +149,15 @@ async def _sent(request: Request, context: RequestContext, upload: spool.Upload)
         fields = await multipart.read_fields(content_type, request.stream(), upload)
     else:
         fields = await _read_whole(request, context, upload)
-    given = dict(fields)
-    said = [pair for pair in fields if pair[0] not in _UNSAID]
-    digest = hashlib.sha256(repr(said).encode("utf-8", "surrogatepass"))
+    values = dict(fields)
+    signed = [pair for pair in fields if pair[0] not in _UNSAID]
+    digest = hashlib.sha256(repr(signed).encode("utf-8", "surrogatepass"))
     digest.update((await asyncio.to_thread(upload.digest)).encode())
-    key = given.get(_ONCE, "")
+    key = values.get(_ONCE, "")
     if not (key.isascii() and key.isprintable() and 0 < len(key) <= 100):
         raise Refused("the form has lost its key; load the page again and fill it in anew")
     return SubmittedForm(
-        given=given,
+        values=values,
         once=SubmissionKey(owner=context.principal.name, key=f"form:{key}", digest=digest.hexdigest()),
     )
 
@@ -174,9 +176,9 @@ async def _read_whole(
     return fields
 
 
-def _copy(found: UploadFile, name: str, upload: spool.Upload) -> None:
+def _copy(file_sent: UploadFile, name: str, upload: spool.Upload) -> None:
     with upload.writing(name) as file:
-        shutil.copyfileobj(found.file, file)
+        shutil.copyfileobj(file_sent.file, file)
 
 
 async def _submit(
@@ -203,13 +205,13 @@ async def _submit(
 def _again(
     request: Request,
     context: RequestContext,
-    known: SubmitChoices,
+    choices: SubmitChoices,
     sent: SubmittedForm,
     errors: Mapping[str, str],
     *,
     status: int = 422,
 ) -> Response:
-    shown = _shown(known, sent.given, errors)
+    shown = _shown(choices, sent.values, errors)
     if not wants_part(request):
         return page(request, context.principal, "submit.html", status=status, **shown)
     answer = part(request, context.principal, "submit_form.html", **shown)
@@ -217,28 +219,28 @@ def _again(
     return answer
 
 
-def _shown(known: SubmitChoices, given: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
+def _shown(choices: SubmitChoices, values: Mapping[str, str], errors: Mapping[str, str]) -> dict[str, Any]:
     """``errors``: by field; that of the empty name is of no field."""
-    found = param_fields.fields(known.spec.schema)
-    secret = {PREFIX + field.name for field in found if field.kind is Kind.SECRET}
-    names = {PREFIX + field.name for field in found} | set(options_form.OPTIONS)
-    labels = {PREFIX + field.name: field.name for field in found} | {
+    param_list = param_fields.fields(choices.spec.schema)
+    secret = {PREFIX + field.name for field in param_list if field.kind is Kind.SECRET}
+    names = {PREFIX + field.name for field in param_list} | set(options_form.OPTIONS)
+    labels = {PREFIX + field.name: field.name for field in param_list} | {
         PREFIX + param_fields.MORE: "more parameters"
     }
     elsewhere = [text for name, text in errors.items() if name not in names]
     return {
-        "spec": known.spec,
-        "fields": found,
-        "queues": known.queues,
+        "spec": choices.spec,
+        "fields": param_list,
+        "queues": choices.queues,
         "errors": errors,
         "elsewhere": elsewhere,
         "labels": labels,
-        "said": {name: text for name, text in given.items() if name not in secret},
-        "once": given.get(_ONCE) if errors and "" not in errors else secrets.token_urlsafe(18),
+        "values": {name: text for name, text in values.items() if name not in secret},
+        "once": values.get(_ONCE) if errors and "" not in errors else secrets.token_urlsafe(18),
     }
 
 
-def _known(control: Control, type_: str) -> SubmitChoices:
+def _choices(control: Control, type_: str) -> SubmitChoices:
     if not type_:
         raise UnknownType("the form names no job type; choose one, and fill it in anew")
     queues = [queue.queue for queue in control.queries.queues()]
@@ -252,5 +254,5 @@ def _submittable(control: Control) -> Sequence[TypeSpec]:
     return [spec for _, spec in sorted(control.queries.types().items()) if may_submit(spec, control.rights)]
 
 
-def _fits(spec: TypeSpec, wanted: str) -> bool:
-    return wanted in spec.name.lower() or wanted in spec.description.lower()
+def _fits(spec: TypeSpec, text: str) -> bool:
+    return text in spec.name.lower() or text in spec.description.lower()

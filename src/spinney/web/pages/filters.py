@@ -33,38 +33,38 @@ _DEAR = ("message", "node", "stage", "failure", "roots", *AGES)
 class FilterQuery:
     """What an address asks for."""
 
-    given: Mapping[str, tuple[str, ...]]
+    values: Mapping[str, tuple[str, ...]]
     """As it stands there, without what is empty."""
-    which: Filter
+    job_filter: Filter
     errors: Mapping[str, str]
     """What cannot be meant, and why, by field."""
 
     @property
     def any(self) -> bool:
         """Whether something narrows the list."""
-        return bool(self.given)
+        return bool(self.values)
 
     @property
     def countable(self) -> bool:
         """Whether it costs little to count by state."""
-        return not any(name in self.given for name in _DEAR)
+        return not any(name in self.values for name in _DEAR)
 
     @property
     def topic(self) -> str:
         """What to watch to see changes of the list."""
-        if not self.given or any(name not in _WATCHED for name in self.given):
+        if not self.values or any(name not in _WATCHED for name in self.values):
             return "jobs"
         return f"jobs:{self.query()}"
 
     def value(self, name: str) -> str:
         """What a field of the form holds."""
-        return next(iter(self.given.get(name, ())), "")
+        return next(iter(self.values.get(name, ())), "")
 
     def pairs(self, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
         """For hidden fields of a form."""
         left_out = set(without)
         return [
-            (name, value) for name, values in self.given.items() for value in values if name not in left_out
+            (name, value) for name, values in self.values.items() for value in values if name not in left_out
         ]
 
     def query(self, *, without: Iterable[str] = (), **more: str | Sequence[str] | int) -> str:
@@ -76,11 +76,13 @@ class FilterQuery:
             )
         return urlencode(pairs)
 
-    def filter(self, control: Control) -> Filter:
+    def resolve(self, control: Control) -> Filter:
         """As the store understands it. Raises Refused, UsageError where no failure, or more than one, begins so."""
         failure = self.value("failure")
         return (
-            replace(self.which, fingerprint=control.queries.fingerprint(failure)) if failure else self.which
+            replace(self.job_filter, fingerprint=control.queries.fingerprint(failure))
+            if failure
+            else self.job_filter
         )
 
 
@@ -88,7 +90,7 @@ def parse_filters(
     pairs: Iterable[tuple[str, str]], now_us: int, *, beside: Sequence[str] = ()
 ) -> FilterQuery:
     """What these pairs of a query or form ask for; those named ``beside`` are no filters."""
-    given: dict[str, tuple[str, ...]] = {}
+    values: dict[str, tuple[str, ...]] = {}
     errors: dict[str, str] = {}
     for name, value in pairs:
         if name in beside or not value.strip():
@@ -98,23 +100,23 @@ def parse_filters(
                 f"there is no filter {name[:60]!r}{did_you_mean(name, NAMES)}; use one of: {listed(NAMES)}"
             )
             continue
-        given[name] = (*given.get(name, ()), value.strip()) if name == "state" else (value.strip(),)
-    return FilterQuery(given=given, which=_filter(given, now_us, errors), errors=errors)
+        values[name] = (*values.get(name, ()), value.strip()) if name == "state" else (value.strip(),)
+    return FilterQuery(values=values, job_filter=_filter(values, now_us, errors), errors=errors)
 
 
-def _filter(given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]) -> Filter:
+def _filter(values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]) -> Filter:
     texts: dict[str, str] = {}
     for name in TEXTS:
-        for text in given.get(name, ()):
+        for text in values.get(name, ()):
             if len(text) > TEXT_MAX or not text.isprintable():
                 errors[name] = f"the value has unprintable characters, or more than {TEXT_MAX:,}; correct it"
             else:
                 texts[name] = text
-    numbers = {name: _number(name, given, errors) for name in NUMBERS}
-    moments = {name: _moment(name, given, now_us, errors) for name in AGES}
+    numbers = {name: _number(name, values, errors) for name in NUMBERS}
+    moments = {name: _moment(name, values, now_us, errors) for name in AGES}
     return Filter(
-        states=_states(given.get("state", ()), errors),
-        roots_only="roots" in given,
+        states=_states(values.get("state", ()), errors),
+        roots_only="roots" in values,
         root_id=numbers["root"],
         parent_id=numbers["parent"],
         created_after_us=moments["created_after"],
@@ -124,18 +126,18 @@ def _filter(given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str,
 
 
 def _states(names: Sequence[str], errors: dict[str, str]) -> tuple[State, ...] | None:
-    known = [str(state) for state in State]
+    states = [str(state) for state in State]
     for name in names:
-        if name not in known:
+        if name not in states:
             errors["state"] = (
-                f"there is no state {name[:40]!r}{did_you_mean(name, known)}; use one of: {listed(known)}"
+                f"there is no state {name[:40]!r}{did_you_mean(name, states)}; use one of: {listed(states)}"
             )
             return None
     return tuple(State(name) for name in dict.fromkeys(names)) or None
 
 
-def _number(name: str, given: Mapping[str, tuple[str, ...]], errors: dict[str, str]) -> int | None:
-    for text in given.get(name, ()):
+def _number(name: str, values: Mapping[str, tuple[str, ...]], errors: dict[str, str]) -> int | None:
+    for text in values.get(name, ()):
         plain = text.removeprefix("#")
         if plain.isascii() and plain.isdigit() and len(plain) < 20 and 0 < int(plain) <= JOB_ID_MAX:
             return int(plain)
@@ -144,9 +146,9 @@ def _number(name: str, given: Mapping[str, tuple[str, ...]], errors: dict[str, s
 
 
 def _moment(
-    name: str, given: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]
+    name: str, values: Mapping[str, tuple[str, ...]], now_us: int, errors: dict[str, str]
 ) -> int | None:
-    for text in given.get(name, ()):
+    for text in values.get(name, ()):
         try:
             return moment(text, now_us)
         except UsageError as error:

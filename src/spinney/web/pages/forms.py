@@ -200,6 +200,6 @@ def sentence(error: SpinneyError) -> str:
 
 def listed_in_words(names: Iterable[str], most: int = 4) -> str:
     """``a, b and 3 more``."""
-    found = list(names)
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more

@@ -82,7 +82,7 @@ def _made(sources: tuple[PageSource, ...]) -> tuple[StaticFiles, Environment]:
 def _environment(static: StaticFiles, sources: tuple[PageSource, ...]) -> Environment:
     """Return the templates, with what they may use; ``NAME/x.html`` is one of the application of this name. All values
     that they write are escaped."""
-    found = Environment(
+    environment = Environment(
         loader=ChoiceLoader(
             [
                 PackageLoader("spinney.web.pages"),
@@ -95,7 +95,7 @@ def _environment(static: StaticFiles, sources: tuple[PageSource, ...]) -> Enviro
         lstrip_blocks=True,
         auto_reload=False,
     )
-    found.globals |= {
+    environment.globals |= {
         "static": static.address,
         "NAV_ITEMS": (*NAV_ITEMS, *(item for source in sources for item in source.nav)),
         "Role": Role,
@@ -107,7 +107,7 @@ def _environment(static: StaticFiles, sources: tuple[PageSource, ...]) -> Enviro
         "with_query": with_query,
         "limit_text": limits.as_text,
     }
-    found.filters |= {
+    environment.filters |= {
         "number": formatting.number,
         "short": formatting.short,
         "rate": formatting.rate,
@@ -121,7 +121,7 @@ def _environment(static: StaticFiles, sources: tuple[PageSource, ...]) -> Enviro
         "segment": segment,
         "ago": formatting.ago,
     }
-    return found
+    return environment
 
 
 def page(
@@ -134,8 +134,8 @@ def page(
     **context: Any,
 ) -> Response:
     """A page in its frame; ``topics``: what it watches (``spinney.web.events``)."""
-    told = _flash_message(request)
-    answer = _answer(request, principal, template, status, topics=topics, told=told, **context)
+    flash = _flash_message(request)
+    answer = _answer(request, principal, template, status, topics=topics, flash=flash, **context)
     if FLASH_COOKIE in request.cookies:
         answer.delete_cookie(FLASH_COOKIE, httponly=True, samesite="lax")
     return answer
@@ -153,10 +153,10 @@ def redirect(path: str, *, done: str | None = None, refused: str | None = None) 
     shown as text.
     """
     answer = RedirectResponse(path, 303)
-    told = refused or done
-    if told is not None:
+    message = refused or done
+    if message is not None:
         kind = "refused" if refused else "done"
-        text = told if len(told) <= FLASH_MAX else told[: FLASH_MAX - 1] + "…"
+        text = message if len(message) <= FLASH_MAX else message[: FLASH_MAX - 1] + "…"
         value = urlsafe_b64encode(orjson.dumps([kind, text])).decode()
         answer.set_cookie(FLASH_COOKIE, value, max_age=_FLASH_S, httponly=True, samesite="lax")
     return answer
@@ -174,13 +174,13 @@ def segment(text: str) -> str:
 
 def with_query(path: str, /, **query: Any) -> str:
     """A path with these in its query, as far as they are given; lists are repeated."""
-    given: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for name, value in query.items():
         if value is None or value == "" or value is False:
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        given += [(name, "1" if one is True else str(one)) for one in values]
-    return f"{path}?{urlencode(given)}" if given else path
+        pairs += [(name, "1" if one is True else str(one)) for one in values]
+    return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def _answer(
@@ -192,8 +192,8 @@ def _answer(
         principal=principal,
         theme=theme if theme in ("light", "dark") else "auto",
         now_us=now,
-        here=request.url.path,
-        there=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,
+        current_path=request.url.path,
+        current_url=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,
         secure=request.app.state.settings.secure,
         **context,
     )

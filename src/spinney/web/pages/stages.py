@@ -21,14 +21,14 @@ class Step:
     """The last attempt that counts, or else the last."""
     again: bool = False
     """It runs once more when the tree below regrew."""
-    gone: bool = False
+    removed: bool = False
     """The job type has it no more."""
 
 
 def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[Step]:
     """The stages in their order; those that the type has no more first, as they were run."""
-    known = [] if spec is None else [stage.name for stage in spec.stages]
-    gone = [name for name in dict.fromkeys(a.stage for a in attempts) if name not in known]
+    current = [] if spec is None else [stage.name for stage in spec.stages]
+    removed = [name for name in dict.fromkeys(a.stage for a in attempts) if name not in current]
     again = set() if spec is None else {stage.name for stage in spec.stages if stage.again}
     finished = any(a.outcome is Outcome.FINISH and not a.superseded for a in attempts)
     return [
@@ -37,24 +37,24 @@ def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[
             job,
             [a for a in attempts if a.stage == name],
             again=name in again,
-            gone=name in gone,
+            removed=name in removed,
             finished=finished,
         )
-        for name in [*gone, *known]
+        for name in [*removed, *current]
     ]
 
 
-def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, gone: bool, finished: bool) -> Step:
+def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, removed: bool, finished: bool) -> Step:
     counted = [a for a in of if not a.superseded]
-    told = counted or of
-    last = told[-1] if told else None
+    attempts_shown = counted or of
+    last = attempts_shown[-1] if attempts_shown else None
     return Step(
         stage=name,
         status=_status(name, job, counted, finished),
         attempts=len(counted),
         last=last,
         again=again,
-        gone=gone,
+        removed=removed,
     )
 
 

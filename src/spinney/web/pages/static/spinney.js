@@ -116,7 +116,7 @@
     clearTimeout(timer);
     close();
     show("stopped");
-    told(sentence, "refused");
+    showFlash(sentence, "refused");
   }
 
   function close() {
@@ -146,13 +146,13 @@
     try { sentence = JSON.parse(responseText).detail || sentence; } catch { /* no problem document */ }
     const trigger = event.detail.requestConfig.triggeringEvent;
     const live = trigger && trigger.type.startsWith("spinney:");
-    if (!live || status !== 403) return told(sentence, "refused");
+    if (!live || status !== 403) return showFlash(sentence, "refused");
     if (!ended) end(sentence);  // asking again would be refused again
   });
   body.addEventListener("htmx:sendError", () => show("again"));
 
-  function told(sentence, kind) {
-    const place = document.getElementById("told");
+  function showFlash(sentence, kind) {
+    const place = document.getElementById("flash");
     if (!place) return;
     const line = document.createElement("p");
     line.className = kind;
