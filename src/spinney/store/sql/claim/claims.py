@@ -9,7 +9,6 @@ safety, and is rebuilt by use after a restart."""
 
 import math
 from collections.abc import Sequence
-from itertools import islice
 
 import orjson
 
@@ -18,6 +17,7 @@ from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
 from spinney.model.states import State
 from spinney.model.types import PRIORITIES
 from spinney.store.sql.claim.candidates import Assignments, Candidate, Candidates, HoldFilter, Rotation
+from spinney.store.sql.claim.limits import Limits
 from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.connection.postgres_dialect import array
 from spinney.store.sql.registry import nodes
@@ -67,30 +67,23 @@ class Claim:
         kept: Sequence[Lease] = (),
     ) -> None:
         """``kept``: leases that continue with their next stage in their slot, which the node counts as free."""
-        self.tx, self.registry, self.rotation, self.claim_request, self.now_us = (
-            tx,
-            registry,
-            rotation,
-            claim_request,
-            now_us,
-        )
-        self.cascade = cascade
+        self.tx, self.registry, self.rotation, self.cascade = tx, registry, rotation, cascade
+        self.claim_request, self.now_us = claim_request, now_us
         self.starved = False
         self._lock_moves = 0
-        self._occupying: dict[str, set[tuple[int, int]]] = {}
-        self._parts: dict[str, int | None] = {}
+        self._limits = Limits(tx, registry, claim_request.node_id)
         self._probed: set[tuple[str, str]] = set()
         self._assignments = Assignments()
         self._hold_filter = HoldFilter(cascade) if registry.holds.asking else None
         self._supply = Candidates(
             tx, registry, rotation, claim_request.node_id, self._assignments, self._hold_filter
         )
-        # No job is put behind a stage that may take long.
         self._alone: dict[int, tuple[int, Candidate]] = {}
         """Lanes with a single row, with its priority, on a server, where another query would cost more than the
         work."""
         self._emptied: set[int] = set()
         """Those of them whose row was taken."""
+        # No job is put behind a stage that may take long.
         self._closed = {
             lease.slot for lease in kept if not _is_quick(claim_request.lanes.get((lease.type, lease.stage)))
         }
@@ -182,9 +175,9 @@ class Claim:
         urgent = [
             lane
             for lane in lanes
-            if self._below_limit(lane.queue)
+            if self._limits.below(lane.queue)
             # A queue at its limit may still get more in its own slots.
-            or (self._quick(lane) and any(self._has_room(lane.queue, slot) for slot, _, _ in slots))
+            or (self._quick(lane) and any(self._limits.has_room(lane.queue, slot) for slot, _, _ in slots))
         ]
         until = self._most_urgent(urgent)
         if until is not None and not self._others_wait(urgent, until):
@@ -249,7 +242,7 @@ class Claim:
             capacity = {slot: math.ceil(us / run_us) for slot, us in budget.items() if us > 0}
             if sum(capacity.values()) < len(tickets):
                 tickets = _within(tickets, capacity)
-        allowed, barred = self._within_limit(lane.queue, tickets)
+        allowed, barred = self._limits.split(lane.queue, tickets)
         if not allowed:
             self.starved = True  # the jobs at this priority have no room
             return barred
@@ -266,10 +259,7 @@ class Claim:
         )
         for slot, jobs in self._assignments.add_all(lane.id, allowed, taken).items():
             budget[slot] -= jobs * run_us
-        if self._limit(lane.queue) is not None:
-            self._occupied(lane.queue).update(
-                (self.claim_request.node_id, slot) for slot in allowed[: len(taken)]
-            )
+        self._limits.occupy(lane.queue, allowed[: len(taken)])
         self._served_last(lane.queue, taken[-1][3])
         self.starved = self.starved or len(candidates) > len(taken) or bool(barred)
         if lane.id in self._alone:
@@ -286,17 +276,6 @@ class Claim:
 
     def _sharing(self, lane: Lane) -> str:
         return self.registry.queue(lane.queue).shared
-
-    def _within_limit(self, queue: str, tickets: list[int]) -> tuple[list[int], list[int]]:
-        """Return the tickets of slots that the queue may occupy, and the others."""
-        limit, node = self._limit(queue), self.claim_request.node_id
-        if limit is None:
-            return tickets, []
-        occupied = self._occupied(queue)
-        slots = {slot for slot in tickets if (node, slot) in occupied} if len(occupied) <= limit else set()
-        more = (slot for slot in dict.fromkeys(tickets) if (node, slot) not in occupied)
-        slots.update(islice(more, max(0, limit - len(occupied))))
-        return [t for t in tickets if t in slots], [t for t in tickets if t not in slots]
 
     def _heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
         """Return the most urgent priority (greater than ``above``) of each lane that has jobs."""
@@ -364,7 +343,7 @@ class Claim:
 
     def _offer(self, queue: str, lanes: list[Lane], priority: int, n: int) -> list[Candidate]:
         """Return a queue's candidates for so many slots; more where some may find their lock taken."""
-        if self._limit(queue) == 0:
+        if self._limits.limit(queue) == 0:
             return []
         if any(self._lane_request(lane).locks for lane in lanes):
             n += LOCK_MOVES
@@ -372,7 +351,7 @@ class Claim:
 
     def _next(self, queue: str, slot: int, priority: int, candidates: list[Candidate]) -> Candidate | None:
         """Return the queue's next candidate for this slot; jobs whose lock is taken are put aside."""
-        while candidates and self._has_room(queue, slot):
+        while candidates and self._limits.has_room(queue, slot):
             candidate = candidates.pop()
             lane = self.registry.lanes[candidate[2]]
             if lane.probing and (lane.type, lane.stage) in self._probed:
@@ -388,8 +367,7 @@ class Claim:
         _, job_id, lane, share = candidate
         self._take_out(priority, candidate)
         self._assignments.add(slot, lane, share, job_id)
-        if self._limit(queue) is not None:
-            self._occupied(queue).add((self.claim_request.node_id, slot))
+        self._limits.occupy(queue, [slot])
         self._served_last(queue, share)
 
     def _take_out(self, priority: int, candidate: Candidate) -> None:
@@ -400,35 +378,6 @@ class Claim:
         self.rotation.queue = queue
         if share:
             self.rotation.shares[queue] = share
-
-    # --- limits ---------------------------------------------------------------------------
-
-    def _limit(self, queue: str) -> int | None:
-        """Return the queue's limit; one that is a part of all slots is computed once for each claim."""
-        spec = self.registry.queue(queue)
-        if not isinstance(spec.limit, str):
-            return spec.limit
-        if queue not in self._parts:
-            self._parts[queue] = nodes.limit(self.tx, spec)
-        return self._parts[queue]
-
-    def _occupied(self, queue: str) -> set[tuple[int, int]]:
-        """Return the slots that a limited queue occupies now, including those of this claim."""
-        if queue not in self._occupying:
-            self._occupying[queue] = self.registry.occupied(self.tx, queue)
-        return self._occupying[queue]
-
-    def _below_limit(self, queue: str) -> bool:
-        limit = self._limit(queue)
-        return limit is None or (limit > 0 and len(self._occupied(queue)) < limit)
-
-    def _has_room(self, queue: str, slot: int) -> bool:
-        if self._below_limit(queue):
-            return True
-        # A slot of the queue may get more of its jobs, but not while it has too many because its limit was lowered: if
-        # they were filled ahead again and again, they would never become fewer.
-        limit, occupied = self._limit(queue) or 0, self._occupied(queue)
-        return len(occupied) <= limit and (self.claim_request.node_id, slot) in occupied
 
     # --- locks ----------------------------------------------------------------------------
 

@@ -1,0 +1,60 @@
+"""Limits of queues during one claim: which slots each limited queue occupies, those of the claim included."""
+
+from itertools import islice
+
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import nodes
+from spinney.store.sql.registry.registry import Registry
+
+
+class Limits:
+    """The limits as one claim sees them. Slots are counted from ``leases`` when a queue is first asked for."""
+
+    def __init__(self, tx: Tx, registry: Registry, node_id: int) -> None:
+        self._tx, self._registry, self._node_id = tx, registry, node_id
+        self._occupying: dict[str, set[tuple[int, int]]] = {}
+        self._parts: dict[str, int | None] = {}
+
+    def limit(self, queue: str) -> int | None:
+        """Return the queue's limit; one that is a part of all slots is computed once."""
+        spec = self._registry.queue(queue)
+        if not isinstance(spec.limit, str):
+            return spec.limit
+        if queue not in self._parts:
+            self._parts[queue] = nodes.limit(self._tx, spec)
+        return self._parts[queue]
+
+    def _occupied(self, queue: str) -> set[tuple[int, int]]:
+        if queue not in self._occupying:
+            self._occupying[queue] = self._registry.occupied(self._tx, queue)
+        return self._occupying[queue]
+
+    def occupy(self, queue: str, slots: list[int]) -> None:
+        """Note that jobs of the queue were assigned to these slots of the node."""
+        if self.limit(queue) is not None:
+            self._occupied(queue).update((self._node_id, slot) for slot in slots)
+
+    def below(self, queue: str) -> bool:
+        """Return whether the queue may occupy one more slot."""
+        limit = self.limit(queue)
+        return limit is None or (limit > 0 and len(self._occupied(queue)) < limit)
+
+    def has_room(self, queue: str, slot: int) -> bool:
+        """Return whether this slot may get a job of the queue."""
+        if self.below(queue):
+            return True
+        # A slot of the queue may get more of its jobs, but not while it has too many because its limit was lowered: if
+        # they were filled ahead again and again, they would never become fewer.
+        limit, occupied = self.limit(queue) or 0, self._occupied(queue)
+        return len(occupied) <= limit and (self._node_id, slot) in occupied
+
+    def split(self, queue: str, tickets: list[int]) -> tuple[list[int], list[int]]:
+        """Return the tickets of slots that the queue may occupy, and the others."""
+        limit, node = self.limit(queue), self._node_id
+        if limit is None:
+            return tickets, []
+        occupied = self._occupied(queue)
+        slots = {slot for slot in tickets if (node, slot) in occupied} if len(occupied) <= limit else set()
+        more = (slot for slot in dict.fromkeys(tickets) if (node, slot) not in occupied)
+        slots.update(islice(more, max(0, limit - len(occupied))))
+        return [t for t in tickets if t in slots], [t for t in tickets if t not in slots]
