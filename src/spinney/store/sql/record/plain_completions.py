@@ -6,14 +6,32 @@ lease. So with a database file those without a result are passed as one list of 
 interpreter's lock and waits for it each time, which costs a node an eighth of its rate."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
 from spinney.model.jobs import Record
 from spinney.store.sql.connection.database import RowChange, Tx
 
-Ended = tuple[Record, Sequence[int]]
-"""A record, and the lease that its attempt had; see ``recorder.HeldLease``."""
+
+class HeldLease(NamedTuple):
+    """A row of ``leases``."""
+
+    job_id: int
+    fence: int
+    node_id: int
+    slot: int
+    lane: int
+    attempt: int
+    parent_id: int | None
+    plain: bool
+
+
+LeaseRow = Sequence[Any]
+"""The same as a plain row of the driver, because there are thousands a second."""
+
+Ended = tuple[Record, LeaseRow]
+"""A record, and the lease that its attempt had."""
 
 _FIELD = 21
 """Bits for each of the three: two million ids from the first, two seconds from the earliest start and as many for an

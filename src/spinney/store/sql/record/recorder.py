@@ -5,7 +5,6 @@ In most records the last stage of a plain job has passed. Those are written by s
 others one by one (``_record``). The two ways differ only in speed: both leave the same rows."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import orjson
 
@@ -13,7 +12,6 @@ from spinney.define.params.masking import Redactor, has_secrets
 from spinney.model.attempts import remarks
 from spinney.model.attempts.failures import Cause, cause
 from spinney.model.attempts.progress import next_stage
-from spinney.model.errors import BadParameters
 from spinney.model.jobs import ClaimRequest, Lease, Record
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
@@ -22,14 +20,14 @@ from spinney.scheduling.retry_decision import RetryDecision, decide
 from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.connection.rows import Row
-from spinney.store.sql.record import circuit_breaker, throughput
-from spinney.store.sql.record.plain_completions import complete
-from spinney.store.sql.registry import hold_coverage, nodes
-from spinney.store.sql.registry.ready_order import POSITIONS, ready_share, share_sql
-from spinney.store.sql.registry.registry import Lane, Registry, effective_queue
+from spinney.store.sql.record import circuit_breaker, next_stages, throughput
+from spinney.store.sql.record.plain_completions import HeldLease, LeaseRow, complete
+from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
+from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.submit import staging
-from spinney.store.sql.transitions import failures, hold_moves, locks, placement
+from spinney.store.sql.transitions import failures, hold_moves, placement
 from spinney.store.sql.transitions.cascades import Cascade, existing_row
 
 MESSAGE_MAX = 2_000
@@ -42,23 +40,6 @@ _SPECIAL = (
     "select exists(select 1 from needs), exists(select 1 from cancel_requests), exists(select 1 from locks), "
     "exists(select 1 from staging), exists(select 1 from children_left)"
 )
-
-
-class HeldLease(NamedTuple):
-    """A row of ``leases``."""
-
-    job_id: int
-    fence: int
-    node_id: int
-    slot: int
-    lane: int
-    attempt: int
-    parent_id: int | None
-    plain: bool
-
-
-LeaseRow = Sequence[Any]
-"""The same as a plain row of the driver, because there are thousands a second."""
 
 
 class Recorder:
@@ -303,9 +284,11 @@ class Recorder:
                 return
             c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
             return
-        if stage is not None and self._keeps(row, record, stage, lease, claim_request):
-            self._keep(row, stage, lease)
-            return
+        if stage is not None and record.keep and claim_request is not None:
+            kept = next_stages.keep(c, row, stage, lease, claim_request)
+            if kept is not None:
+                self.kept.append(kept)
+                return
         c.proceed(row, leased=True)
 
     def _supersede_early_report(self, row: Row, fence: int) -> None:
@@ -319,86 +302,6 @@ class Recorder:
 
     def _supersede(self, row: Row, fence: int) -> None:
         self.tx.run("update attempts set superseded = 1 where job_id = ? and fence = ?", (row.id, fence))
-
-    def _keeps(
-        self, row: Row, record: Record, stage: str, lease: HeldLease, claim_request: ClaimRequest | None
-    ) -> bool:
-        """Return whether the next stage may start at once in the same slot."""
-        if not record.keep or claim_request is None or (row.type, stage) not in claim_request.lanes:
-            return False
-        tx, spec = self.tx, self.registry.types[row.type]
-        now, then = spec.stage(row.stage or ""), spec.stage(stage)
-        if now is None or then is None or now.isolation != then.isolation:
-            return False
-        queue = effective_queue(spec, stage, row.queue_moved, row.queue_named, row.queue_parent)
-        if queue != row.queue or placement.cancel_reason(tx, row) is not None or self.cascade.is_serial(row):
-            return False
-        if placement.bad_child(tx, row.id) is not None and spec.children == "completed":
-            return False
-        if placement.needs_left(tx, row.id) != (False, None):
-            return False  # a needed job was opened again since the claim
-        if hold_coverage.first(tx, self.registry, row, queue) is not None:
-            return False
-        lane_id = self.registry.lane(tx, queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
-        lane = self.registry.lanes[lane_id]
-        if (
-            lane.asleep_until_us is not None
-            or lane_id in self.registry.closed_to(tx, lease.node_id)
-            or not nodes.may_keep(tx, lease.node_id, lease.slot)
-        ):
-            return False
-        limit = nodes.limit(self.tx, self.registry.queue(queue))
-        if limit is not None and self._occupied(queue, lease) > limit:
-            return False
-        urgent = tx.value(
-            "select 1 from lanes l where l.home in (0, ?) "
-            "and exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
-            (lane.home, row.priority),
-        )
-        if urgent is not None:
-            return False
-        lock_templates = [(lock.template, lock.until) for lock in then.locks]
-        try:
-            return (
-                not lock_templates
-                or locks.take(tx, self.registry, row.id, lock_templates, self.now_us) is None
-            )
-        except BadParameters:
-            return False  # the claim reports it
-
-    def _occupied(self, queue: str, lease: HeldLease) -> int:
-        """Return the slots that a queue would occupy if this one were kept."""
-        return len(self.registry.occupied(self.tx, queue) | {(lease.node_id, lease.slot)})
-
-    def _keep(self, row: Row, stage: str, lease: HeldLease) -> None:
-        tx = self.tx
-        fence = tx.take("fence")
-        lane = self.registry.lane(tx, row.queue, row.type, stage, self.registry.homes.of(tx, row.node_id))
-        queue = self.registry.queue(row.queue)
-        spec_stage = self.registry.types[row.type].stage(stage)
-        locked = spec_stage is not None and bool(spec_stage.locks)
-        tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
-        tx.run(
-            "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
-            "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
-            (
-                row.id,
-                fence,
-                lease.node_id,
-                lease.slot,
-                lane,
-                ready_share(queue, row.share),
-                row.parent_id,
-                lease.plain and not locked,
-                self.now_us,
-            ),
-        )
-        if locked:
-            locks.fence_claimed(tx, row.id, fence)
-        (params,) = tx.one("select params from jobs where id = ?", (row.id,))
-        self.kept.append(
-            Lease(row.id, fence, lease.slot, row.type, stage, 1, params, row.parent_id, row.root_id)
-        )
 
     # --- not passed -----------------------------------------------------------------------
 

@@ -1,0 +1,106 @@
+"""Keeping a slot: the next stage of a job starts at once where the one before has passed, without a claim.
+
+That spares the job the way through ``ready``. It must not let the job overtake what a claim would have taken first, or
+break a rule that a claim would have kept: limits, pins, holds, locks, sleeping lanes, the serial order.
+"""
+
+from spinney.model.errors import BadParameters
+from spinney.model.jobs import ClaimRequest, Lease
+from spinney.model.types import StageSpec
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.record.plain_completions import HeldLease
+from spinney.store.sql.registry import hold_coverage, nodes
+from spinney.store.sql.registry.ready_order import ready_share
+from spinney.store.sql.registry.registry import effective_queue
+from spinney.store.sql.transitions import locks, placement
+from spinney.store.sql.transitions.cascades import Cascade
+
+
+def keep(
+    cascade: Cascade, row: Row, stage: str, lease: HeldLease, claim_request: ClaimRequest
+) -> Lease | None:
+    """Lease the next stage to the slot of the last one; return None where it has to go through ``ready``."""
+    spec = cascade.registry.types[row.type]
+    before, after = spec.stage(row.stage or ""), spec.stage(stage)
+    if (
+        (row.type, stage) not in claim_request.lanes
+        or before is None
+        or after is None
+        or before.isolation != after.isolation
+        or effective_queue(spec, stage, row.queue_moved, row.queue_named, row.queue_parent) != row.queue
+        or _must_stop(cascade, row)
+    ):
+        return None
+    lane_id = cascade.registry.lane(
+        cascade.tx, row.queue, row.type, stage, cascade.registry.homes.of(cascade.tx, row.node_id)
+    )
+    if not _may_stay(cascade, row, lane_id, lease) or not _locked(cascade, row, after):
+        return None
+    return _leased(cascade, row, after, lane_id, lease)
+
+
+def _must_stop(cascade: Cascade, row: Row) -> bool:
+    """Return whether the job must not go on at all, or has to wait for something."""
+    tx, registry = cascade.tx, cascade.registry
+    if placement.cancel_reason(tx, row) is not None or cascade.is_serial(row):
+        return True
+    if placement.bad_child(tx, row.id) is not None and registry.types[row.type].children == "completed":
+        return True
+    if placement.needs_left(tx, row.id) != (False, None):
+        return True  # a needed job was opened again since the claim
+    return hold_coverage.first(tx, registry, row, row.queue) is not None
+
+
+def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> bool:
+    """Return whether a claim could give this lane to the slot, and nothing more urgent is ready."""
+    tx, registry = cascade.tx, cascade.registry
+    lane = registry.lanes[lane_id]
+    if (
+        lane.asleep_until_us is not None
+        or lane_id in registry.closed_to(tx, lease.node_id)
+        or not nodes.may_keep(tx, lease.node_id, lease.slot)
+    ):
+        return False
+    limit = nodes.limit(tx, registry.queue(row.queue))
+    if limit is not None and len(registry.occupied(tx, row.queue) | {(lease.node_id, lease.slot)}) > limit:
+        return False
+    urgent = tx.value(
+        "select 1 from lanes l where l.home in (0, ?) "
+        "and exists (select 1 from ready r where r.lane = l.id and r.priority < ?) limit 1",
+        (lane.home, row.priority),
+    )
+    return urgent is None
+
+
+def _locked(cascade: Cascade, row: Row, stage: StageSpec) -> bool:
+    """Take the locks of the stage; return whether it has them all."""
+    wanted = [(lock.template, lock.until) for lock in stage.locks]
+    try:
+        return not wanted or locks.take(cascade.tx, cascade.registry, row.id, wanted, cascade.now_us) is None
+    except BadParameters:
+        return False  # the claim reports it
+
+
+def _leased(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: HeldLease) -> Lease:
+    tx = cascade.tx
+    fence = tx.take("fence")
+    tx.run("update jobs set stage = ? where id = ?", (stage.name, row.id))
+    tx.run(
+        "insert into leases (job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
+        "values (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+        (
+            row.id,
+            fence,
+            lease.node_id,
+            lease.slot,
+            lane_id,
+            ready_share(cascade.registry.queue(row.queue), row.share),
+            row.parent_id,
+            lease.plain and not stage.locks,
+            cascade.now_us,
+        ),
+    )
+    if stage.locks:
+        locks.fence_claimed(tx, row.id, fence)
+    params = tx.value("select params from jobs where id = ?", (row.id,))
+    return Lease(row.id, fence, lease.slot, row.type, stage.name, 1, params, row.parent_id, row.root_id)
