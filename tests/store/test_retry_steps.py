@@ -10,8 +10,8 @@ from new_store import new_store
 from spinney.model.errors import StoreUnusable
 from spinney.model.states import State
 from spinney.store.sql import open_store
-from spinney.store.sql.store import RETRY_STEP
 from spinney.store.sql.transitions.job_operations import Operation
+from spinney.store.sql.transitions.operator_calls import RETRY_STEP
 
 CHILDREN = 120
 

@@ -46,7 +46,7 @@ def test_a_call_that_was_taken_for_abandoned_is_refused_whole(
     store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = open_store(f"sqlite:///{tmp_path}/x.db")
-    write, turns = store._write, iter(range(100))
+    write, turns = store.session.write, iter(range(100))
 
     @contextmanager
     def interrupted(**how: bool) -> Iterator[Tx]:
@@ -55,7 +55,7 @@ def test_a_call_that_was_taken_for_abandoned_is_refused_whole(
         with write(**how) as tx:
             yield tx
 
-    monkeypatch.setattr(store, "_write", interrupted)
+    monkeypatch.setattr(store.session, "write", interrupted)
 
     with pytest.raises(Refused, match="submit it again"):
         store.submit(long_call(8000), now_us=0)
@@ -71,7 +71,7 @@ def test_a_call_of_which_a_server_lost_steps_when_it_crashed_is_refused_whole(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is back at once, and knows nothing of what it had not synced: the writer must find out."""
-    write, turns = store._write, iter(range(100))
+    write, turns = store.session.write, iter(range(100))
 
     @contextmanager
     def gone_back(**how: bool) -> Iterator[Tx]:
@@ -82,7 +82,7 @@ def test_a_call_of_which_a_server_lost_steps_when_it_crashed_is_refused_whole(
                 tx.run("update staging set beat_us = 0")
             yield tx
 
-    monkeypatch.setattr(store, "_write", gone_back)
+    monkeypatch.setattr(store.session, "write", gone_back)
 
     with pytest.raises(Refused, match="submit it again"):
         store.submit(long_call(8000), now_us=0)

@@ -1,17 +1,13 @@
 """The contract on SQL: each method runs a transaction around the module that implements it."""
 
 import random
-import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import orjson
 
 from spinney.model.access import AccessScope
-from spinney.model.errors import CommitUncertain, Refused, StoreUnavailable, StoreUnusable, UsageError
+from spinney.model.errors import Refused, UsageError
 from spinney.model.fleet import Load
 from spinney.model.jobs import (
     Attempt,
@@ -23,24 +19,16 @@ from spinney.model.jobs import (
     NodeInfo,
     Reconciliation,
     Record,
-    Submission,
 )
-from spinney.model.rights.operators import Actor
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.types import QueueSpec, TypeSpec
 from spinney.model.values.paths import database_file, is_postgres, without_password
 from spinney.store.contract import (
-    ChangedJobs,
-    DeletedFolder,
     Leadership,
     Listener,
-    SpawnResult,
-    SubmissionKey,
-    SubmitResult,
     SweepResult,
 )
 from spinney.store.parts import Parts
-from spinney.store.sql.audit import note
 from spinney.store.sql.claim.candidates import Rotation
 from spinney.store.sql.claim.claims import Claim
 from spinney.store.sql.connection.database import Database, Tx
@@ -53,25 +41,16 @@ from spinney.store.sql.recover import leadership, reconciliation
 from spinney.store.sql.recover.sweep_step import SweepStep, next_wake_us
 from spinney.store.sql.registry import homes, nodes
 from spinney.store.sql.session import Session
-from spinney.store.sql.submit import idempotency, new_jobs, spawns, staging
+from spinney.store.sql.submit import idempotency, staging
+from spinney.store.sql.submit.submissions import SqlSubmissions
 from spinney.store.sql.transitions import attempts, failures
 from spinney.store.sql.transitions.cascades import Cascade
-from spinney.store.sql.transitions.hold_rows import hold_new
-from spinney.store.sql.transitions.job_operations import Operation
 from spinney.store.sql.transitions.locks import LockRequest
-from spinney.store.sql.transitions.regrowth import Regrowth
+from spinney.store.sql.transitions.operator_calls import STEP, SqlJobOperations
 
-STEP = 200
-"""How many jobs one transaction of a sweep changes: well under 50 ms."""
-UNDER_MAX = 50
-"""The most jobs that are submitted under holds of their own in one transaction."""
-KEYED_STEP = 100
-"""How many jobs with keys one transaction creates."""
 STARTED_STEP = 1_000
 """The most fences in one list: a server would scan a longer one for each lease."""
 FORGET_EVERY_US = 60_000_000
-RETRY_STEP = 50
-"""How many jobs one transaction opens again, each perhaps with a tree above it."""
 
 
 def open_store(
@@ -105,10 +84,11 @@ def open_store(
     return SqlStore(SqliteDatabase(file, cache_kib, patience_s, on_wait))
 
 
-class SqlStore(Parts):
+class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     """``spinney.store.contract.Store`` on an SQL database."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__()
         self.database = database
         self.session = session = Session(database)
         """The transactions and declarations that the parts share."""
@@ -117,8 +97,6 @@ class SqlStore(Parts):
         self._rotation = Rotation()
         self._unplaced = False
         """Whether a published submission has jobs that are not in ``ready`` yet."""
-        self._passes: dict[int, tuple[str, bool]] = {}
-        """By tree with a cancel request: the position of the current pass, and whether it found an open job."""
         self._looked_at_failures = ""
         """The position of the scan that forgets old causes."""
         self._forgot_us = 0
@@ -182,131 +160,6 @@ class SqlStore(Parts):
     def queues(self) -> Mapping[str, QueueSpec]:
         with self._look():
             return dict(self._registry.declared)
-
-    # --- creating jobs ----------------------------------------------------------------------
-
-    def submit(
-        self,
-        submissions: Sequence[Submission],
-        *,
-        once: SubmissionKey | None = None,
-        under: Actor | None = None,
-        soon: Callable[[], object] | None = None,
-        now_us: int,
-    ) -> SubmitResult:
-        with self._write(awaited=True) as tx:
-            if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
-                return before
-            plans = [new_jobs.plan(tx, self._registry, s, None) for s in submissions]
-            new_jobs.check_needs(tx, plans, None)
-            total = new_jobs.size(plans)
-            if under is not None and total > UNDER_MAX:
-                raise UsageError(
-                    f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer"
-                )
-            if total <= (new_jobs.STEP if all(p.plain for p in plans) else new_jobs.SPECIAL_STEP):
-                ids = new_jobs.inline(tx, self._registry, plans, now_us)
-                held = self._held_on_arrival(tx, ids)
-                if under is not None:
-                    hold_new(tx, self._registry, ids, under, now_us)
-                    held = len(ids)
-                if once is not None and ids:
-                    idempotency.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
-                if soon is not None:
-                    soon()  # no other writer can commit before this transaction
-                return SubmitResult(ids=ids, held=held)
-            first_id = tx.take("job", total)
-            staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
-            if once is not None:
-                idempotency.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
-        lightly = partial(self._write, durable=False)
-        beat_us = staging.write_steps(
-            self._write, self._registry, plans, first_id, now_us, time.monotonic, lightly
-        )
-        with self._write() as tx:
-            staging.publish(tx, first_id, beat_us)
-            if once is not None:
-                idempotency.publish(tx, once, first_id)
-        # Accepted: jobs that cannot be placed now are placed by the next sweep, and must not be submitted again.
-        ids_, held = range(first_id, first_id + total), 0
-        with suppress(StoreUnusable):
-            while self._staging_step(now_us) == 0:
-                pass
-            with self._look() as tx:
-                held = self._held_on_arrival(tx, ids_)
-        if soon is not None:
-            soon()
-        return SubmitResult(ids=ids_, held=held)
-
-    def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
-        """Count the held ones by their rows, because other processes may have placed some of them."""
-        return new_jobs.held_of(tx, ids[0], ids[-1]) if ids and self._registry.holds.wide else 0
-
-    def spawn(
-        self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
-    ) -> SpawnResult:
-        return self._spawn(
-            lambda tx: spawns.of_children(tx, self._registry, job_id, fence), submissions, now_us
-        )
-
-    def submit_from(
-        self,
-        job_id: int,
-        fence: int,
-        submissions: Sequence[Submission],
-        *,
-        beside: int | None = None,
-        now_us: int,
-    ) -> SpawnResult:
-        return self._spawn(lambda tx: spawns.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
-
-    def _spawn(
-        self, spawner_of: Callable[[Tx], spawns.Spawner], submissions: Sequence[Submission], now_us: int
-    ) -> SpawnResult:
-        with self._write() as tx:
-            spawner = spawner_of(tx)
-            plans = spawns.plans(tx, self._registry, submissions, spawner)
-            keyed = spawns.keyed(plans)
-            if keyed:
-                ids: list[int] = []
-                spawns.spawn_keyed(tx, self._registry, keyed[:KEYED_STEP], spawner, ids, now_us)
-            elif not new_jobs.size(plans):
-                return SpawnResult(ids=[])
-            else:
-                first_id, total = spawns.stage(tx, plans, spawner, now_us)
-                if total <= new_jobs.STEP:
-                    for run in new_jobs.runs(tx, self._registry, plans, first_id, total):
-                        new_jobs.write_run(tx, run, now_us, first_id)
-        if keyed:
-            for start in range(KEYED_STEP, len(keyed), KEYED_STEP):
-                with self._write() as tx:
-                    step = keyed[start : start + KEYED_STEP]
-                    spawns.spawn_keyed(tx, self._registry, step, spawner_of(tx), ids, now_us)
-            return SpawnResult(ids=ids)
-        if total > new_jobs.STEP:
-            try:
-                staging.write_steps(self._write, self._registry, plans, first_id, now_us, time.monotonic)
-            except StoreUnavailable as error:
-                # The written jobs belong to the attempt and are dropped with it; a repeated request would create them
-                # twice.
-                raise CommitUncertain(
-                    f"a part of {total} jobs was written: {error}; run the stage again"
-                ) from error
-        return SpawnResult(ids=range(first_id, first_id + total))
-
-    def _staging_step(self, now_us: int) -> int | None:
-        """Do one step of deferred work: place published jobs, and update dependants of jobs that have settled or were
-        opened again. 0: there may be more; None: there was nothing to do. Steps that a power failure undoes are
-        repeated."""
-        with self._write(durable=False) as tx:
-            parent_id = staging.step(tx, self._registry, now_us, new_jobs.STEP)
-            cascade = Cascade(tx, self._registry, now_us)
-            if parent_id is None:
-                return 0 if Regrowth(tx, self._registry, cascade, now_us).step() else None
-            if parent_id > 0:
-                cascade.parent_changed(parent_id)
-            cascade.drain()
-            return parent_id
 
     # --- the hot path ---------------------------------------------------------------------
 
@@ -479,72 +332,7 @@ class SqlStore(Parts):
             )
         return [(job_id, fence) for job_id, fence in rows]
 
-    # --- operators ------------------------------------------------------------------------
-
-    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
-        call = _Call("cancel", {"job": job_id, "tree": tree}, _actor(by, reason), now_us)
-        with self._operation(call) as operation:
-            top = operation.cancel(job_id, tree=tree, reason=reason)
-        ids = operation.ids
-        if tree:
-            after: str | None = ""
-            while after is not None:
-                with self._operation(call) as operation:
-                    after = operation.cancel_below(top, after, STEP)
-                ids += operation.ids
-            with self._operation(call) as operation:
-                operation.cancel_top(top.id)
-            ids += operation.ids
-            while self.sweep(now_us=now_us).more:
-                pass
-        return ChangedJobs(ids=ids)
-
-    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        call = _Call("retry", {"job": job_id, "from": stage}, _actor(by), now_us)
-        with self._operation(call) as operation:
-            children = operation.children_to_retry(job_id) if stage is None else []
-            if not children:
-                operation.retry(job_id, stage)
-                operation.cascade.drain()
-        ids, reopened = operation.ids, operation.reopened
-        for start in range(0, len(children), RETRY_STEP):
-            with self._operation(call) as operation:
-                operation.retry_each(children[start : start + RETRY_STEP])
-            ids += operation.ids
-            reopened += operation.reopened
-        return ChangedJobs(ids=ids, reopened=list(dict.fromkeys(reopened)))
-
-    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
-        with self._operation(_Call("rerun", {"job": job_id, "from": stage}, _actor(by), now_us)) as operation:
-            operation.rerun(job_id, stage)
-            operation.cascade.drain()
-        return ChangedJobs(ids=operation.ids, reopened=operation.reopened)
-
-    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
-        with self._operation(_Call("release", {"job": job_id}, _actor(by), now_us)) as operation:
-            operation.release(job_id)
-        return ChangedJobs(ids=operation.ids)
-
-    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
-        call = _Call("delete", {"job": job_id}, _actor(by), now_us)
-        with self._operation(call) as operation:
-            top = operation.require_deletable(job_id)
-        deleted: list[int] = []
-        done = False
-        while not done:
-            with self._operation(call) as operation:
-                done = operation.delete_step(top, STEP)
-            deleted += operation.ids
-        return [DeletedFolder(job_id=j) for j in deleted]
-
-    @contextmanager
-    def _operation(self, call: "_Call") -> Iterator[Operation]:
-        """Run a step of a verb, with an audit entry for its changes."""
-        with self._write() as tx:
-            operation = Operation(tx, self._registry, call.now_us, call.actor.by)
-            yield operation
-            if operation.ids and call.verb:
-                note(tx, call.now_us, call.actor, call.verb, call.what, len(operation.ids))
+    # --- folders of deleted jobs ----------------------------------------------------------
 
     def deleted_folders(self, limit: int, *, after: int = 0, home: int | None = None) -> Sequence[int]:
         sql = (
@@ -589,23 +377,8 @@ class SqlStore(Parts):
             if self._registry.subscriptions:
                 more = self.webhooks.expire(tx, now_us) or more
             wake_us, _ = next_wake_us(tx, self._registry, now_us)
-        self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in trees}
-        for job_id in trees:
-            more = self._sweep_tree(job_id, now_us) or more
+        more = self._sweep_trees(trees, now_us) or more
         return SweepResult(due=due, more=more or sweep.more, wake_us=wake_us)
-
-    def _sweep_tree(self, job_id: int, now_us: int) -> bool:
-        """Do one step through a tree with a cancel request; return whether there is more of this pass."""
-        after, found_open = self._passes[job_id]
-        with self._operation(_Call("", {}, _actor(""), now_us)) as operation:
-            until = operation.cancel_below(operation.find(job_id), after, STEP)
-            found_open = found_open or operation.left_open
-            if until is None:
-                operation.cancel_top(job_id)
-                if not found_open:
-                    operation.forget_cancel_request(job_id)
-        self._passes[job_id] = ("", False) if until is None else (until, found_open)
-        return until is not None
 
     # --- reading --------------------------------------------------------------------------
 
@@ -653,17 +426,3 @@ class SqlStore(Parts):
 
 _WITHIN_REACH = "(home in (0, ?) or home in (select id from homes where gone = 1))"
 """Tombs of folders that are in this home if they are anywhere, and of those that nobody will reach any more."""
-
-
-class _Call(NamedTuple):
-    """A call of an operator's verb, made in one step or many. Without a verb: a consequence of an earlier one,
-    which the audit has already."""
-
-    verb: str
-    what: Mapping[str, Any]
-    actor: Actor
-    now_us: int
-
-
-def _actor(by: str, reason: str | None = None) -> Actor:
-    return Actor(by=by, call=uuid.uuid4().hex, reason=reason)

@@ -41,7 +41,6 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import failures
-from spinney.store.sql.transitions.superseded_stages import supersede
 
 if TYPE_CHECKING:
     from spinney.store.sql.transitions.cascades import Cascade
@@ -355,7 +354,7 @@ def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
     """Release all locks, and start again with the stage that took the first of them."""
     tx, stages = cascade.tx, [stage.name for stage in spec.stages]
     now = stages.index(row.stage) if row.stage in stages else len(stages)
-    supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
+    rows.supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
     stage = next_stage(spec, rows.passed_stages(tx, row.id, stages))
     tx.run("update jobs set stage = ?, attempts = 0, interruptions = 0 where id = ?", (stage, row.id))
     cascade.free_locks(row.id, None)

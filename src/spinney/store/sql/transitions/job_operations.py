@@ -20,7 +20,6 @@ from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows, placement, regrowth, removal
 from spinney.store.sql.transitions.cascades import Cascade
 from spinney.store.sql.transitions.regrowth import Regrowth
-from spinney.store.sql.transitions.superseded_stages import supersede
 
 REOPENABLE = frozenset({State.FAILED, State.ORPHANED, State.CANCELLED})
 
@@ -140,14 +139,14 @@ class Operation:
                 raise Refused(
                     f"stage {due!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
                 )
-            supersede(self.tx, row.id, behind)
+            rows.supersede(self.tx, row.id, behind)
         self._open(row)
 
     def rerun(self, job_id: int, stage: str | None) -> None:
         row = self._settled(job_id, SETTLED - {State.DELETED})
         spec = self._spec(row)
         first = self._stage(row, stage) if stage else spec.stages[0].name
-        supersede(self.tx, row.id, stages_from(spec, first))
+        rows.supersede(self.tx, row.id, stages_from(spec, first))
         self._open(row)
 
     def _settled(self, job_id: int, allowed: frozenset[State]) -> Row:

@@ -1,0 +1,153 @@
+"""Submissions and spawns: the calls that create jobs, each in one transaction or, where it is long, in steps."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from spinney.model.errors import CommitUncertain, StoreUnavailable, StoreUnusable, UsageError
+from spinney.model.jobs import Submission
+from spinney.model.rights.operators import Actor
+from spinney.store.contract import SpawnResult, SubmissionKey, SubmitResult
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.session import Session
+from spinney.store.sql.submit import idempotency, new_jobs, spawns, staging
+from spinney.store.sql.transitions.cascades import Cascade
+from spinney.store.sql.transitions.hold_rows import hold_new
+from spinney.store.sql.transitions.regrowth import Regrowth
+
+UNDER_MAX = 50
+"""The most jobs that are submitted under holds of their own in one transaction."""
+KEYED_STEP = 100
+"""How many jobs with keys one transaction creates."""
+
+
+class SqlSubmissions:
+    """The methods of ``spinney.store.contract.Kernel`` that create jobs."""
+
+    session: Session
+
+    def submit(
+        self,
+        submissions: Sequence[Submission],
+        *,
+        once: SubmissionKey | None = None,
+        under: Actor | None = None,
+        soon: Callable[[], object] | None = None,
+        now_us: int,
+    ) -> SubmitResult:
+        with self.session.write(awaited=True) as tx:
+            if once is not None and (before := idempotency.find(tx, once, now_us)) is not None:
+                return before
+            plans = [new_jobs.plan(tx, self.session.registry, s, None) for s in submissions]
+            new_jobs.check_needs(tx, plans, None)
+            total = new_jobs.size(plans)
+            if under is not None and total > UNDER_MAX:
+                raise UsageError(
+                    f"at most {UNDER_MAX} jobs are submitted under holds of their own; submit fewer"
+                )
+            if total <= (new_jobs.STEP if all(p.plain for p in plans) else new_jobs.SPECIAL_STEP):
+                ids = new_jobs.inline(tx, self.session.registry, plans, now_us)
+                held = self._held_on_arrival(tx, ids)
+                if under is not None:
+                    hold_new(tx, self.session.registry, ids, under, now_us)
+                    held = len(ids)
+                if once is not None and ids:
+                    idempotency.take(tx, once, ids[0], ids[-1], now_us, held=held, done=True)
+                if soon is not None:
+                    soon()  # no other writer can commit before this transaction
+                return SubmitResult(ids=ids, held=held)
+            first_id = tx.take("job", total)
+            staging.enter(tx, first_id, first_id + total - 1, None, None, now_us)
+            if once is not None:
+                idempotency.take(tx, once, first_id, first_id + total - 1, now_us, done=False)
+        lightly = partial(self.session.write, durable=False)
+        beat_us = staging.write_steps(
+            self.session.write, self.session.registry, plans, first_id, now_us, time.monotonic, lightly
+        )
+        with self.session.write() as tx:
+            staging.publish(tx, first_id, beat_us)
+            if once is not None:
+                idempotency.publish(tx, once, first_id)
+        # Accepted: jobs that cannot be placed now are placed by the next sweep, and must not be submitted again.
+        ids_, held = range(first_id, first_id + total), 0
+        with suppress(StoreUnusable):
+            while self._staging_step(now_us) == 0:
+                pass
+            with self.session.look() as tx:
+                held = self._held_on_arrival(tx, ids_)
+        if soon is not None:
+            soon()
+        return SubmitResult(ids=ids_, held=held)
+
+    def _held_on_arrival(self, tx: Tx, ids: Sequence[int]) -> int:
+        """Count the held ones by their rows, because other processes may have placed some of them."""
+        return new_jobs.held_of(tx, ids[0], ids[-1]) if ids and self.session.registry.holds.wide else 0
+
+    def spawn(
+        self, job_id: int, fence: int, submissions: Sequence[Submission], *, now_us: int
+    ) -> SpawnResult:
+        return self._spawn(
+            lambda tx: spawns.of_children(tx, self.session.registry, job_id, fence), submissions, now_us
+        )
+
+    def submit_from(
+        self,
+        job_id: int,
+        fence: int,
+        submissions: Sequence[Submission],
+        *,
+        beside: int | None = None,
+        now_us: int,
+    ) -> SpawnResult:
+        return self._spawn(lambda tx: spawns.of_own_jobs(tx, job_id, fence, beside), submissions, now_us)
+
+    def _spawn(
+        self, spawner_of: Callable[[Tx], spawns.Spawner], submissions: Sequence[Submission], now_us: int
+    ) -> SpawnResult:
+        with self.session.write() as tx:
+            spawner = spawner_of(tx)
+            plans = spawns.plans(tx, self.session.registry, submissions, spawner)
+            keyed = spawns.keyed(plans)
+            if keyed:
+                ids: list[int] = []
+                spawns.spawn_keyed(tx, self.session.registry, keyed[:KEYED_STEP], spawner, ids, now_us)
+            elif not new_jobs.size(plans):
+                return SpawnResult(ids=[])
+            else:
+                first_id, total = spawns.stage(tx, plans, spawner, now_us)
+                if total <= new_jobs.STEP:
+                    for run in new_jobs.runs(tx, self.session.registry, plans, first_id, total):
+                        new_jobs.write_run(tx, run, now_us, first_id)
+        if keyed:
+            for start in range(KEYED_STEP, len(keyed), KEYED_STEP):
+                with self.session.write() as tx:
+                    step = keyed[start : start + KEYED_STEP]
+                    spawns.spawn_keyed(tx, self.session.registry, step, spawner_of(tx), ids, now_us)
+            return SpawnResult(ids=ids)
+        if total > new_jobs.STEP:
+            try:
+                staging.write_steps(
+                    self.session.write, self.session.registry, plans, first_id, now_us, time.monotonic
+                )
+            except StoreUnavailable as error:
+                # The written jobs belong to the attempt and are dropped with it; a repeated request would create them
+                # twice.
+                raise CommitUncertain(
+                    f"a part of {total} jobs was written: {error}; run the stage again"
+                ) from error
+        return SpawnResult(ids=range(first_id, first_id + total))
+
+    def _staging_step(self, now_us: int) -> int | None:
+        """Do one step of deferred work: place published jobs, and update dependants of jobs that have settled or were
+        opened again. 0: there may be more; None: there was nothing to do. Steps that a power failure undoes are
+        repeated."""
+        with self.session.write(durable=False) as tx:
+            parent_id = staging.step(tx, self.session.registry, now_us, new_jobs.STEP)
+            cascade = Cascade(tx, self.session.registry, now_us)
+            if parent_id is None:
+                return 0 if Regrowth(tx, self.session.registry, cascade, now_us).step() else None
+            if parent_id > 0:
+                cascade.parent_changed(parent_id)
+            cascade.drain()
+            return parent_id

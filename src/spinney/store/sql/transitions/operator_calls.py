@@ -1,0 +1,131 @@
+"""Operators' calls on single jobs and their trees, in as many transactions as they take.
+
+Each transaction runs a step of an ``Operation``, and adds an entry to the audit; all entries of a call have its id."""
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from spinney.model.rights.operators import Actor
+from spinney.store.contract import ChangedJobs, DeletedFolder, SweepResult
+from spinney.store.sql.audit import note
+from spinney.store.sql.session import Session
+from spinney.store.sql.transitions.job_operations import Operation
+
+STEP = 200
+"""How many jobs one transaction of a walk through a tree changes: well under 50 ms."""
+RETRY_STEP = 50
+"""How many jobs one transaction opens again, each perhaps with a tree above it."""
+
+
+class _Call(NamedTuple):
+    """A call of an operator's verb, made in one step or many. Without a verb: a consequence of an earlier one,
+    which the audit has already."""
+
+    verb: str
+    what: Mapping[str, Any]
+    actor: Actor
+    now_us: int
+
+
+def _actor(by: str, reason: str | None = None) -> Actor:
+    return Actor(by=by, call=uuid.uuid4().hex, reason=reason)
+
+
+class SqlJobOperations(ABC):
+    """``spinney.store.contract.JobOperations``, and the later steps of a tree's cancellation."""
+
+    session: Session
+
+    def __init__(self) -> None:
+        self._passes: dict[int, tuple[str, bool]] = {}
+        """By tree with a cancel request: the position of the current pass, and whether it found an open job."""
+
+    @abstractmethod
+    def sweep(self, *, now_us: int, limit: int = 500) -> SweepResult: ...
+
+    def cancel(self, job_id: int, *, tree: bool, by: str, reason: str | None, now_us: int) -> ChangedJobs:
+        call = _Call("cancel", {"job": job_id, "tree": tree}, _actor(by, reason), now_us)
+        with self._operation(call) as operation:
+            top = operation.cancel(job_id, tree=tree, reason=reason)
+        ids = operation.ids
+        if tree:
+            after: str | None = ""
+            while after is not None:
+                with self._operation(call) as operation:
+                    after = operation.cancel_below(top, after, STEP)
+                ids += operation.ids
+            with self._operation(call) as operation:
+                operation.cancel_top(top.id)
+            ids += operation.ids
+            while self.sweep(now_us=now_us).more:
+                pass
+        return ChangedJobs(ids=ids)
+
+    def retry(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        call = _Call("retry", {"job": job_id, "from": stage}, _actor(by), now_us)
+        with self._operation(call) as operation:
+            children = operation.children_to_retry(job_id) if stage is None else []
+            if not children:
+                operation.retry(job_id, stage)
+                operation.cascade.drain()
+        ids, reopened = operation.ids, operation.reopened
+        for start in range(0, len(children), RETRY_STEP):
+            with self._operation(call) as operation:
+                operation.retry_each(children[start : start + RETRY_STEP])
+            ids += operation.ids
+            reopened += operation.reopened
+        return ChangedJobs(ids=ids, reopened=list(dict.fromkeys(reopened)))
+
+    def rerun(self, job_id: int, *, stage: str | None, by: str, now_us: int) -> ChangedJobs:
+        with self._operation(_Call("rerun", {"job": job_id, "from": stage}, _actor(by), now_us)) as operation:
+            operation.rerun(job_id, stage)
+            operation.cascade.drain()
+        return ChangedJobs(ids=operation.ids, reopened=operation.reopened)
+
+    def release(self, job_id: int, *, by: str, now_us: int) -> ChangedJobs:
+        with self._operation(_Call("release", {"job": job_id}, _actor(by), now_us)) as operation:
+            operation.release(job_id)
+        return ChangedJobs(ids=operation.ids)
+
+    def delete(self, job_id: int, *, by: str, now_us: int) -> Sequence[DeletedFolder]:
+        call = _Call("delete", {"job": job_id}, _actor(by), now_us)
+        with self._operation(call) as operation:
+            top = operation.require_deletable(job_id)
+        deleted: list[int] = []
+        done = False
+        while not done:
+            with self._operation(call) as operation:
+                done = operation.delete_step(top, STEP)
+            deleted += operation.ids
+        return [DeletedFolder(job_id=j) for j in deleted]
+
+    @contextmanager
+    def _operation(self, call: "_Call") -> Iterator[Operation]:
+        """Run a step of a verb, with an audit entry for its changes."""
+        with self.session.write() as tx:
+            operation = Operation(tx, self.session.registry, call.now_us, call.actor.by)
+            yield operation
+            if operation.ids and call.verb:
+                note(tx, call.now_us, call.actor, call.verb, call.what, len(operation.ids))
+
+    def _sweep_trees(self, job_ids: Iterable[int], now_us: int) -> bool:
+        """Do one step through each tree with a cancel request; return whether there is more of any pass."""
+        self._passes = {job_id: self._passes.get(job_id, ("", False)) for job_id in job_ids}
+        more = [self._sweep_tree(job_id, now_us) for job_id in self._passes]
+        return any(more)
+
+    def _sweep_tree(self, job_id: int, now_us: int) -> bool:
+        """Do one step through a tree with a cancel request; return whether there is more of this pass."""
+        after, found_open = self._passes[job_id]
+        with self._operation(_Call("", {}, _actor(""), now_us)) as operation:
+            until = operation.cancel_below(operation.find(job_id), after, STEP)
+            found_open = found_open or operation.left_open
+            if until is None:
+                operation.cancel_top(job_id)
+                if not found_open:
+                    operation.forget_cancel_request(job_id)
+        self._passes[job_id] = ("", False) if until is None else (until, found_open)
+        return until is not None
