@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from explanations import explained
 from long_tests import LONG
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
@@ -55,7 +56,7 @@ def running(site: Site, of: str = "one", n: int = 1) -> list[Lease]:
 
 
 def reason(site: Site, job_id: int) -> str:
-    return site.store.explainer.explain(job_id, now_us=site.now).sentence
+    return explained(site.store, job_id, site.now).sentence
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -257,7 +258,7 @@ def test_explain_names_a_ring_that_stands(site: Site) -> None:
     site.store.locks.set_capacity("disk", 5, ANN, now_us=site.now)  # closes what nobody closed by waiting
     site.pass_(other)
 
-    found = site.store.explainer.explain(older.job_id, now_us=site.now)
+    found = explained(site.store, older.job_id, site.now)
 
     assert found.cause == "deadlock"
     assert f"job {younger.job_id} waits for the lock 'disk'" in found.sentence

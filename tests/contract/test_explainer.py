@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from explanations import explained
 from spinney.model.errors import NoSuchJob
 from spinney.model.jobs import ClaimRequest, Lease, SlotRequest
 from spinney.model.outcomes import Outcome
@@ -23,7 +24,7 @@ ANN = Actor(by="ann", call="c", reason="because")
 
 
 def explain(site: Site, job_id: int) -> Explanation:
-    return site.store.explainer.explain(job_id, now_us=site.now)
+    return explained(site.store, job_id, site.now)
 
 
 def test_a_job_that_nobody_knows_is_refused(site: Site) -> None:
@@ -144,7 +145,7 @@ def test_all_slots_taken_and_how_many_stand_before(site: Site) -> None:
 
     assert found.cause == "slots"
     assert "all 1 slots" in found.sentence
-    assert found.facts["before"] == 2
+    assert found.facts["ahead"] == 2
     assert found.command == f"spinney priority {last} --to 0"
 
 
@@ -323,7 +324,7 @@ def test_a_lane_that_sleeps_and_one_that_probes(site: Site) -> None:
     probing = explain(site, last)
 
     assert (asleep.cause, asleep.start_us) == ("lane asleep", site.now - 1_000_000)
-    assert (probing.cause, dict(probing.facts)) == ("lane asleep", {"probe": probe.job_id})
+    assert (probing.cause, probing.facts["probe"]) == ("lane asleep", probe.job_id)
 
 
 def test_running_claimed_cancelling_and_settled(site: Site) -> None:
@@ -359,7 +360,7 @@ def test_behind_others_of_other_types(site: Site) -> None:
         given.setdefault(lease.slot, []).append(lease)
 
     before = {
-        slot: [explain(site, one.job_id).facts.get("before", 0) for one in mine]
+        slot: [explain(site, one.job_id).facts.get("ahead", 0) for one in mine]
         for slot, mine in given.items()
     }
 

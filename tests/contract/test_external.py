@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from explanations import explained
 from spinney.model.errors import Refused, UnknownType, UsageError
 from spinney.model.external import ExternalWorker, ExternalWorkerGone, NoSuchExternalWorker
 from spinney.model.jobs import ClaimRequest, LaneRequest, Lease, SlotRequest
@@ -256,7 +257,7 @@ def test_why_a_job_waits_for_a_party_is_one_sentence(site: Site) -> None:
     job_id = site.submit_one("talk")
 
     def why() -> str:
-        return site.store.explainer.explain(job_id, now_us=site.now).sentence
+        return explained(site.store, job_id, site.now).sentence
 
     assert why().startswith(
         "no external worker is there that claims external stage 'listen' of job type 'talk'"
@@ -282,7 +283,7 @@ def test_a_party_keeps_no_house_and_is_no_node_to_a_job_that_wants_one(site: Sit
     join(site)
     site.knows(kind("plain", "work"))
     job_id = site.submit_one("plain")
-    assert site.store.explainer.explain(job_id, now_us=site.now).sentence == "no node is running"
+    assert explained(site.store, job_id, site.now).sentence == "no node is running"
 
 
 def test_where_folders_are_local_there_are_no_parties(tmp_path: Any, clock: Clock) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from explanations import explained
 from spinney.model.errors import BadName, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
@@ -685,7 +686,7 @@ def test_a_held_job_keeps_its_place_in_a_serial_tree(site: Site) -> None:
     assert held(site, first)
     assert site.claim() == []
     assert site.job(second).waits_for == "serial"
-    assert str(first) in site.store.explainer.explain(second, now_us=site.now).sentence
+    assert str(first) in explained(site.store, second, site.now).sentence
 
     lift(site, hold)
     assert [job for job, _ in site.drain()][:2] == [first, second]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from explanations import explained
 from spinney.model.errors import NodeRefused, Refused
 from spinney.model.homes import PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, FolderRoot
 from spinney.model.jobs import Lease
@@ -249,11 +250,11 @@ def test_why_a_job_waits_whose_host_is_gone(local: Site) -> None:
     (lease,) = local.claim(thor)
     local.pass_(lease)
     local.recover(thor)
-    found = local.store.explainer.explain(job, now_us=local.now)
+    found = explained(local.store, job, local.now)
     assert (found.cause, found.command) == ("home", f"spinney rehome {job}")
     assert "host thor (/var/thor), where no node runs; start one there, or let go" in found.sentence
     again = at(local, "thor")
-    assert local.store.explainer.explain(job, now_us=local.now).cause == "next"
+    assert explained(local.store, job, local.now).cause == "next"
     assert ids(local.claim(again)) == [job]
 
 
@@ -265,7 +266,7 @@ def test_why_a_job_waits_whose_host_may_not_run_it(local: Site) -> None:
     local.pass_(lease)
     local.recover(thor)
     at(local, "thor", types=("one",))
-    found = local.store.explainer.explain(job, now_us=local.now)
+    found = explained(local.store, job, local.now)
     assert found.cause == "home"
     assert "and no node there (node-thor) may run it, as node-odin might" in found.sentence
 
@@ -328,7 +329,7 @@ def test_a_whole_home_is_let_go_of_at_once_and_returns_with_its_root(local: Site
     (lease,) = local.claim(odin, slots=1)
     assert (lease.job_id, lease.stage) == (jobs[0], "second")
     local.pass_(lease)
-    assert local.store.explainer.explain(jobs[1], now_us=local.now).cause == "next"
+    assert explained(local.store, jobs[1], local.now).cause == "next"
     # What is not, is its own again when the host returns
     again = at(local, "thor")
     (lease,) = local.claim(odin)

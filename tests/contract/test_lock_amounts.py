@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from explanations import explained
 from spinney.model.errors import BadName, Refused, UsageError
 from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
@@ -558,13 +559,13 @@ def test_who_waits_for_some_is_told_how_much_there_is_and_who_has_it(wide: Site)
     meets(wide, much, 50)
     meets(wide, little, 5)
 
-    told = wide.store.explainer.explain(much.job_id, now_us=wide.now)
+    told = explained(wide.store, much.job_id, wide.now)
     assert told.sentence == (
         f"it wants 50 of the lock 'disk:work', and of its capacity of 100 2 jobs, the first of them {one.job_id}, "
         f"have 70"
     )
     assert (told.cause, told.command, told.facts["used"]) == ("lock", "spinney lock disk:work", 70)
-    told = wide.store.explainer.explain(little.job_id, now_us=wide.now)
+    told = explained(wide.store, little.job_id, wide.now)
     assert told.sentence == f"it wants 5 of the lock 'disk:work', and job {much.job_id} comes before it"
 
 

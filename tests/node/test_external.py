@@ -5,6 +5,7 @@ import time
 import pytest
 from node_fixtures import Cluster, cluster, now_us, until
 
+from explanations import explained
 from spinney.control import Control
 from spinney.features.external.service import External
 from spinney.model.errors import UsageError
@@ -32,7 +33,7 @@ def test_a_node_runs_what_stands_before_and_behind_an_external_stage_and_leaves_
     cluster.node(app=APP)
     (job_id,) = cluster.submit("talk", {"file": "a.wav", "language": "de"})
     until(lambda: cluster.store.job(job_id).stage == "listen", "the node has fetched it")
-    why = cluster.store.explainer.explain(job_id, now_us=now_us())
+    why = explained(cluster.store, job_id, now_us())
     assert why.cause == "no external worker"
 
     # When an external worker joins, which is given it at once, although the node was there first and idle

@@ -15,6 +15,8 @@ from spinney.define.jobtype.parameters import Parameters
 from spinney.define.jobtype.signature import DeclaredParameter
 from spinney.define.params.masking import MASK
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
+from spinney.features.explain.cause import Cause
+from spinney.features.explain.service import Explainer
 from spinney.features.external.service import External
 from spinney.features.locks.commands import ListCapacities, ListLocks, ShowLock
 from spinney.features.schedules.commands import PutSchedule, RunSchedule
@@ -79,7 +81,7 @@ def pair(site: Site, of: str = "one", **fields: Any) -> tuple[int, int]:
 def test_a_job_out_of_sight_is_not_there_whatever_is_asked_of_it(site: Site) -> None:
     mine, other = pair(site)
     look = of(site).queries
-    asked = ("job", "tree", "children", "attempts", "data", "results", "explain", "holds_on", "redactor")
+    asked = ("job", "tree", "children", "attempts", "data", "results", "holds_on", "redactor")
 
     for verb in asked:
         getattr(look, verb)(mine)
@@ -88,6 +90,16 @@ def test_a_job_out_of_sight_is_not_there_whatever_is_asked_of_it(site: Site) -> 
         with pytest.raises(NoSuchJob) as not_there:
             getattr(look, verb)(10**6)
         assert str(out_of_sight.value) == str(not_there.value).replace("1000000", str(other)), verb
+
+
+def test_a_job_out_of_sight_is_not_explained(site: Site) -> None:
+    mine, other = pair(site)
+    explainer = of(site).part(Explainer)
+
+    assert explainer.explain(mine).job_id == mine
+    for job_id in (other, 1_000_000):
+        with pytest.raises(NoSuchJob):
+            explainer.explain(job_id)
 
 
 def test_lists_and_counts_are_of_what_is_in_sight_and_of_all_where_nothing_limits(site: Site) -> None:
@@ -122,7 +134,7 @@ def test_of_a_tree_across_collections_what_is_in_sight_is_shown(site: Site) -> N
 
 def told(site: Site, job: int, within: AccessScope = ALPHA) -> str:
     """All that an explanation says, in one text."""
-    found = of(site, within).queries.explain(job)
+    found = of(site, within).part(Explainer).explain(job)
     return f"{found.cause}: {found.sentence} | {found.command} | {dict(found.facts)}"
 
 
@@ -154,6 +166,15 @@ def test_an_owner_of_a_lock_out_of_sight_is_not_named(site: Site) -> None:
     (line,) = of(site).do(ListLocks()).items
     assert (line.owner_id, line.node, line.until, line.waiting) == (None, None, "attempt", 1)
     assert [info.owner_id for info in of(site, BETA).do(ShowLock(name="receiver:A")).items] == [other]
+
+
+def test_jobs_out_of_sight_in_a_ring_are_not_named(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = pair(site)
+    ring = Cause(job_id=mine, cause="deadlock", facts={"ring": [mine, other], "chain": f"job {other} waits"})
+    monkeypatch.setattr(site.store.explainer, "explain", lambda job_id, now_us: ring)
+
+    assert told(site, mine) == "deadlock: jobs wait for each other, and none of them can go on | None | {}"
+    assert f"job {other} waits | spinney cancel {other}" in told(site, mine, AccessScope())
 
 
 def test_what_others_have_pending_is_not_counted(site: Site) -> None:
@@ -219,7 +240,7 @@ def test_nothing_that_is_told_names_a_job_out_of_sight(
     assert hidden
 
     for job_id in seen:
-        found = limited.queries.explain(job_id)
+        found = limited.part(Explainer).explain(job_id)
         named = {
             value for name, value in found.facts.items() if name in ("owner", "before", "first", "probe")
         } | set(found.facts.get("needs", ()))
@@ -238,7 +259,10 @@ def test_where_nothing_limits_everything_is_told_as_the_store_tells_it(
 
     for job_id in made.jobs.values():
         assert control.queries.job(job_id) == store.job(job_id)
-        assert control.queries.explain(job_id) == store.explainer.explain(job_id, now_us=now_us)
+        assert (
+            control.part(Explainer).explain(job_id).facts
+            == store.explainer.explain(job_id, now_us=now_us).facts
+        )
         assert control.queries.attempts(job_id) == store.attempts(job_id)
     assert control.queries.stats() == store.statistics.stats(window_s=60.0, now_us=now_us)
     assert control.queries.failures() == store.failures.groups()
@@ -369,7 +393,7 @@ def test_a_secret_is_masked_in_all_that_is_shown_of_its_job(site: Site) -> None:
     assert dict(look.data(job_id)) == {"password": MASK, "note": f"with {MASK}"}
     (attempt,) = look.attempts(job_id)
     assert SECRET not in f"{attempt.message} {attempt.error}"
-    assert SECRET not in look.explain(job_id).sentence
+    assert SECRET not in full(site).part(Explainer).explain(job_id).sentence
     assert look.redactor(job_id).text(SECRET) == MASK
     assert look.job(other).params == {"password": SECRET}, "a type that declares no secret has none"
 
@@ -387,7 +411,7 @@ def test_a_failure_takes_no_secret_to_where_nobody_asks_whose_it_was(site: Site)
     told = [
         look.failures(),
         look.holds(),
-        look.explain(ids[2]),
+        control.part(Explainer).explain(ids[2]),
         look.job(ids[2]),
         control.do(ListAuditEntries()),
     ]

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from spinney.define.params.masking import REDACT_NOTHING, Redactor, has_secrets, mask
 from spinney.model.jobs import Attempt, Job
-from spinney.model.rights.operators import Explanation
 from spinney.model.settings.schedules import Schedule
 from spinney.model.types import TypeSpec
 
@@ -56,15 +55,6 @@ def attempts(rows: Sequence[Attempt], redactor: Redactor) -> list[Attempt]:
         )
         for a in rows
     ]
-
-
-def explanation(explained: Explanation, redactor: Redactor) -> Explanation:
-    """Return the explanation with secrets masked, because its sentence may have the message of a failure."""
-    return (
-        explained
-        if redactor is REDACT_NOTHING
-        else replace(explained, sentence=redactor.text(explained.sentence))
-    )
 
 
 def _text(redactor: Redactor, text: str | None) -> str | None:

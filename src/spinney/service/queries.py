@@ -18,7 +18,6 @@ from spinney.model.fleet import NodeStatus
 from spinney.model.jobs import Attempt, ChildSummary, Filter, Job
 from spinney.model.rights import allowed_verbs
 from spinney.model.rights.operators import (
-    Explanation,
     FailureGroups,
     LockInfo,
     QueueInfo,
@@ -118,14 +117,6 @@ class Queries(Service):
     def allowed(self, job: Job) -> list[str]:
         """Return the verbs that the job's state and the caller's rights allow now."""
         return allowed_verbs.allowed(job, self.rights, self.by)
-
-    def explain(self, job_id: int) -> Explanation:
-        """Explain why a job is not running, in a sentence that names only what the caller may see."""
-        job = self._job(job_id)
-        explanation = self.store.explainer.explain(job_id, now_us=self.clock())
-        if self._within is not None:
-            explanation = self._visibility.explanation(explanation)
-        return masks.explanation(explanation, self._masks.over(job))
 
     # --- figures --------------------------------------------------------------------------
 

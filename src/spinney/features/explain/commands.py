@@ -8,6 +8,7 @@ from pydantic import Field
 
 from spinney.commands import Command
 from spinney.commands.fields import PAGE_MAX, BoundedNumber, JobNumber
+from spinney.features.explain.service import Explainer
 from spinney.model.jobs import Filter, Job
 from spinney.model.queue_selection import may_serve
 from spinney.model.rights.operators import Explanation
@@ -37,7 +38,7 @@ class ExplainJob(Command, route="GET /jobs/{job}/explain"):
     job: JobNumber
 
     def run(self, service: Service) -> Explanation:
-        return service.part(Queries).explain(self.job)
+        return service.part(Explainer).explain(self.job)
 
 
 class ListObstacles(Command, route="GET /jobs/obstacles"):

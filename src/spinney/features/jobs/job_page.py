@@ -13,6 +13,7 @@ from spinney.commands.fields import PAGE_MAX
 from spinney.control import Control
 from spinney.features.audit.commands import ListAuditEntries
 from spinney.features.bulk import verb_forms as verbs
+from spinney.features.explain.service import Explainer
 from spinney.features.files import page as output
 from spinney.model.audits import AuditEntry
 from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition, UsageError
@@ -200,7 +201,7 @@ def read(control: Control, job_id: int) -> JobView:
     return JobView(
         job=shown_job,
         spec=spec,
-        explanation=(explanation := look.explain(job_id)),
+        explanation=(explanation := control.part(Explainer).explain(job_id)),
         because=_because(explanation),
         steps=steps(shown_job, spec, attempts),
         attempts=attempts[::-1][:ATTEMPTS],

@@ -1,0 +1,90 @@
+"""Why a job is not running, for one caller: without what the caller may not see, and in words."""
+
+from dataclasses import replace
+from typing import Any
+
+from spinney.features.explain.cause import Cause
+from spinney.features.explain.wording import words
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import Explanation
+from spinney.model.states import SETTLED, State
+from spinney.service.queries import Queries
+from spinney.service.service import Service
+from spinney.service.visibility import Visibility, without_hidden_jobs
+
+_JOBS = ("owner", "before", "first", "probe", "tree", "retry", "explain")
+"""Facts that name a job."""
+_OF_OTHERS = frozenset({"ahead", "taken", "users", "used", "owners", "by"})
+"""Facts that count jobs of others, or tell what is for operators: they are for callers without limits."""
+
+_TEXTS = frozenset({"reason", "hold", "chain"})
+"""Facts that may hold the message of a failure, and so a secret."""
+
+
+class Explainer(Service):
+    """Explains why jobs are not running."""
+
+    def explain(self, job_id: int) -> Explanation:
+        """Explain why a job is not running, in a sentence that names only what the caller may see, with the secrets of
+        the job masked. Raises NoSuchJob."""
+        redactor = self.part(Queries).redactor(job_id)  # raises NoSuchJob for a job that is not visible
+        cause = self.store.explainer.explain(job_id, now_us=self.clock())
+        if not self.rights.everywhere:
+            cause = replace(cause, facts=_visible(cause, Visibility(self.store, self.rights.within)))
+        sentence, command = words(cause)
+        return Explanation(
+            job_id=job_id,
+            cause=cause.cause,
+            sentence=redactor.text(sentence),
+            start_us=cause.start_us,
+            command=command,
+            facts={
+                name: redactor.text(value) if name in _TEXTS and value else value
+                for name, value in cause.facts.items()
+            },
+        )
+
+
+def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
+    """Return the facts without what a caller with limits may not see. The wording does without them."""
+    facts = cause.facts
+    needs, ring = facts.get("needs", ()), facts.get("ring", ())
+    seen = visibility.seen([*(facts[name] for name in _JOBS if name in facts), *needs, *ring])
+    shown = {
+        name: value
+        for name, value in facts.items()
+        if name not in _OF_OTHERS and (name not in _JOBS or value in seen)
+    }
+    match cause.cause:
+        case "settled" if shown.get("reason"):
+            shown["reason"] = without_hidden_jobs(shown["reason"], visibility)
+        case "drained":
+            del shown["reason"]
+        case "needs" if not seen.issuperset(needs):
+            return {"needs": [need for need in needs if need in seen], "others": True}
+        case "deadlock" if not seen.issuperset(ring):
+            return {}
+        case "serial" if not seen.issuperset(facts[name] for name in ("tree", "before") if name in facts):
+            return {"earlier": facts["earlier"]}
+        case "lock" if "owner" not in shown:
+            shown.pop("before", None)
+        case "children" if "first" in facts and not _sees_children(
+            cause.job_id, facts["children"], visibility
+        ):
+            return {}
+        case "released":
+            shown.pop("hold", None)
+        case "hold":
+            # Holds on what is not visible are named without it.
+            visible = {hold.id: hold for hold in visibility.holds_on(cause.job_id)}
+            named = [str(visible[id_]) for id_ in facts["holds"] if id_ in visible]
+            shown |= {"hold": named[0]} if named else {}
+        case "scheduled" | "retry":
+            shown.pop("hold", None)
+    return shown
+
+
+def _sees_children(job_id: int, children: int, visibility: Visibility) -> bool:
+    """Return whether so many open children are visible."""
+    open_ = Filter(parent_id=job_id, states=tuple(set(State) - SETTLED), superseded=False)
+    return visibility.count(open_, most=children) == children

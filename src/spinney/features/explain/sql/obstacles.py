@@ -1,0 +1,111 @@
+"""Why no node, or no external worker, may run a pending job: what queues admit, what nodes know, who is drained.
+
+Each function returns the cause and its facts, or None where something is there that may run the job.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from spinney.model.jobs import NodeInfo
+from spinney.model.queue_selection import may_serve
+from spinney.model.types import Isolation, QueueSpec
+from spinney.model.values.names import EXTERNAL_PREFIX
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import nodes
+from spinney.store.sql.registry.registry import Registry
+
+
+class Obstacle(NamedTuple):
+    """The cause for which a job cannot run anywhere, and its facts."""
+
+    cause: str
+    facts: dict[str, Any]
+
+
+# --- nodes --------------------------------------------------------------------------------------
+
+
+def pinned_away(queue: QueueSpec, type_: str, nodes: Sequence[NodeInfo]) -> Obstacle | None:
+    """The queue is pinned to nodes of which none is active, whatever the others could run."""
+    active = [n for n in nodes if n.state == "active"]
+    if not queue.pinned or any(n.name in queue.pinned for n in active):
+        return None
+    open_ = replace(queue, pinned=())
+    return Obstacle(
+        "pinned",
+        {
+            "queue": queue.name,
+            "pinned": queue.pinned,
+            "draining": sorted({n.name for n in nodes if n.state == "draining" and n.name in queue.pinned}),
+            "others": any(type_ in n.types and may_serve(open_, n.name, n.serves) for n in active),
+        },
+    )
+
+
+def shut_out(queue: QueueSpec, type_: str, active: Sequence[NodeInfo]) -> Obstacle | None:
+    """Of the active nodes that know the type none may serve the queue."""
+    knowing = [n for n in active if type_ in n.types]
+    if not knowing or any(may_serve(queue, n.name, n.serves) for n in knowing):
+        return None
+    facts: dict[str, Any] = {"queue": queue.name, "pinned": queue.pinned, "type": type_}
+    if queue.pinned:
+        pinned = [n for n in knowing if n.name in queue.pinned]
+        if not pinned:
+            able = sorted(n.name for n in knowing if n.serves.admits(queue.name))
+            return Obstacle("pinned", facts | {"knowing": sorted({n.name for n in knowing}), "able": able})
+        knowing = pinned
+    barred = sorted({n.name for n in knowing if not queue.admits(n.name)})
+    without = sorted({n.name for n in knowing if queue.admits(n.name)})
+    return Obstacle("barred" if barred else "not served", facts | {"barred": barred, "without": without})
+
+
+def drained(tx: Tx, type_: str, able: Sequence[NodeInfo]) -> Obstacle | None:
+    """All of these nodes, which are active and could run the type, are drained by an operator."""
+    if any(n.claims for n in able):
+        return None
+    names = list(dict.fromkeys(n.name for n in able))
+    by, reason = tx.one("select by, reason from node_settings where name = ?", (names[0],))
+    return Obstacle("drained", {"nodes": names, "type": type_, "by": by, "reason": reason})
+
+
+# --- external workers ---------------------------------------------------------------------------
+
+
+def is_external(registry: Registry, type_: str, stage: str) -> bool:
+    """Return whether this is an external stage, which nodes do not claim."""
+    spec = registry.types.get(type_)
+    stage_spec = None if spec is None else spec.stage(stage)
+    return stage_spec is not None and stage_spec.isolation is Isolation.EXTERNAL
+
+
+def entry(registry: Registry, type_: str, stage: str) -> str:
+    """Return the entry among the types of a node (or an external worker) that runs this stage."""
+    return f"{type_}/{stage}" if is_external(registry, type_, stage) else type_
+
+
+def unclaimed(tx: Tx, registry: Registry, row: Row, now_us: int) -> Obstacle | None:
+    """No active external worker may get a pending job."""
+    facts: dict[str, Any] = {"type": row.type, "stage": row.stage}
+    active = [n for n in nodes.all_nodes(tx) if n.state == "active" and f"{row.type}/{row.stage}" in n.types]
+    if not active:
+        return Obstacle("no external worker", facts)
+    queue = registry.queue(row.queue)
+    able = [n for n in active if may_serve(queue, n.name, n.serves)]
+    if not able:
+        return Obstacle(
+            "not served", facts | {"workers": [bare(n.name) for n in active], "queue": queue.name}
+        )
+    if (none := drained(tx, row.type, able)) is not None:
+        return none
+    last = max((n for n in able if n.claims), key=lambda n: n.seen_us)
+    if now_us - last.seen_us <= last.dead_after_s * 1e6:
+        return None
+    silent_s = (now_us - last.seen_us) // 1_000_000
+    return Obstacle("silent", facts | {"external_worker": bare(last.name), "silent_s": silent_s})
+
+
+def bare(name: str) -> str:
+    """Return the name of an external worker from that of its row in ``nodes``."""
+    return name.removeprefix(EXTERNAL_PREFIX)

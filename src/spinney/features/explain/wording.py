@@ -1,0 +1,421 @@
+"""The words for each cause for which a job is not running, and the command that would change it.
+
+Facts that are missing were not for the caller: the sentence then does without them.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from spinney.features.explain.cause import COUNTED, NAMED, Cause
+from spinney.model.values import durations
+
+Facts = Mapping[str, Any]
+Words = tuple[str, str | None]
+"""A sentence without the final stop, and a command."""
+START_NODE = "spinney node"
+
+
+def words(cause: Cause) -> Words:
+    """Return the sentence for a cause, and the command that would change it (None: there is none)."""
+    return _WORDS[cause.cause](cause.job_id, cause.facts)
+
+
+# --- settled, and at work -----------------------------------------------------------------------
+
+
+def _settled(job_id: int, facts: Facts) -> Words:
+    state = facts["state"]
+    if state == "completed":
+        return "it has completed", f"spinney rerun {job_id}"
+    if state == "deleted":
+        return "it is deleted", None
+    sentence = ("it failed" if state == "failed" else f"it was {state}") + _because(facts)
+    command = next((f"spinney {verb} {facts[verb]}" for verb in ("retry", "explain") if verb in facts), None)
+    return sentence, command
+
+
+def _running(job_id: int, facts: Facts) -> Words:
+    if "external_worker" in facts:
+        return f"external worker {facts['external_worker']} has it", None
+    node, slot = facts["node"], facts["slot"]
+    return f"it runs on node {node}, slot {slot}" if facts[
+        "begun"
+    ] else f"node {node} has it in slot {slot}", None
+
+
+def _claimed(job_id: int, facts: Facts) -> Words:
+    ahead = f"{_jobs(facts['ahead'])} that it runs first" if "ahead" in facts else "what it runs first"
+    return f"node {facts['node']} has it in slot {facts['slot']}, behind {ahead}", None
+
+
+def _recovering(job_id: int, facts: Facts) -> Words:
+    worker = facts.get("external_worker")
+    owner = f"node {facts['node']}" if worker is None else f"external worker {worker}"
+    return f"{owner}, which had it, is gone; it is being taken back", None
+
+
+def _silent(job_id: int, facts: Facts) -> Words:
+    """No sign of life from the node or external worker that has the job (no ``type`` among the facts), or from the last
+    that could run it."""
+    silence = f"has given no sign of life for {durations.shown(facts['silent_s'])}"
+    if "external_worker" in facts:
+        worker = f"external worker {facts['external_worker']}"
+        if "type" in facts:
+            return (
+                f"{worker}, which claims {_external(facts)}, {silence}; start the program that runs it",
+                None,
+            )
+        return f"{worker} has it, but {silence}; it is about to be taken back", None
+    if "type" in facts:
+        node = f"node {facts['node']}, which knows job type {facts['type']!r}, {silence}"
+    else:
+        node = f"node {facts['node']} has it in slot {facts['slot']}, but {silence}"
+    return f"{node}; if it is dead, start it again", START_NODE
+
+
+def _cancelling(job_id: int, facts: Facts) -> Words:
+    if "external_worker" in facts:
+        return f"external worker {facts['external_worker']} has it, and is being told to cancel it", None
+    if "node" in facts:
+        return f"it runs on node {facts['node']} and is being cancelled", None
+    return f"it is being {facts['reason']}", f"spinney tree {facts['tree']}" if "tree" in facts else None
+
+
+# --- held, or waiting for a time ----------------------------------------------------------------
+
+
+def _hold(job_id: int, facts: Facts) -> Words:
+    more = f", and {len(facts['holds']) - 1} more" if len(facts["holds"]) > 1 else ""
+    return (f"{facts['hold']}{more}" if "hold" in facts else "a hold keeps it"), _release(facts["holds"])
+
+
+def _released(job_id: int, facts: Facts) -> Words:
+    if "hold" in facts:
+        sentence = f"{facts['hold']} has come to its end; it goes on with the next sweep"
+    else:
+        sentence = "no hold covers it any more; it goes on with the next sweep"
+    return sentence, _release(facts["holds"]) if "holds" in facts else f"spinney release {job_id}"
+
+
+def _own_hold(job_id: int, facts: Facts) -> Words:
+    return f"it is held: {facts['reason'] or 'by its own stage'}", f"spinney release {job_id}"
+
+
+def _vanished_stage(job_id: int, facts: Facts) -> Words:
+    if "reason" in facts:
+        return _own_hold(job_id, facts)
+    return (
+        f"its next stage {facts['stage']!r} has vanished from job type {facts['type']!r}, and it is about to be "
+        "held; start a node whose application has that stage, or cancel the job"
+    ), START_NODE
+
+
+def _scheduled(job_id: int, facts: Facts) -> Words:
+    if "stage" not in facts:
+        return _until("it is scheduled for a time still to come", facts)
+    return _until(f"its stage {facts['stage']!r} put it off{_because(facts)}", facts)
+
+
+def _retry(job_id: int, facts: Facts) -> Words:
+    failure = f"attempt {facts['attempt']} of stage {facts['stage']!r} failed and it waits before the next"
+    return _until(failure + _because(facts), facts)
+
+
+def _until(sentence: str, facts: Facts) -> Words:
+    """A hold that lasts longer than the time for which the job waits keeps it then."""
+    if "holds" not in facts:
+        return sentence, None
+    more = f" and {len(facts['holds']) - 1} more" if len(facts["holds"]) > 1 and "hold" in facts else ""
+    return f"{sentence}; {facts.get('hold', 'a hold')}{more} will keep it then", _release(facts["holds"])
+
+
+# --- waiting for jobs ---------------------------------------------------------------------------
+
+
+def _needs(job_id: int, facts: Facts) -> Words:
+    needs = facts["needs"]
+    command = f"spinney explain {needs[0]}" if needs else None
+    if facts.get("others"):
+        others = (
+            f"job {', '.join(map(str, needs))} and others" if needs else "jobs that have not completed yet"
+        )
+        return f"it needs {others}", command
+    if not needs:
+        return "all jobs that it needs have settled; it goes on in a moment", None
+    named = ", ".join(f"{need} ({state})" for need, state in zip(needs, facts["states"], strict=False))
+    return f"it needs job {named}{' and more' if len(needs) > NAMED else ''}", command
+
+
+def _children(job_id: int, facts: Facts) -> Words:
+    if "tree" in facts:
+        return "its subjobs are being put in place", f"spinney tree {facts['tree']}"
+    if "first" not in facts:
+        return "it waits for its subjobs", None
+    children, first = facts["children"], facts["first"]
+    count = _at_most(children) + (" subjob" if children == 1 else " subjobs")
+    return f"it waits for {count}, the first of them {first} ({facts['state']})", f"spinney explain {first}"
+
+
+def _serial(job_id: int, facts: Facts) -> Words:
+    """Another job of the serial tree goes first: an earlier one (``before``), or a later one that runs already."""
+    tree = f" {facts['tree']}" if "tree" in facts else ""
+    if facts["earlier"]:
+        if tree and "before" in facts:
+            before = facts["before"]
+            return f"job {before} comes before it in the serial tree{tree}", f"spinney explain {before}"
+        return "an earlier job of its serial tree comes before it", None
+    return f"a later job of its serial tree{tree} is still running", None
+
+
+def _lock(job_id: int, facts: Facts) -> Words:
+    name, quoted, owner = facts["lock"], shlex.quote(facts["lock"]), facts.get("owner")
+    if "amount" not in facts:
+        if facts["free"]:
+            return f"the lock {name!r} came free and it is about to go on", None
+        if owner is None:
+            return f"another job has the lock {name!r}", None
+        has = {"kept": "keeps until it settles", "reserved": "has been woken for"}.get(facts["owned"], "has")
+        return f"job {owner} {has} the lock {name!r}", f"spinney unlock {quoted}"
+    wants = f"it wants {facts['amount']:,} of the lock {name!r}"
+    if facts["queued"]:
+        before = facts.get("before")
+        command = None if before is None else f"spinney explain {before}"
+        return f"{wants}, and {'another job' if before is None else f'job {before}'} comes before it", command
+    if facts["free"]:
+        return f"{wants}, which has room for it by now; it is about to go on", None
+    if "used" not in facts:
+        return f"{wants}, and of its capacity of {facts['capacity']:,} others have too much", None
+    if facts["owners"] == 1:
+        owners = f"job {owner} has"
+    else:
+        owners = f"{facts['owners']:,} jobs, the first of them {owner}, have"
+    used = f"{owners} {facts['used']:,}"
+    return f"{wants}, and of its capacity of {facts['capacity']:,} {used}", f"spinney lock {quoted}"
+
+
+def _deadlock(job_id: int, facts: Facts) -> Words:
+    sentence = "jobs wait for each other, and none of them can go on"
+    if "ring" not in facts:
+        return sentence, None
+    return f"{sentence}: {facts['chain']}", f"spinney cancel {max(facts['ring'])}"
+
+
+# --- no node may run it -------------------------------------------------------------------------
+
+
+def _home(job_id: int, facts: Facts) -> Words:
+    if facts["nodes"]:
+        nobody = (
+            f"and no node there ({_first(facts['nodes'])}) may run it, as {facts['able']} might; start one there that "
+            "may"
+        )
+    else:
+        nobody = "where no node runs; start one there"
+    return (
+        f"its folder is on host {facts['host']} ({facts['path']}), {nobody}, or let go of the folder: then it goes on "
+        "elsewhere with an empty one"
+    ), f"spinney rehome {job_id}"
+
+
+def _pinned(job_id: int, facts: Facts) -> Words:
+    queue, pinned = facts["queue"], facts["pinned"]
+    if "knowing" in facts:
+        able = f"spinney queue {queue} --pin {facts['able'][0]}" if facts["able"] else None
+        return (
+            f"queue {queue!r} is pinned to {_nodes(pinned)}, and no active node of these knows job type "
+            f"{facts['type']!r}, as {_nodes(facts['knowing'])} would"
+        ), able
+    draining = facts["draining"]
+    drains = f" ({_listed(draining)} {'drains' if len(draining) == 1 else 'drain'})" if draining else ""
+    inactive = "which is not active" if len(pinned) == 1 else "none of which is active"
+    unpin = f"spinney queue {queue}" + "".join(f" --unpin {node}" for node in pinned)
+    return (
+        f"queue {queue!r} is pinned to {_nodes(pinned)}, {inactive}{drains}",
+        unpin if facts["others"] else f"spinney node --name {pinned[0]}",
+    )
+
+
+def _barred(job_id: int, facts: Facts) -> Words:
+    """Nodes may not serve the queue: the queue bars them, or they were started without it."""
+    queue, barred, without = facts["queue"], facts["barred"], facts["without"]
+    reasons = [f"queue {queue!r} is barred from {_nodes(barred)}"] if barred else []
+    if without:
+        reasons.append(
+            f"{_nodes(without)} {'was' if len(without) == 1 else 'were'} started without queue {queue!r}"
+        )
+    among = "it is pinned to no other active node that" if facts["pinned"] else "no other active node"
+    command = f"spinney queue {queue} --unbar {barred[0]}" if barred else f"spinney node --active {queue}"
+    return f"{' and '.join(reasons)}; {among} knows job type {facts['type']!r}", command
+
+
+def _not_served(job_id: int, facts: Facts) -> Words:
+    if "workers" not in facts:
+        return _barred(job_id, facts)
+    queue = facts["queue"]
+    return (
+        f"no external worker that claims {_external(facts)} ({_first(facts['workers'])}) may serve queue {queue!r}",
+        f"spinney queue {queue}",
+    )
+
+
+def _drained(job_id: int, facts: Facts) -> Words:
+    nodes = facts["nodes"]
+    if "by" not in facts:
+        return f"the nodes that may run it are drained: {', '.join(nodes)}", None
+    by = f"by {facts['by']}" + (f" ({facts['reason']})" if facts["reason"] else "")
+    command = f"spinney resume {shlex.quote(nodes[0])}"
+    if len(nodes) == 1:
+        return f"node {nodes[0]}, which knows job type {facts['type']!r}, is drained {by}", command
+    more = " and more" if len(nodes) > NAMED else ""
+    return (
+        f"all nodes that know job type {facts['type']!r} are drained: {_first(nodes)}{more}; {nodes[0]} {by}",
+        command,
+    )
+
+
+def _draining(job_id: int, facts: Facts) -> Words:
+    node, type_ = facts["nodes"][0], facts["type"]
+    return f"node {node}, which knows job type {type_!r}, is draining and takes nothing new", START_NODE
+
+
+def _unknown_type(job_id: int, facts: Facts) -> Words:
+    return f"no running node ({_first(facts['nodes'])}) knows job type {facts['type']!r}", START_NODE
+
+
+def _no_external_worker(job_id: int, facts: Facts) -> Words:
+    return f"no external worker is there that claims {_external(facts)}; start the program that runs it", None
+
+
+# --- other jobs go first ------------------------------------------------------------------------
+
+
+def _lane_asleep(job_id: int, facts: Facts) -> Words:
+    stage = f"stage {facts['stage']!r} of job type {facts['type']!r}"
+    if facts["asleep"]:
+        return f"{stage} was put to sleep by one of its jobs", None
+    probe = facts.get("probe")
+    if probe is None:
+        return f"another job tries whether {stage} works again", None
+    return f"job {probe} tries whether {stage} works again", f"spinney show {probe}"
+
+
+def _queue_limit(job_id: int, facts: Facts) -> Words:
+    queue, limit = facts["queue"], facts["limit"]
+    if limit == 0:
+        back = "1" if facts["declared"] == 0 else "declared"
+        return f"queue {queue!r} is shut (its limit is 0)", f"spinney queue {queue} --limit {back}"
+    part = f" ({facts['part']} of all)" if facts["part"] else ""
+    used = ", ".join(f"{count} of type {type_!r}" for type_, count in facts.get("users", ()))
+    sentence = f"queue {queue!r} is at its limit of {limit} slots{part}" + (
+        f", used by {used}" if used else ""
+    )
+    return sentence, f"spinney queue {queue} --limit {limit + 1}"
+
+
+def _share(job_id: int, facts: Facts) -> Words:
+    most, queue = facts["most"], facts["queue"]
+    return (
+        f"its share holds {facts['held']} of the {most} slots that one share may hold in queue {queue!r}",
+        None,
+    )
+
+
+def _slots(job_id: int, facts: Facts) -> Words:
+    ahead = facts.get("ahead")
+    behind = f"; {_at_most_jobs(ahead)} stand before it" if ahead else ""
+    sentence = f"all {facts['slots']} slots of the nodes that may run it ({_first(facts['nodes'])}) are taken{behind}"
+    return sentence, _sooner(job_id, facts)
+
+
+def _priority(job_id: int, facts: Facts) -> Words:
+    if "ahead" not in facts:
+        return "more jobs come before it than there are free slots", _sooner(job_id, facts)
+    ahead = _at_most_jobs(facts["ahead"])
+    return f"{ahead} come before it for {facts['free']} free slots", _sooner(job_id, facts)
+
+
+def _sooner(job_id: int, facts: Facts) -> str | None:
+    return f"spinney priority {job_id} --to 0" if facts["could_be_sooner"] else None
+
+
+def _turn(job_id: int, facts: Facts) -> Words:
+    ahead = f" ({_jobs(facts['ahead'])} may come before it)" if "ahead" in facts else ""
+    return f"slots are free, and its turn comes soon{ahead}", None
+
+
+_WORDS: Mapping[str, Callable[[int, Facts], Words]] = {
+    "settled": _settled,
+    "running": _running,
+    "claimed": _claimed,
+    "recovering": _recovering,
+    "silent": _silent,
+    "cancelling": _cancelling,
+    "hold": _hold,
+    "released": _released,
+    "own hold": _own_hold,
+    "vanished stage": _vanished_stage,
+    "scheduled": _scheduled,
+    "retry": _retry,
+    "needs": _needs,
+    "children": _children,
+    "serial": _serial,
+    "lock": _lock,
+    "deadlock": _deadlock,
+    "home": _home,
+    "pinned": _pinned,
+    "barred": _barred,
+    "not served": _not_served,
+    "drained": _drained,
+    "draining": _draining,
+    "unknown type": _unknown_type,
+    "no external worker": _no_external_worker,
+    "no node": lambda job_id, facts: ("no node is running", START_NODE),
+    "lane asleep": _lane_asleep,
+    "queue limit": _queue_limit,
+    "share": _share,
+    "slots": _slots,
+    "priority": _priority,
+    "turn": _turn,
+    "next": lambda job_id, facts: ("nothing keeps it: it starts with the next claim", None),
+    "accepted": lambda job_id, facts: ("it is accepted and will be put in its place in a moment", None),
+}
+
+# --- parts of sentences -------------------------------------------------------------------------
+
+
+def _because(facts: Facts) -> str:
+    return f": {facts['reason']}" if facts["reason"] else ""
+
+
+def _release(holds: Sequence[int]) -> str:
+    return "spinney release" + "".join(f" --hold {hold}" for hold in holds)
+
+
+def _external(facts: Facts) -> str:
+    return f"external stage {facts['stage']!r} of job type {facts['type']!r}"
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count:,} jobs"
+
+
+def _at_most(count: int) -> str:
+    return f"{count:,}" if count < COUNTED else f"{COUNTED:,} or more"
+
+
+def _at_most_jobs(count: int) -> str:
+    return f"{_at_most(count)} {'job' if count == 1 else 'jobs'}"
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED])
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return f"{'node' if len(names) == 1 else 'nodes'} {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
