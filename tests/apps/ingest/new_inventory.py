@@ -12,7 +12,7 @@ import psycopg
 
 from servers import postgres_schema, postgres_url
 from spinney.apps.ingest.inventory import open_inventory
-from spinney.apps.ingest.inventory.sql.schema import metadata
+from spinney.apps.ingest.inventory.schema import metadata
 
 
 def new_inventory(file: Path) -> str:

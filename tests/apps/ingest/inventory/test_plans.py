@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Engine, event, text
 
 from servers import postgres_schema
 from spinney.apps.ingest.inventory import Inventory, open_inventory
-from spinney.apps.ingest.inventory.sql.schema import (
+from spinney.apps.ingest.inventory.schema import (
+    EPOCH,
     audits,
     files,
     local_ids,
@@ -52,7 +53,7 @@ def full(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def fill(connection: Connection) -> None:
     ids = range(1, MANY + 1)
-    day = 86_400_000_000
+    day = timedelta(days=1)
     rows: dict[Any, list[dict[str, Any]]] = {
         objects: [
             {
@@ -60,8 +61,8 @@ def fill(connection: Connection) -> None:
                 "collection": f"c{n % 20}",
                 "owner": "o",
                 "head_version": 1,
-                "audited_us": n * day,
-                "damaged_since_us": n if n % 500 == 0 else None,
+                "audited_us": EPOCH + n * day,
+                "damaged_since_us": EPOCH + n * day if n % 500 == 0 else None,
             }
             for n in ids
         ],
@@ -73,7 +74,7 @@ def fill(connection: Connection) -> None:
                 "job_id": "jid-1",
                 "submitter": "s",
                 "storage": "main",
-                "created_us": 1,
+                "created_us": EPOCH,
                 "files": 2,
                 "size_bytes": 1,
                 "verified": 0,
@@ -96,7 +97,8 @@ def fill(connection: Connection) -> None:
         local_ids: [{"local_id": f"l-{n}", "collection": f"c{n % 20}", "ark": f"ark:/9/{n}"} for n in ids],
         numbers: [{"minter": "m", "key": str(n), "number": n} for n in ids],
         audits: [
-            {"object_id": n, "at_us": n * day, "files": 1, "size_bytes": 1, "faults": "[]"} for n in ids
+            {"object_id": n, "at_us": EPOCH + n * day, "files": 1, "size_bytes": 1, "faults": "[]"}
+            for n in ids
         ],
     }
     for table, many in rows.items():

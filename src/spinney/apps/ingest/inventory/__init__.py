@@ -14,16 +14,16 @@ number may stay unused, and a local id may be bound to an ark that is never reco
 on SQLite there is one writer at a time. A version never changes: other content under the same number is refused, and
 so is a local id that belongs to another object.
 
-``inventory`` has the operations, and ``opening`` opens it. ``model`` has the classes, ``entry_rules`` the validation.
-``versions`` records a version, with ``file_spans`` for storing a file once for many versions; ``minter_numbers``,
-``local_ids``, ``searches`` and ``fixity_checks`` implement the other operations. ``sql`` has the tables and
-their migrations; ``spinney.tables`` does the rest. Importing this package loads no SQLAlchemy; opening an inventory
+``Inventory`` has the operations, from a class a subject: ``versions`` records a version, with ``file_spans`` for
+storing a file once for many versions, ``bindings`` has local ids and the numbers of minters, ``searches`` and
+``fixity_checks`` the rest. ``model`` has the classes, ``entry_rules`` the validation, ``schema`` and ``migrations`` the
+tables; ``spinney.tables`` opens and upgrades them. Importing this package loads no SQLAlchemy; opening an inventory
 does.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney.apps.ingest.inventory.errors import LocalIdTaken
 from spinney.apps.ingest.inventory.model import (
     Audit,
     Damaged,
@@ -32,11 +32,12 @@ from spinney.apps.ingest.inventory.model import (
     File,
     Found,
     FoundFile,
+    LocalIdTaken,
     Object,
     Recorded,
     Version,
 )
-from spinney.apps.ingest.inventory.opening import open_inventory
+from spinney.tables import TableSet
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory.inventory import Inventory
@@ -56,6 +57,25 @@ __all__ = [
     "Version",
     "open_inventory",
 ]
+
+
+TABLES = TableSet(
+    name="inventory",
+    prefix="inv",
+    migrations=Path(__file__).parent / "migrations",
+    head="0002",
+    init="spinney ingest init",
+)
+
+
+def open_inventory(url: str) -> "Inventory":
+    """Open ``sqlite:///file`` (``sqlite:////absolute/file``) or ``postgresql://user@host/database?schema=name``.
+
+    It connects on first use. Raises UsageError for another URL.
+    """
+    from spinney.apps.ingest.inventory.inventory import Inventory
+
+    return Inventory(TABLES.open(url))
 
 
 def __getattr__(name: str) -> Any:

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from spinney.apps.ingest.files import digests
 from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
-from spinney.apps.ingest.inventory.file_spans import LAST, Content
+from spinney.apps.ingest.inventory.file_spans import LAST, Content, content
 from spinney.apps.ingest.inventory.model import Entry
-from spinney.apps.ingest.inventory.sql import values
 
 NAME_MAX_BYTES = 255
 """The maximum length of an ark, a collection, an owner and the like."""
@@ -45,7 +45,7 @@ def admitted(entry: Entry) -> Admitted:
             plain(field, text)
     if not 1 <= entry.version < LAST:
         raise NotAdmitted(f"{entry.version} is no version of {shown(entry.ark)}; versions count from 1")
-    values.micros(entry.created)
+    aware(entry.created)
     return _files(entry)
 
 
@@ -63,6 +63,13 @@ def name(what: str, value: str, longest_bytes: int = NAME_MAX_BYTES) -> str:
             f"the {what} '{shown(value[:40])}…' is longer than {longest_bytes} bytes; shorten it"
         )
     return value
+
+
+def aware(when: datetime) -> datetime:
+    """Return a time, checked to have a zone. Raises ValueError."""
+    if when.tzinfo is None:
+        raise ValueError(f"{when!r} does not say its time zone; give an aware time")
+    return when
 
 
 def plain(what: str, value: str) -> str:
@@ -90,7 +97,7 @@ def _files(entry: Entry) -> Admitted:
             name("MIME type", file.mime_type)
         if file.modified is not None:
             plain("date of the last change", file.modified)
-        contents[path] = values.content(file, _digests(path, file.digests))
+        contents[path] = content(file, _digests(path, file.digests))
     return Admitted([contents[path] for path in sorted(contents)], size_bytes)
 
 

@@ -10,13 +10,22 @@ not have the file, or at ``FIRST``, and ends right before the next that does not
 * a span says nothing about versions that are not recorded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from spinney.apps.ingest.files.digests import ALGORITHMS
+from spinney.apps.ingest.inventory.model import File
 
 FIRST, LAST = 1, 2**31 - 1
 
 Content = tuple[object, ...]
 """The values by which files are compared: path, size, type, date, digests."""
+
+
+def content(file: File, digests: Mapping[str, str]) -> Content:
+    """Return the content of a file; ``digests`` are checked ones."""
+    values = (bytes.fromhex(digests[name]) if name in digests else None for name in ALGORITHMS)
+    return (file.path, file.size_bytes, file.mime_type, file.modified, *values)
 
 
 @dataclass(frozen=True, slots=True)

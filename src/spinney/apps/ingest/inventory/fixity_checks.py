@@ -12,11 +12,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
-from spinney.apps.ingest.inventory.entry_rules import plain
+from spinney.apps.ingest.inventory import rows
+from spinney.apps.ingest.inventory.entry_rules import aware, plain
 from spinney.apps.ingest.inventory.model import Audit, Damaged, Due
-from spinney.apps.ingest.inventory.sql import values
-from spinney.apps.ingest.inventory.sql.schema import audits, objects, versions
-from spinney.tables.database import Database
+from spinney.apps.ingest.inventory.open_tables import OpenTables
+from spinney.apps.ingest.inventory.schema import audits, objects, versions
 
 KEPT = 10
 """How many audits of an object are kept; the time at which its damage began is kept beside them."""
@@ -27,89 +27,93 @@ _FAULT_MAX = 1000
 _NEWEST_FIRST = audits.c.at_us.desc()
 
 
-def due(database: Database, before: datetime, limit: int, within: Sequence[str] | None = None) -> list[Due]:
-    """Return objects not audited since ``before``: those never audited first, then the least recently audited."""
-    query = (
-        select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
-        .join(
-            versions,
-            (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
+class FixityChecks(OpenTables):
+    """The objects that are due for an audit, and the results of audits."""
+
+    def due_for_fixity(
+        self, before: datetime, limit: int = 100, *, within: Sequence[str] | None = None
+    ) -> list[Due]:
+        """Return objects not audited since ``before``: those never audited first, then the least recently audited.
+        ``within``: only objects of these collections."""
+        query = (
+            select(objects.c.ark, objects.c.head_version, objects.c.audited_us, versions.c.storage)
+            .join(
+                versions,
+                (versions.c.object_id == objects.c.id) & (versions.c.version == objects.c.head_version),
+            )
+            .where(objects.c.audited_us < before, *_within(within))
+            .order_by(objects.c.audited_us, objects.c.id)
+            .limit(limit)
         )
-        .where(objects.c.audited_us < values.micros(before), *_within(within))
-        .order_by(objects.c.audited_us, objects.c.id)
-        .limit(limit)
-    )
-    with database.read() as connection:
-        return [
-            Due(
-                ark=row.ark,
-                storage=row.storage,
-                version=row.head_version,
-                audited=values.moment(row.audited_us) if row.audited_us else None,
-            )
-            for row in connection.execute(query)
-        ]
+        with self._database.checked().read() as connection:
+            return [
+                Due(
+                    ark=row.ark,
+                    storage=row.storage,
+                    version=row.head_version,
+                    audited=rows.audited(row.audited_us),
+                )
+                for row in connection.execute(query)
+            ]
 
+    def audited(self, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]) -> None:
+        """Enter an audit's result; ``faults``: a sentence each, none when all is well. A repetition with the same
+        ``when`` changes nothing. Raises NotAdmitted for an object that is not recorded."""
+        at, kept_faults = aware(when), _bounded(faults)
+        with self._database.checked().write() as connection:
+            query = (
+                select(objects.c.id, objects.c.damaged_since_us).where(objects.c.ark == ark).with_for_update()
+            )
+            object_ = connection.execute(query).first()
+            if object_ is None:
+                raise NotAdmitted(
+                    f"{shown(ark)} is not in the inventory, so its audit cannot be kept; record it first"
+                )
+            connection.execute(
+                self._database.insert(audits)
+                .values(
+                    object_id=object_.id,
+                    at_us=at,
+                    files=files,
+                    size_bytes=size_bytes,
+                    faults=json.dumps(kept_faults),
+                )
+                .on_conflict_do_nothing()
+            )
+            _forget_oldest(connection, object_.id)
+            _update_state(connection, object_.id, object_.damaged_since_us)
 
-def audited(
-    database: Database, ark: str, when: datetime, files: int, size_bytes: int, faults: Iterable[str]
-) -> None:
-    """Enter an audit's result; ``faults``: a sentence each, none when all is well. A repetition with the same ``when``
-    changes nothing. Raises NotAdmitted for an object that is not recorded."""
-    at_us, kept_faults = values.micros(when), _bounded(faults)
-    with database.write() as connection:
-        query = select(objects.c.id, objects.c.damaged_since_us).where(objects.c.ark == ark).with_for_update()
-        object_ = connection.execute(query).first()
-        if object_ is None:
-            raise NotAdmitted(
-                f"{shown(ark)} is not in the inventory, so its audit cannot be kept; record it first"
-            )
-        connection.execute(
-            database.insert(audits)
-            .values(
-                object_id=object_.id,
-                at_us=at_us,
-                files=files,
-                size_bytes=size_bytes,
-                faults=json.dumps(kept_faults),
-            )
-            .on_conflict_do_nothing()
+    def audits(self, ark: str) -> Sequence[Audit]:
+        """Return the last audits of an object (at most ``KEPT``), newest first."""
+        query = (
+            select(audits)
+            .join(objects, objects.c.id == audits.c.object_id)
+            .where(objects.c.ark == ark)
+            .order_by(_NEWEST_FIRST)
         )
-        _forget_oldest(connection, object_.id)
-        _update_state(connection, object_.id, object_.damaged_since_us)
+        with self._database.checked().read() as connection:
+            return [_audit(row) for row in connection.execute(query)]
 
-
-def history(database: Database, ark: str) -> list[Audit]:
-    """Return the audits of an object, newest first."""
-    query = (
-        select(audits)
-        .join(objects, objects.c.id == audits.c.object_id)
-        .where(objects.c.ark == ark)
-        .order_by(_NEWEST_FIRST)
-    )
-    with database.read() as connection:
-        return [_audit(row) for row in connection.execute(query)]
-
-
-def damaged(database: Database, limit: int, within: Sequence[str] | None = None) -> list[Damaged]:
-    """Return the objects whose newest audit found faults, in the order in which they were recorded."""
-    query = (
-        select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
-        .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
-        .where(objects.c.damaged_since_us.is_not(None), *_within(within))
-        .order_by(objects.c.id)
-        .limit(limit)
-    )
-    with database.read() as connection:
-        return [
-            Damaged(
-                ark=row.ark,
-                collection=row.collection,
-                since=values.moment(row.damaged_since_us),
-                audit=_audit(row),
-            )
-            for row in connection.execute(query)
-        ]
+    def damaged(self, limit: int = 1000, *, within: Sequence[str] | None = None) -> list[Damaged]:
+        """Return the objects whose newest audit found faults, in the order in which they were recorded. ``within``:
+        only objects of these collections."""
+        query = (
+            select(objects.c.ark, objects.c.collection, objects.c.damaged_since_us, audits)
+            .join(audits, (audits.c.object_id == objects.c.id) & (audits.c.at_us == objects.c.audited_us))
+            .where(objects.c.damaged_since_us.is_not(None), *_within(within))
+            .order_by(objects.c.id)
+            .limit(limit)
+        )
+        with self._database.checked().read() as connection:
+            return [
+                Damaged(
+                    ark=row.ark,
+                    collection=row.collection,
+                    since=row.damaged_since_us,
+                    audit=_audit(row),
+                )
+                for row in connection.execute(query)
+            ]
 
 
 def _within(collections: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
@@ -133,21 +137,21 @@ def _forget_oldest(connection: Connection, object_id: int) -> None:
     connection.execute(delete(audits).where(of_object, audits.c.at_us < oldest_kept.scalar_subquery()))
 
 
-def _update_state(connection: Connection, object_id: int, damaged_since_us: int | None) -> None:
+def _update_state(connection: Connection, object_id: int, damaged_since: datetime | None) -> None:
     of_object = select(audits.c.at_us, audits.c.faults).where(audits.c.object_id == object_id)
     newest = connection.execute(of_object.order_by(_NEWEST_FIRST).limit(1)).one()
     is_damaged = newest.faults != "[]"
-    since_us = (damaged_since_us or newest.at_us) if is_damaged else None
+    since = (damaged_since or newest.at_us) if is_damaged else None
     connection.execute(
         update(objects)
         .where(objects.c.id == object_id)
-        .values(audited_us=newest.at_us, damaged_since_us=since_us)
+        .values(audited_us=newest.at_us, damaged_since_us=since)
     )
 
 
 def _audit(row: Row[Any]) -> Audit:
     return Audit(
-        when=values.moment(row.at_us),
+        when=row.at_us,
         files=row.files,
         size_bytes=row.size_bytes,
         faults=json.loads(row.faults),

@@ -1,8 +1,21 @@
-"""The data types of the inventory: entries, and the results of its queries."""
+"""The data types of the inventory: entries, the results of its queries, and the error for a local id."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+
+from spinney.apps.ingest.files.paths import NotAdmitted, shown
+
+
+class LocalIdTaken(NotAdmitted):
+    """A local id belongs to another object of its collection; deposit to that one, or choose another local id."""
+
+    def __init__(self, collection: str, local_id: str, ark: str) -> None:
+        self.collection, self.local_id, self.ark = collection, local_id, ark
+        super().__init__(
+            f"the local id '{shown(local_id)}' of collection '{shown(collection)}' belongs to {shown(ark)}; "
+            f"deposit to that object, or choose another local id"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,19 +6,18 @@ beginning, and entries that are recorded meanwhile shift nothing.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select, tuple_
 
 from spinney.apps.ingest.files.digests import ALGORITHMS, Digest, digest
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.inventory import rows
+from spinney.apps.ingest.inventory.bindings import bound_to
 from spinney.apps.ingest.inventory.entry_rules import plain
-from spinney.apps.ingest.inventory.local_ids import bound_to
 from spinney.apps.ingest.inventory.model import File, Found, FoundFile, Object, Recorded
-from spinney.apps.ingest.inventory.sql import rows, values
-from spinney.apps.ingest.inventory.sql.schema import files, local_ids, objects, versions
-from spinney.tables.database import Database
+from spinney.apps.ingest.inventory.open_tables import OpenTables
+from spinney.apps.ingest.inventory.schema import files, local_ids, objects, versions
 
 PAGE_MAX = 1000
 _BEHIND_SLASH = chr(ord("/") + 1)
@@ -26,124 +25,140 @@ _PLACE = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?")
 _OBJECT = (objects.c.id, objects.c.ark, objects.c.collection, objects.c.owner)
 
 
-def find(
-    database: Database,
-    *,
-    ark: str | None,
-    local_id: str | None,
-    file_name: str | None,
-    digest: Digest | str | None,
-    collection: str | None,
-    within: Sequence[str] | None,
-    limit: int,
-    after: str | None,
-) -> list[Found]:
-    """See ``Inventory.find``."""
-    if not 1 <= limit <= PAGE_MAX:
-        raise NotAdmitted(f"a page has 1 to {PAGE_MAX} entries, not {limit}; ask for the rest with 'after'")
-    behind = _place(after)
-    for field, text in (
-        ("ark", ark),
-        ("local id", local_id),
-        ("file name", file_name),
-        ("collection", collection),
-    ):
-        if text is not None:
-            plain(field, text)
-    conditions: list[ColumnElement[bool]] = [] if within is None else [objects.c.collection.in_(within)]
-    if ark is not None:
-        conditions.append(objects.c.ark == ark)
-    if collection is not None:
-        conditions.append(objects.c.collection == collection)
-    if local_id is not None:
-        conditions.append(_has_local_id(local_id, collection))
-    if file_name is None and digest is None:
-        query = _objects(conditions, behind)
-    else:
-        if file_name is not None:
-            conditions.append(_is_called(file_name))
-        if digest is not None:
-            conditions.append(_has_digest(digest))
-        query = _files(conditions, behind)
-    with database.read() as connection:
-        found_rows = connection.execute(query.limit(limit)).all()
-        names = bound_to(connection, (row.ark for row in found_rows))
-    return [_search_result(row, names.get(row.ark, ())) for row in found_rows]
+class Searches(OpenTables):
+    """The searches."""
 
+    def find(
+        self,
+        *,
+        ark: str | None = None,
+        local_id: str | None = None,
+        file_name: str | None = None,
+        digest: Digest | str | None = None,
+        collection: str | None = None,
+        within: Sequence[str] | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> list[Found]:
+        """Return the recorded objects that match all given conditions, in the order in which they were first recorded;
+        with a ``file_name`` or a ``digest``, an entry for each of their files that match.
 
-def object_(database: Database, ark: str) -> Object | None:
-    """See ``Inventory.object``."""
-    with database.read() as connection:
-        row = connection.execute(select(objects).where(objects.c.ark == ark)).first()
-        if row is None:
-            return None
-        of_object = select(*rows.VERSION).where(versions.c.object_id == row.id).order_by(versions.c.version)
-        return Object(
-            ark=row.ark,
-            collection=row.collection,
-            owner=row.owner,
-            local_ids=bound_to(connection, [ark]).get(ark, ()),
-            versions=[rows.version(v) for v in connection.execute(of_object)],
-            audited=values.moment(row.audited_us) if row.audited_us else None,
-            damaged_since=None if row.damaged_since_us is None else values.moment(row.damaged_since_us),
-        )
+        ``file_name``: the last part of a path, or more of it (``b/c.txt`` finds ``a/b/c.txt``). ``digest``:
+        ``sha256:9f86…``, or hexadecimal alone for any algorithm with values of that length. ``after``: the ``place`` of
+        the last entry of the previous page. ``within``: only objects of these collections.
 
-
-def files_of(database: Database, ark: str, version: int) -> Iterator[File]:
-    """See ``Inventory.files``."""
-    # One transaction throughout: a version that is recorded meanwhile moves the ends of spans.
-    with database.read() as connection:
-        object_query = (
-            select(objects.c.id)
-            .join(versions, versions.c.object_id == objects.c.id)
-            .where(objects.c.ark == ark, versions.c.version == version)
-        )
-        object_id = connection.execute(object_query).scalar()
-        if object_id is None:
+        Raises NotAdmitted for an invalid digest or place, and for a limit outside 1..1000.
+        """
+        if not 1 <= limit <= PAGE_MAX:
             raise NotAdmitted(
-                f"version {version} of {shown(ark)} is not in the inventory; look for the ark first"
+                f"a page has 1 to {PAGE_MAX} entries, not {limit}; ask for the rest with 'after'"
             )
-        query = (
-            select(*rows.CONTENT)
-            .where(
-                files.c.object_id == object_id,
-                files.c.last_version >= version,
-                files.c.first_version <= version,
+        behind = _place(after)
+        for field, text in (
+            ("ark", ark),
+            ("local id", local_id),
+            ("file name", file_name),
+            ("collection", collection),
+        ):
+            if text is not None:
+                plain(field, text)
+        conditions: list[ColumnElement[bool]] = [] if within is None else [objects.c.collection.in_(within)]
+        if ark is not None:
+            conditions.append(objects.c.ark == ark)
+        if collection is not None:
+            conditions.append(objects.c.collection == collection)
+        if local_id is not None:
+            conditions.append(_has_local_id(local_id, collection))
+        if file_name is None and digest is None:
+            query = _objects(conditions, behind)
+        else:
+            if file_name is not None:
+                conditions.append(_is_called(file_name))
+            if digest is not None:
+                conditions.append(_has_digest(digest))
+            query = _files(conditions, behind)
+        with self._database.checked().read() as connection:
+            matches = connection.execute(query.limit(limit)).all()
+            names = bound_to(connection, (row.ark for row in matches))
+        return [_search_result(row, names.get(row.ark, ())) for row in matches]
+
+    def files(self, ark: str, version: int) -> Iterator[File]:
+        """Yield the files of a version, by path, from one snapshot; close the iterator when you leave it early. Raises
+        NotAdmitted, at the first step, for a version that is not recorded."""
+        # One transaction throughout: a version that is recorded meanwhile moves the ends of spans.
+        with self._database.checked().read() as connection:
+            object_query = (
+                select(objects.c.id)
+                .join(versions, versions.c.object_id == objects.c.id)
+                .where(objects.c.ark == ark, versions.c.version == version)
             )
-            .order_by(files.c.path)
-        )
-        for row in connection.execution_options(yield_per=PAGE_MAX).execute(query):
-            yield rows.file(tuple(row))
+            object_id = connection.execute(object_query).scalar()
+            if object_id is None:
+                raise NotAdmitted(
+                    f"version {version} of {shown(ark)} is not in the inventory; look for the ark first"
+                )
+            query = (
+                select(*rows.CONTENT)
+                .where(
+                    files.c.object_id == object_id,
+                    files.c.last_version >= version,
+                    files.c.first_version <= version,
+                )
+                .order_by(files.c.path)
+            )
+            for row in connection.execution_options(yield_per=PAGE_MAX).execute(query):
+                yield rows.file(tuple(row))
 
+    def storages(self) -> set[str]:
+        """Return the names of the storages of recorded versions. Reads all versions."""
+        with self._database.checked().read() as connection:
+            return set(connection.execute(select(versions.c.storage).distinct()).scalars())
 
-def storages(database: Database) -> set[str]:
-    """See ``Inventory.storages``."""
-    with database.read() as connection:
-        return set(connection.execute(select(versions.c.storage).distinct()).scalars())
+    def batch_entries(self, batch_id: str, *, apart: str | None = None) -> Iterator[Recorded]:
+        """Yield the versions that a batch has made, object by object. ``apart``: a folder whose files are also counted
+        separately."""
+        behind = (0, 0)
+        while True:
+            query = (
+                select(*_OBJECT, *rows.VERSION)
+                .join_from(versions, objects, objects.c.id == versions.c.object_id)
+                .where(
+                    versions.c.batch_id == batch_id, tuple_(versions.c.object_id, versions.c.version) > behind
+                )
+                .order_by(versions.c.object_id, versions.c.version)
+                .limit(PAGE_MAX)
+            )
+            with self._database.checked().read() as connection:
+                page = connection.execute(query).all()
+                names = bound_to(connection, (row.ark for row in page))
+                below = _below(connection, apart, {row.id for row in page}) if apart and page else {}
+            for row in page:
+                sizes = [size for first, last, size in below.get(row.id, ()) if first <= row.version <= last]
+                yield Recorded(
+                    **_described(row, names.get(row.ark, ())),
+                    version=rows.version(row),
+                    apart_files=len(sizes),
+                    apart_bytes=sum(sizes),
+                )
+            if len(page) < PAGE_MAX:
+                return
+            behind = (page[-1].id, page[-1].version)
 
-
-def batch_entries(database: Database, batch_id: str, apart: str | None) -> Iterator[Recorded]:
-    """See ``Inventory.batch_entries``."""
-    behind = (0, 0)
-    while True:
-        query = (
-            select(*_OBJECT, *rows.VERSION)
-            .join_from(versions, objects, objects.c.id == versions.c.object_id)
-            .where(versions.c.batch_id == batch_id, tuple_(versions.c.object_id, versions.c.version) > behind)
-            .order_by(versions.c.object_id, versions.c.version)
-            .limit(PAGE_MAX)
-        )
-        with database.read() as connection:
-            page = connection.execute(query).all()
-            names = bound_to(connection, (row.ark for row in page))
-            below = _below(connection, apart, {row.id for row in page}) if apart and page else {}
-        for row in page:
-            sizes = [size for first, last, size in below.get(row.id, ()) if first <= row.version <= last]
-            entry = _recorded_version(row, names.get(row.ark, ()))
-            yield replace(entry, apart_files=len(sizes), apart_bytes=sum(sizes))
-        if len(page) < PAGE_MAX:
-            return
-        behind = (page[-1].id, page[-1].version)
+    def object(self, ark: str) -> Object | None:
+        """Return an object with its versions, or None."""
+        with self._database.checked().read() as connection:
+            row = connection.execute(select(objects).where(objects.c.ark == ark)).first()
+            if row is None:
+                return None
+            of_object = (
+                select(*rows.VERSION).where(versions.c.object_id == row.id).order_by(versions.c.version)
+            )
+            return Object(
+                **_described(row, bound_to(connection, [ark]).get(ark, ())),
+                versions=[rows.version(v) for v in connection.execute(of_object)],
+                audited=rows.audited(row.audited_us),
+                damaged_since=row.damaged_since_us,
+            )
 
 
 def _below(connection: Connection, folder: str, objects_: set[int]) -> dict[int, list[tuple[int, int, int]]]:
@@ -246,34 +261,23 @@ def _place(after: str | None) -> tuple[int, int]:
     match = _PLACE.fullmatch(after)
     if match is None:
         raise NotAdmitted(
-            f"'{shown(after[:40])}' is no place in an answer; give the 'place' of what was found last"
+            f"'{shown(after[:40])}' is no place in an answer; give the 'place' of the last entry"
         )
     return int(match[1]), int(match[2] or 0)
 
 
 def _search_result(row: Row[Any], names: Sequence[str]) -> Found:
-    is_file = "file_id" in row._fields
-    file = (
-        FoundFile(
-            file=rows.file(rows.content_of(row)),
-            first_version=row.first_recorded,
-            last_version=row.last_recorded,
-        )
-        if is_file
-        else None
-    )
+    file = None
+    if is_file := "file_id" in row._fields:
+        content = rows.file(rows.content_of(row))
+        file = FoundFile(file=content, first_version=row.first_recorded, last_version=row.last_recorded)
     return Found(
-        ark=row.ark,
-        collection=row.collection,
-        owner=row.owner,
-        local_ids=names,
+        **_described(row, names),
         head=rows.version(row),
         file=file,
         place=f"{row.id}.{row.file_id}" if is_file else str(row.id),
     )
 
 
-def _recorded_version(row: Row[Any], names: Sequence[str]) -> Recorded:
-    return Recorded(
-        ark=row.ark, collection=row.collection, owner=row.owner, local_ids=names, version=rows.version(row)
-    )
+def _described(row: Row[Any], names: Sequence[str]) -> dict[str, Any]:
+    return {"ark": row.ark, "collection": row.collection, "owner": row.owner, "local_ids": names}

@@ -5,64 +5,65 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.inventory import rows
+from spinney.apps.ingest.inventory.bindings import Bindings
 from spinney.apps.ingest.inventory.entry_rules import Admitted, admitted, local_ids_admitted
 from spinney.apps.ingest.inventory.file_spans import Changes, Span, span_changes
-from spinney.apps.ingest.inventory.local_ids import bind_within
 from spinney.apps.ingest.inventory.model import Entry, Version
-from spinney.apps.ingest.inventory.sql import rows, values
-from spinney.apps.ingest.inventory.sql.schema import files, objects, versions
-from spinney.tables.database import Database
+from spinney.apps.ingest.inventory.schema import files, objects, versions
 
 
-def record(database: Database, entry: Entry) -> None:
-    """Record a version; durable on return. A repetition changes nothing; versions may be recorded in any order.
+class Versions(Bindings):
+    """The recording of versions."""
 
-    ``created`` and ``verified`` are not compared, and their first values are kept: a stage that runs again may read the
-    clock once more, or find a file that was fetched already.
+    def record(self, entry: Entry) -> None:
+        """Record a version; durable on return. A repetition changes nothing; versions may be recorded in any order.
 
-    Raises NotAdmitted for a version that is recorded with other content, for an object of another collection or owner,
-    and for invalid entries; LocalIdTaken.
-    """
-    checked = admitted(entry)
-    names = local_ids_admitted(entry.local_ids)
-    with database.write() as connection:
-        object_id = _new_object(database, connection, entry)
-        if object_id is not None:
-            # A new object has no other versions, so none are looked up.
-            _enter(
-                connection,
-                object_id,
-                entry,
-                checked,
-                span_changes([], checked.contents, entry.version, None, None),
-            )
-        else:
-            _enter_another(connection, entry, checked)
-        bind_within(database, connection, entry.collection, names, entry.ark)
+        ``created`` and ``verified`` are not compared, and their first values are kept: a stage that runs again may read
+        the clock once more, or find a file that was fetched already.
 
+        Raises NotAdmitted for a version that is recorded with other content, for an object of another collection or
+        owner, and for invalid entries; LocalIdTaken.
+        """
+        checked = admitted(entry)
+        names = local_ids_admitted(entry.local_ids)
+        with self._database.checked().write() as connection:
+            object_id = self._new_object(connection, entry)
+            if object_id is not None:
+                # A new object has no other versions, so none are looked up.
+                _enter(
+                    connection,
+                    object_id,
+                    entry,
+                    checked,
+                    span_changes([], checked.contents, entry.version, None, None),
+                )
+            else:
+                _enter_another(connection, entry, checked)
+            self._bind_within(connection, entry.collection, names, entry.ark)
 
-def _new_object(database: Database, connection: Connection, entry: Entry) -> int | None:
-    """Insert the object, and return its id; None when it exists. On PostgreSQL this waits for another transaction that
-    is inserting it."""
-    insert = (
-        database.insert(objects)
-        .values(ark=entry.ark, collection=entry.collection, owner=entry.owner, head_version=entry.version)
-        .on_conflict_do_nothing(index_elements=["ark"])
-        .returning(objects.c.id)
-    )
-    return connection.execute(insert).scalar()
+    def _new_object(self, connection: Connection, entry: Entry) -> int | None:
+        """Insert the object, and return its id; None when it exists. On PostgreSQL this waits for another transaction
+        that is inserting it."""
+        insert = (
+            self._database.insert(objects)
+            .values(ark=entry.ark, collection=entry.collection, owner=entry.owner, head_version=entry.version)
+            .on_conflict_do_nothing(index_elements=["ark"])
+            .returning(objects.c.id)
+        )
+        return connection.execute(insert).scalar()
 
 
 def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> None:
     """Enter a version of an existing object."""
     object_ = connection.execute(select(objects).where(objects.c.ark == entry.ark).with_for_update()).one()
-    for field, recorded, given in (
+    for field, recorded, expected in (
         ("collection", object_.collection, entry.collection),
         ("owner", object_.owner, entry.owner),
     ):
-        if recorded != given:
+        if recorded != expected:
             raise NotAdmitted(
-                f"{shown(entry.ark)} is of {field} '{shown(recorded)}', not '{shown(given)}'; deposit it there, or "
+                f"{shown(entry.ark)} is of {field} '{shown(recorded)}', not '{shown(expected)}'; deposit it there, or "
                 f"as another object"
             )
     object_id = int(object_.id)
@@ -138,7 +139,9 @@ def _span(row: Row[Any]) -> Span:
 
 
 def _enter(connection: Connection, object_id: int, entry: Entry, checked: Admitted, changes: Changes) -> None:
-    connection.execute(versions.insert(), _version_row(object_id, entry, checked))
+    connection.execute(
+        versions.insert(), rows.version_row(object_id, entry, len(checked.contents), checked.size_bytes)
+    )
     if changes.narrowed:
         narrowing = (
             update(files)
@@ -152,21 +155,3 @@ def _enter(connection: Connection, object_id: int, entry: Entry, checked: Admitt
         connection.execute(
             files.insert().inline(), [rows.file_row(object_id, *added) for added in changes.added]
         )
-
-
-def _version_row(object_id: int, entry: Entry, checked: Admitted) -> dict[str, Any]:
-    return {
-        "object_id": object_id,
-        "version": entry.version,
-        "batch_id": entry.batch_id,
-        "job_id": entry.job_id,
-        "submitter": entry.submitter,
-        "who": entry.who,
-        "what": entry.what,
-        "when_said": entry.when,
-        "storage": entry.storage,
-        "created_us": values.micros(entry.created),
-        "files": len(checked.contents),
-        "size_bytes": checked.size_bytes,
-        "verified": entry.verified,
-    }

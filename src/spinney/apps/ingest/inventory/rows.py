@@ -1,14 +1,14 @@
 """Conversion between the data types and rows."""
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
 from spinney.apps.ingest.files.digests import ALGORITHMS
 from spinney.apps.ingest.inventory.file_spans import Content
-from spinney.apps.ingest.inventory.model import File, Version
-from spinney.apps.ingest.inventory.sql.schema import files, versions
-from spinney.apps.ingest.inventory.sql.values import moment
+from spinney.apps.ingest.inventory.model import Entry, File, Version
+from spinney.apps.ingest.inventory.schema import EPOCH, files, versions
 
 _ALGORITHMS = tuple(ALGORITHMS)
 
@@ -20,7 +20,13 @@ CONTENT = (
     *(files.c[a] for a in _ALGORITHMS),
 )
 """The columns of a file that make up its ``Content``, in its order."""
-VERSION = tuple(column for column in versions.c if column is not versions.c.object_id)
+_VERSION_FIELDS = {
+    {"when_said": "when", "created_us": "created"}.get(column.name, column.name): column
+    for column in versions.c
+    if column is not versions.c.object_id
+}
+"""The column of each field of a ``Version``."""
+VERSION = tuple(_VERSION_FIELDS.values())
 
 
 def content_of(row: Row[Any]) -> Content:
@@ -47,18 +53,16 @@ def file_row(object_id: int, content: Content, first: int, last: int) -> dict[st
 
 def version(row: Row[Any]) -> Version:
     """Return the version of a row with the columns of ``VERSION``."""
-    columns = row._mapping
-    return Version(
-        version=columns[versions.c.version],
-        batch_id=columns[versions.c.batch_id],
-        job_id=columns[versions.c.job_id],
-        submitter=columns[versions.c.submitter],
-        who=columns[versions.c.who],
-        what=columns[versions.c.what],
-        when=columns[versions.c.when_said],
-        storage=columns[versions.c.storage],
-        created=moment(columns[versions.c.created_us]),
-        files=columns[versions.c.files],
-        size_bytes=columns[versions.c.size_bytes],
-        verified=columns[versions.c.verified],
-    )
+    return Version(**{field: row._mapping[column] for field, column in _VERSION_FIELDS.items()})
+
+
+def version_row(object_id: int, entry: Entry, files: int, size_bytes: int) -> dict[str, Any]:
+    """Return the row of an entry's version, which has so many files and bytes."""
+    sizes = {"object_id": object_id, "files": files, "size_bytes": size_bytes}
+    described = {c.name: getattr(entry, f) for f, c in _VERSION_FIELDS.items() if c.name not in sizes}
+    return described | sizes
+
+
+def audited(when: datetime) -> datetime | None:
+    """Return when an object was last audited; None: never."""
+    return when if when > EPOCH else None

@@ -1,15 +1,17 @@
 """The tables of the inventory.
 
-Times are microseconds since 1970 UTC. Digests are bytes, half as long as in hexadecimal, in the row and in the index,
-which is read at random. Each algorithm has a column and an index over the rows that have it, so that a file takes one
-row, whichever digests it has.
+Times are stored as microseconds since 1970 UTC. Digests are bytes, half as long as in hexadecimal, in the row and in
+the index, which is read at random. Each algorithm has a column and an index over the rows that have it, so that a file
+takes one row, whichever digests it has.
 """
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    Dialect,
     ForeignKey,
     Index,
     Integer,
@@ -18,6 +20,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    TypeDecorator,
     text,
 )
 
@@ -27,6 +30,22 @@ metadata = MetaData()
 _Id = BigInteger().with_variant(Integer, "sqlite")
 _Text = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is sorted by its bytes, as on SQLite."""
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time with a zone."""
+
+    impl = _Id
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        return None if value is None else (value - EPOCH) // timedelta(microseconds=1)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
 def _where(condition: str) -> dict[str, Any]:
@@ -67,14 +86,14 @@ objects = Table(
     Column("collection", _Text, nullable=False),
     Column("owner", _Text, nullable=False),
     Column("head_version", Integer, nullable=False),
-    Column("audited_us", _Id, nullable=False, server_default=text("0")),
-    Column("damaged_since_us", _Id),
+    Column("audited_us", Moment, nullable=False, server_default=text("0")),
+    Column("damaged_since_us", Moment),
     Index("inv_objects_by_ark", "ark", unique=True),
     Index("inv_objects_by_collection", "collection", "id"),
     Index("inv_objects_by_audit", "audited_us", "id"),
     Index("inv_objects_damaged", "id", **_where("damaged_since_us is not null")),
 )
-"""``audited_us`` 0: never."""
+"""``audited_us`` is ``EPOCH`` for an object that was never audited."""
 
 versions = Table(
     "inv_versions",
@@ -88,7 +107,7 @@ versions = Table(
     Column("what", _Text),
     Column("when_said", _Text),
     Column("storage", _Text, nullable=False),
-    Column("created_us", _Id, nullable=False),
+    Column("created_us", Moment, nullable=False),
     Column("files", Integer, nullable=False),
     Column("size_bytes", _Id, nullable=False),
     Column("verified", Integer, nullable=False),
@@ -123,7 +142,7 @@ audits = Table(
     "inv_audits",
     metadata,
     Column("object_id", _Id, ForeignKey("inv_objects.id"), nullable=False),
-    Column("at_us", _Id, nullable=False),
+    Column("at_us", Moment, nullable=False),
     Column("files", Integer, nullable=False),
     Column("size_bytes", _Id, nullable=False),
     Column("faults", _Text, nullable=False),

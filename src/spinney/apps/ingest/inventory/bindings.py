@@ -1,0 +1,98 @@
+"""What an ARK is made of and bound to: the numbers of minters, and the local ids that depositors give to objects."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection, select
+
+from spinney.apps.ingest.inventory.entry_rules import KEY_MAX_BYTES, local_ids_admitted, name
+from spinney.apps.ingest.inventory.model import LocalIdTaken
+from spinney.apps.ingest.inventory.open_tables import OpenTables
+from spinney.apps.ingest.inventory.schema import local_ids, minters, numbers
+
+_MANY = 500
+"""The number of names in one statement; SQLite allows 32,766 parameters, older builds 999."""
+
+
+class Bindings(OpenTables):
+    """The numbers of minters, and the ARKs of local ids."""
+
+    def number(self, minter: str, key: str) -> int:
+        """Return the number of this key with this minter, from 1; a new one when it has none. No number is given twice
+        by one minter; there may be gaps. Raises NotAdmitted."""
+        name("minter", minter)
+        name("key", key, KEY_MAX_BYTES)
+        query = select(numbers.c.number).where(numbers.c.minter == minter, numbers.c.key == key)
+        with self._database.checked().write() as connection:
+            existing = connection.execute(query).scalar()
+            if existing is not None:
+                return int(existing)
+            increment = (
+                self._database.insert(minters)
+                .values(minter=minter, last=1)
+                .on_conflict_do_update(index_elements=["minter"], set_={"last": minters.c.last + 1})
+                .returning(minters.c.last)
+            )
+            # From here on this minter's row is locked until the commit. A transaction that has waited looks again.
+            new_number = int(connection.execute(increment).scalar_one())
+            existing = connection.execute(query).scalar()
+            if existing is not None:
+                return int(existing)
+            connection.execute(numbers.insert().values(minter=minter, key=key, number=new_number))
+            return new_number
+
+    def ark_of(self, collection: str, local_id: str) -> str | None:
+        """Return the ark that a local id is bound to, or None. Raises NotAdmitted."""
+        name("collection", collection)
+        name("local id", local_id, KEY_MAX_BYTES)
+        with self._database.checked().read() as connection:
+            query = select(local_ids.c.ark).where(
+                local_ids.c.local_id == local_id, local_ids.c.collection == collection
+            )
+            return connection.execute(query).scalar()
+
+    def bind(self, collection: str, names: Iterable[str], ark: str) -> None:
+        """Bind all of these local ids to this ark, which need not be recorded yet, or none of them. Raises
+        LocalIdTaken when one belongs to another ark, NotAdmitted."""
+        name("collection", collection)
+        name("ark", ark)
+        admitted = local_ids_admitted(names)
+        if not admitted:
+            return
+        with self._database.checked().write() as connection:
+            self._bind_within(connection, collection, admitted, ark)
+
+    def _bind_within(self, connection: Connection, collection: str, names: Sequence[str], ark: str) -> None:
+        """Bind local ids within a transaction; ``names`` are checked and sorted. Raises LocalIdTaken."""
+        for chunk in (names[start : start + _MANY] for start in range(0, len(names), _MANY)):
+            rows = [{"local_id": n, "collection": collection, "ark": ark} for n in chunk]
+            inserted = connection.execute(self._database.insert(local_ids).on_conflict_do_nothing(), rows)
+            if inserted.rowcount == len(chunk):
+                continue  # all were free
+            others = (
+                select(local_ids.c.local_id, local_ids.c.ark)
+                .where(
+                    local_ids.c.local_id.in_(chunk),
+                    local_ids.c.collection == collection,
+                    local_ids.c.ark != ark,
+                )
+                .order_by(local_ids.c.local_id)
+                .limit(1)
+            )
+            taken = connection.execute(others).first()
+            if taken is not None:
+                raise LocalIdTaken(collection, taken.local_id, taken.ark)
+
+
+def bound_to(connection: Connection, arks: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the sorted local ids of each of these arks; an ark without any is left out."""
+    by_ark: dict[str, list[str]] = {}
+    sorted_arks = sorted(set(arks))
+    for chunk in (sorted_arks[start : start + _MANY] for start in range(0, len(sorted_arks), _MANY)):
+        query = (
+            select(local_ids.c.ark, local_ids.c.local_id)
+            .where(local_ids.c.ark.in_(chunk))
+            .order_by(local_ids.c.ark, local_ids.c.local_id)
+        )
+        for ark, local_id in connection.execute(query):
+            by_ark.setdefault(ark, []).append(local_id)
+    return by_ark

@@ -1,0 +1,33 @@
+"""An inventory that is open: the base of the classes that have its operations."""
+
+from types import TracebackType
+from typing import Self
+
+from spinney.tables.database import Database
+
+
+class OpenTables:
+    """The tables of an inventory. Use it in a ``with`` block, or ``close`` it; from any thread, but not across a
+    fork."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Inventory({self._database.name})"
+
+    def init(self) -> None:
+        """Make the tables, or upgrade them. Several processes may do so at once; current tables are left alone."""
+        self._database.init()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._database.close()

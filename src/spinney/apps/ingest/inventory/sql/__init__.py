@@ -1,1 +1,0 @@
-"""The database of the inventory: its tables, their upgrades, and its connections."""
