@@ -12,9 +12,9 @@ from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.rights.operators import Order, Verb
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions.job_operations import REOPENABLE
 
@@ -54,7 +54,7 @@ class Preview:
 
     def _row(self, job_id: int) -> Row | None:
         try:
-            return None if rows.hidden(self.tx, job_id) else rows.find(self.tx, job_id)
+            return None if job_rows.is_hidden(self.tx, job_id) else job_rows.find(self.tx, job_id)
         except NoSuchJob:
             return None
 
@@ -75,7 +75,7 @@ class Preview:
         if self.order.stage is None:
             return self._left(row, spec, ()) or self._left(row, spec, again_stages(spec))
         behind = stages_from(spec, self.order.stage)
-        due = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+        due = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
         if not behind or (due is not None and due not in behind):
             return None
         return self._left(row, spec, behind, finished=False)
@@ -104,7 +104,7 @@ class Preview:
         for job_id in reversed(ancestors(row.lineage)):
             if self._superseded(child):
                 return None
-            child = rows.find(self.tx, job_id)
+            child = job_rows.find(self.tx, job_id)
             if not self._regrows(child):
                 return child.state
         return None
@@ -114,7 +114,7 @@ class Preview:
         while todo:
             child = todo.pop()
             for job_id in self._waiting_for(child):
-                other = rows.find(self.tx, job_id)
+                other = job_rows.find(self.tx, job_id)
                 spec = self.registry.types.get(other.type)
                 if job_id not in self.found and spec is not None and self._regrows(other):
                     self.found[job_id] = (other.type, self._left(other, spec, again_stages(spec)))
@@ -124,7 +124,7 @@ class Preview:
         needers = [
             job_id
             for (job_id,) in self.tx.all("select job_id from needs where need_id = ?", (row.id,))
-            if self._because(needer := rows.find(self.tx, job_id)) == "needs"
+            if self._because(needer := job_rows.find(self.tx, job_id)) == "needs"
             and self._state_above(needer) is not State.CANCELLED
         ]
         return needers if row.parent_id is None or self._superseded(row) else [row.parent_id, *needers]

@@ -21,10 +21,10 @@ from spinney.model.lineage import ancestors
 from spinney.model.rights.operators import Actor, BulkStep, Order, Verb
 from spinney.model.states import State
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
 from spinney.store.sql.read import access_paths, filter_queries
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import hold_rows
@@ -274,7 +274,7 @@ class _Working:
 
     def _counts_no_more(self, job_id: int) -> bool:
         """A stage above it has run again (it or one above it is superseded): nobody waits for it."""
-        line = orjson.dumps([*ancestors(rows.find(self.tx, job_id).lineage), job_id]).decode()
+        line = orjson.dumps([*ancestors(job_rows.find(self.tx, job_id).lineage), job_id]).decode()
         sql = "select 1 from jobs where id in (select j.value from json_each(?) j) and superseded is not null"
         return self.tx.value(sql, (line,)) is not None
 
@@ -303,7 +303,7 @@ class _Working:
     def _require_open(self, operation: Operation, job_id: int) -> None:
         """What another job keeps from going on has failed again within the same step."""
         operation.cascade.drain()
-        if rows.find(self.tx, job_id).state in BAD:
+        if job_rows.find(self.tx, job_id).state in BAD:
             reason = self.tx.value("select reason from inactive_jobs where job_id = ?", (job_id,))
             raise Refused(f"job {job_id} would fail again at once, since {reason}; retry that one first")
 

@@ -6,9 +6,8 @@ import orjson
 
 from spinney.model.rights.operators import HoldPreview
 from spinney.model.settings.holds import Hold, Scope
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import HELD_BY_HOLD, WideHold
 from spinney.store.sql.registry.registry import Registry
 
@@ -18,7 +17,7 @@ _OPEN = "('scheduled', 'pending', 'held', 'waiting')"
 
 def of_laying(tx: Tx, scope: Scope, name: str) -> HoldPreview:
     """Jobs that stand held once the sweep is through, and others that are covered."""
-    lineage = rows.find(tx, int(name)).lineage if scope is Scope.TREE else None
+    lineage = job_rows.find(tx, int(name)).lineage if scope is Scope.TREE else None
     hold = Hold(id=0, scope=scope, name=name, reason="", by="", since_us=0)
     condition, binds = hold_coverage.clause([WideHold(hold, False, lineage)])
     held: int = tx.value(
@@ -28,7 +27,7 @@ def of_laying(tx: Tx, scope: Scope, name: str) -> HoldPreview:
         (*binds, HELD_BY_HOLD, *binds),
     )
     covered: int = tx.value(
-        f"select count(*) from jobs where state in {_OPEN} and {rows.VISIBLE} and {condition}", binds
+        f"select count(*) from jobs where state in {_OPEN} and {job_rows.VISIBLE} and {condition}", binds
     )
     return HoldPreview(jobs=held, later=max(0, covered - held))
 

@@ -26,11 +26,10 @@ from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.unreadable import json_object
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import COLUMNS
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import hold_rows
@@ -260,4 +259,4 @@ def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
 
 def _visible(tx: Tx, job_id: int | str) -> Row:
     number = int(job_id)
-    return rows.find(tx, -1 if rows.hidden(tx, number) else number)
+    return job_rows.find(tx, -1 if job_rows.is_hidden(tx, number) else number)

@@ -9,8 +9,8 @@ import orjson
 from spinney.model.errors import Refused
 from spinney.model.homes import PIECE_BYTES, DirectoryEntry, Fetch, FetchResult
 from spinney.model.values.unreadable import Unreadable, json_object
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
 from spinney.store.sql.session import Session
 
@@ -40,7 +40,7 @@ class SqlFetches:
         if "\0" in path or path.encode("utf-8", "replace").decode() != path:
             raise Refused("such a path cannot be asked for from another host; ask on the host itself")
         with self._session.write(durable=False) as tx:
-            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
             home = whereabouts(tx, self._session.registry.homes, row)
             if home is None:
                 raise Refused(f"job {job_id} has no folder on another host")

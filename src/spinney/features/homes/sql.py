@@ -7,8 +7,8 @@ from spinney.model.homes import Home
 from spinney.model.rights.operators import Actor
 from spinney.model.states import State
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.homes import whereabouts
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import placement
@@ -36,7 +36,7 @@ class SqlHomes:
         """Return the home of a job, or where it runs now; None where it has none yet, or folders are shared. Raises
         NoSuchJob."""
         with self._session.look() as tx:
-            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
             return whereabouts(tx, self._session.registry.homes, row)
 
     def elsewhere(self, job_ids: Sequence[int], mark: str) -> Sequence[int]:
@@ -61,7 +61,7 @@ class SqlHomes:
         with self._session.write() as tx:
             registry = self._session.registry
             self._require_local()
-            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
             home = whereabouts(tx, registry.homes, row)
             if row.state is State.DELETED:
                 raise Refused(f"job {job_id} is deleted; the nodes of its host remove its folder")
@@ -69,13 +69,13 @@ class SqlHomes:
                 raise Refused(
                     f"job {job_id} is bound to no host: where it begins next, there will be its folder"
                 )
-            if rows.leased_fence(tx, job_id) is not None:
+            if job_rows.leased_fence(tx, job_id) is not None:
                 raise Refused(f"job {job_id} is at work on {home}; wait until it is not, or cancel it")
-            rows.move_final(tx, job_id)  # which needs to know its node
+            job_rows.move_final(tx, job_id)  # which needs to know its node
             stood = row.state is State.PENDING and _taken_out(tx, self._session, row)
             tx.run("update jobs set node_id = null where id = ?", (job_id,))
             if stood:
-                placement.to_ready(tx, registry, rows.find(tx, job_id), now_us=now_us)
+                placement.to_ready(tx, registry, job_rows.find(tx, job_id), now_us=now_us)
             note(tx, now_us, actor, "rehome", {"job": job_id, "host": home.host, "path": home.path}, 1)
             return home
 
@@ -109,6 +109,6 @@ class SqlHomes:
             )
 
 
-def _taken_out(tx: Tx, session: Session, row: rows.Row) -> bool:
+def _taken_out(tx: Tx, session: Session, row: job_rows.Row) -> bool:
     placement.leave_ready(tx, session.registry, row)
     return tx.changed() > 0

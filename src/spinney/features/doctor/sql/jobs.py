@@ -23,7 +23,7 @@ from spinney.features.doctor.sql.rule import (
 )
 from spinney.model.attempts.progress import next_stage
 from spinney.model.states import State
-from spinney.store.sql.connection import rows
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.transitions import locks, placement
 
 _ACTIVE = {State.PENDING, State.COMPLETED}
@@ -48,21 +48,21 @@ def _vanished_stages(check: CheckContext, facts: list[dict[str, Any]]) -> list[d
 
 def _proceed(repair: RepairContext, facts: Facts) -> None:
     """Send a job to the stage that its history says is next, or to its end."""
-    tx, row = repair.tx, rows.find(repair.tx, facts["id"])
+    tx, row = repair.tx, job_rows.find(repair.tx, facts["id"])
     spec = repair.registry.types.get(row.type)
     if spec is None:
         return
-    stage = next_stage(spec, rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+    stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
     tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
     row = row._replace(stage=stage)
     if stage is None:
-        repair.cascade.proceed(rows.set_state(tx, row, State.WAITING))
+        repair.cascade.proceed(job_rows.set_state(tx, row, State.WAITING))
     elif row.state is State.PENDING:
         repair.place(row.id)
 
 
 def _hold_for_its_stage(repair: RepairContext, facts: Facts) -> None:
-    row = rows.find(repair.tx, facts["id"])
+    row = job_rows.find(repair.tx, facts["id"])
     if row.state is State.PENDING:
         placement.leave_ready(repair.tx, repair.registry, row)
     repair.cascade.free_locks(row.id, locks.RESERVED)
@@ -86,7 +86,7 @@ def _set_aside_anew(repair: RepairContext, facts: Facts) -> None:
     """Write the row in ``inactive_jobs`` that the job's state asks for. A held job stays held: an operator or its own
     stage wanted it."""
     tx, job_id = repair.tx, facts.get("id") or facts["job_id"]
-    row = rows.find(tx, job_id)
+    row = job_rows.find(tx, job_id)
     if row.state in _ACTIVE:
         tx.run("delete from inactive_jobs where job_id = ?", (job_id,))
     elif row.state in (State.WAITING, State.SCHEDULED):
@@ -164,7 +164,7 @@ RULES: tuple[Rule, ...] = (
         sentence="job {id} is {state}, but its row names attempt {fence} as the one that completed it",
         repair=Repair(
             "moves that attempt to the others of its history",
-            lambda repair, facts: rows.move_final(repair.tx, facts["id"]),
+            lambda repair, facts: job_rows.move_final(repair.tx, facts["id"]),
         ),
     ),
     Paged(

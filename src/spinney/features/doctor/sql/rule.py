@@ -14,9 +14,9 @@ import orjson
 
 from spinney.model.rights.operators import Violation
 from spinney.model.states import LEASED, SETTLED, State
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.connection.sqlite import SqliteDatabase
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import staging
@@ -50,7 +50,7 @@ class RepairContext(NamedTuple):
 
     def place(self, job_id: int) -> None:
         """Put an open job that has no lease where its row says that it belongs now."""
-        row = rows.find(self.tx, job_id)
+        row = job_rows.find(self.tx, job_id)
         if row.state == "pending" and row.stage is not None:
             placement.leave_ready(self.tx, self.registry, row)
         self.cascade.place(row)

@@ -17,8 +17,8 @@ from spinney.features.doctor.sql.rule import (
 )
 from spinney.model.lineage import lineage
 from spinney.model.states import State
-from spinney.store.sql.connection import rows
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import padded
 from spinney.store.sql.transitions import placement
 from spinney.store.sql.transitions.cascades import BAD
@@ -35,18 +35,20 @@ def _make_top(repair: RepairContext, facts: Facts) -> None:
         "update jobs set parent_id = null, spawn_stage = null, superseded = null where id = ?", (facts["id"],)
     )
     repair.tx.run("update leases set parent_id = null where job_id = ?", (facts["id"],))
-    _move(repair, rows.find(repair.tx, facts["id"]), None)
+    _move(repair, job_rows.find(repair.tx, facts["id"]), None)
 
 
 def _follow_parent(repair: RepairContext, facts: Facts) -> None:
-    row = rows.find(repair.tx, facts["id"])
-    _move(repair, row, None if row.parent_id is None else rows.find(repair.tx, row.parent_id))
+    row = job_rows.find(repair.tx, facts["id"])
+    _move(repair, row, None if row.parent_id is None else job_rows.find(repair.tx, row.parent_id))
 
 
 def _move(repair: RepairContext, row: Row, parent: Row | None) -> None:
     """Move a job below that parent, or to the top (None), and to the place in the order of work that goes with it."""
     tx = repair.tx
-    was_ready = row.state is State.PENDING and row.stage is not None and rows.leased_fence(tx, row.id) is None
+    was_ready = (
+        row.state is State.PENDING and row.stage is not None and job_rows.leased_fence(tx, row.id) is None
+    )
     if was_ready:
         placement.leave_ready(tx, repair.registry, row)
     tx.run("delete from serial_order where root_id = ? and lineage = ?", (row.root_id, row.lineage))
@@ -58,7 +60,7 @@ def _move(repair: RepairContext, row: Row, parent: Row | None) -> None:
     if was_in_line:
         repair.cascade.line_moved(row.root_id)
     if was_ready or (was_in_line and row.state is State.WAITING):
-        repair.cascade.place(rows.find(tx, row.id))
+        repair.cascade.place(job_rows.find(tx, row.id))
 
 
 # --- children ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ claimed, one with any other cause but ``turn`` is not.
 from spinney.features.explain.cause import Cause
 from spinney.features.explain.sql.claimable import Claimable
 from spinney.features.explain.sql.unclaimable import Unclaimable
-from spinney.store.sql.connection import rows
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.session import Session
 
 
@@ -21,6 +21,6 @@ class SqlExplainer:
     def explain(self, job_id: int, *, now_us: int) -> Cause:
         """Return the one cause for which a job is not running now. Raises NoSuchJob."""
         with self._session.look() as tx:
-            row = rows.find(tx, -1 if rows.hidden(tx, job_id) else job_id)
+            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
             case = tx, self._session.registry, row, now_us
             return Unclaimable(*case).cause() or Claimable(*case).cause()

@@ -5,10 +5,9 @@ from typing import Any
 
 from spinney.features.explain.cause import Cause
 from spinney.model.settings.holds import Hold
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import deadlocks, lock_waiters, locks
 
@@ -29,7 +28,7 @@ class Case:
 
     def _state(self, job_id: int, state: str) -> str:
         """Return a job's state as people know it: a leased job says pending in its row."""
-        return "running" if rows.leased_fence(self.tx, job_id) is not None else str(state)
+        return "running" if job_rows.leased_fence(self.tx, job_id) is not None else str(state)
 
     # --- holds ----------------------------------------------------------------------------------
 

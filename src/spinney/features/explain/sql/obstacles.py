@@ -12,8 +12,8 @@ from spinney.model.queue_selection import may_serve
 from spinney.model.types import Isolation, QueueSpec
 from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
 from spinney.store.sql.registry import nodes
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 
 

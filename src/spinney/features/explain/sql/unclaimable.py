@@ -9,7 +9,7 @@ from spinney.features.explain.sql.obstacles import bare
 from spinney.model.fleet import UNHEARD_US
 from spinney.model.outcomes import Outcome
 from spinney.model.states import SETTLED, State
-from spinney.store.sql.connection import rows
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.transitions import placement
 
 
@@ -140,7 +140,7 @@ class Unclaimable(Case):
         if not children:
             return self._cause("children", tree=self.row.id)
         first = children[0]
-        state = self._state(first, rows.find(self.tx, first).state)
+        state = self._state(first, job_rows.find(self.tx, first).state)
         return self._cause("children", children=len(children), first=first, state=state)
 
     def _in_line(self) -> Cause:

@@ -16,9 +16,9 @@ from spinney.model.access import AccessScope
 from spinney.model.jobs import Filter
 from spinney.model.lineage import subtree
 from spinney.model.states import LEASED, State
-from spinney.store.sql.connection.rows import VISIBLE
 from spinney.store.sql.read import access_paths
 from spinney.store.sql.read.access_paths import ASIDE, Conditions, RunQuery, UnionPart, union_part
+from spinney.store.sql.registry.job_rows import VISIBLE
 
 _NEARLY_ALL = frozenset(State) - {State.DELETED}
 

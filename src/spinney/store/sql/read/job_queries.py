@@ -12,8 +12,8 @@ from spinney.model.outcomes import Outcome
 from spinney.model.states import State
 from spinney.model.values.unreadable import json_object, json_value, of_job
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import VISIBLE
 from spinney.store.sql.read import filter_queries, state_counts
+from spinney.store.sql.registry.job_rows import VISIBLE
 
 _SELECT = (
     "select jobs.id, jobs.type, jobs.stage, jobs.state, jobs.queue, jobs.priority, jobs.share, "

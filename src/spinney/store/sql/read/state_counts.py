@@ -13,9 +13,9 @@ import orjson
 from spinney.model.access import AccessScope
 from spinney.model.jobs import ChildSummary, Filter
 from spinney.model.states import State
-from spinney.store.sql.connection.rows import VISIBLE
 from spinney.store.sql.read import access_paths, filter_queries
 from spinney.store.sql.read.access_paths import RunQuery, UnionPart
+from spinney.store.sql.registry.job_rows import VISIBLE
 
 _INDEXED = ("collection", "submitter", "parent_id", "below", "root_id")
 """Fields that one index answers alone; type and queue have another one."""

@@ -7,9 +7,9 @@ break a rule that a claim would have kept: limits, pins, holds, locks, sleeping 
 from spinney.model.errors import BadParameters
 from spinney.model.jobs import ClaimRequest, Lease
 from spinney.model.types import StageSpec
-from spinney.store.sql.connection.rows import Row
 from spinney.store.sql.record.plain_completions import HeldLease
 from spinney.store.sql.registry import hold_coverage, nodes
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import ready_share
 from spinney.store.sql.registry.registry import effective_queue
 from spinney.store.sql.transitions import locks, placement

@@ -17,12 +17,11 @@ from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.states import State
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.scheduling.retry_decision import RetryDecision, decide
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import RowChange, Tx
-from spinney.store.sql.connection.rows import Row
 from spinney.store.sql.record import circuit_breaker, next_stages, throughput
 from spinney.store.sql.record.plain_completions import HeldLease, LeaseRow, complete
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
@@ -269,7 +268,7 @@ class Recorder:
         if record.outcome is not Outcome.FINISH:
             self._supersede_early_report(row, record.fence)
         if spec is not None:
-            stage = next_stage(spec, rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+            stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
         tx.run(
             "update jobs set attempts = 0, interruptions = 0, code = ? where id = ?", (record.code, row.id)
         )

@@ -14,7 +14,7 @@ from spinney.model.lineage import ancestors
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.job_rows import Row
 
 if TYPE_CHECKING:
     from spinney.store.sql.registry.registry import Registry

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from spinney.model.errors import NodeRefused
 from spinney.model.homes import FolderRoot, Home
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.job_rows import Row
 
 FOLDERS, LOCAL = "folders", "local"
 """The row of ``meta`` for local folders, and its value."""

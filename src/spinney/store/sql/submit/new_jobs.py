@@ -18,10 +18,9 @@ from spinney.model.jobs import Submission
 from spinney.model.states import State
 from spinney.model.types import DEFAULT_PRIORITY, PRIORITIES, TypeSpec
 from spinney.model.values import lock_names, names
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import POSITIONS, position, ready_share, share_sql
 from spinney.store.sql.registry.registry import Registry, effective_queue
 from spinney.store.sql.submit import root_inserts
@@ -138,13 +137,13 @@ def check_needs(tx: Tx, plans: Sequence[Plan], parent: Parent | None, fence: int
 
 def _require_needable(tx: Tx, need: int, fence: int | None) -> None:
     """Raise NoSuchJob unless the job exists, or will be created by the same stage."""
-    if rows.hidden(tx, need):
+    if job_rows.is_hidden(tx, need):
         sibling = fence is not None and tx.value(
             "select 1 from staging where first_id <= ? and last_id >= ? and fence = ?", (need, need, fence)
         )
         if not sibling:
             raise NoSuchJob(need)
-    elif rows.find(tx, need).state is State.DELETED:
+    elif job_rows.find(tx, need).state is State.DELETED:
         raise NoSuchJob(need)
 
 
@@ -286,7 +285,7 @@ def put_in_place(tx: Tx, registry: Registry, first: int, last: int, now_us: int)
         "select id from jobs where id between ? and ? and state = 'waiting' order by id", (first, last)
     )
     for (job_id,) in specials:
-        cascade.place(rows.find(tx, job_id))
+        cascade.place(job_rows.find(tx, job_id))
     cascade.drain()
 
 

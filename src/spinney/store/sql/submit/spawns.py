@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.jobs import Submission
 from spinney.model.states import SETTLED
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.submit import new_jobs, staging
 from spinney.store.sql.submit.new_jobs import Parent, Plan
@@ -41,7 +41,7 @@ class Spawner:
 def of_children(tx: Tx, registry: Registry, job_id: int, fence: int) -> Spawner:
     """Return the spawner of children. Raises StaleFence; Refused when cancellation of its job was requested."""
     require_lease(tx, job_id, fence)
-    row = rows.find(tx, job_id)
+    row = job_rows.find(tx, job_id)
     cancel_reason = placement.cancel_reason(tx, row)
     if cancel_reason is not None:
         raise Refused(f"job {job_id} is to be {cancel_reason}; it may spawn nothing more, so stop")
@@ -77,7 +77,7 @@ def plans(tx: Tx, registry: Registry, submissions: Sequence[Submission], spawner
     resolved = [_plan(tx, registry, s, spawner) for s in submissions]
     new_jobs.check_needs(tx, resolved, spawner.parent, spawner.fence)
     for need in {need for plan in resolved if plan.submission.keys for need in plan.submission.needs}:
-        if need > 0 and rows.hidden(tx, need):
+        if need > 0 and job_rows.is_hidden(tx, need):
             raise Refused(
                 f"a job with a key is made at once, and job {need}, which it needs, only when the stage has passed; "
                 f"make that with a key, too, or this one without"
@@ -147,7 +147,7 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     if taken is None:
         return None
     job_id, forever, type_ = taken
-    if spawner.parent is None and (type_ != plan.spec.name or rows.hidden(tx, job_id)):
+    if spawner.parent is None and (type_ != plan.spec.name or job_rows.is_hidden(tx, job_id)):
         raise DuplicateKey(key, job_id, forever=bool(forever))
     return int(job_id)
 
@@ -183,7 +183,7 @@ def _count_again(tx: Tx, parent: Row, child_id: int) -> None:
     tx.run("update jobs set superseded = null where id = ? and superseded = 1", (child_id,))
     if not tx.changed():
         return
-    state = rows.find(tx, child_id).state
+    state = job_rows.find(tx, child_id).state
     if state in BAD or state not in SETTLED:
         tx.run(
             "insert into children_left (parent_id, bad, child_id) values (?, ?, ?) on conflict do nothing",

@@ -10,8 +10,8 @@ from spinney.model.settings.capacities import require_amount
 from spinney.model.types import PRIORITIES
 from spinney.model.values import names
 from spinney.model.values.unreadable import Unreadable, json_value
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.registry import job_rows
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import locks
 from spinney.store.sql.transitions.cascades import Cascade
@@ -59,7 +59,7 @@ def append(tx: Tx, job_id: int, fence: int, name: str, value: str, target: int) 
 def _require_target(tx: Tx, job_id: int, target: int) -> None:
     if target == job_id:
         return
-    row = rows.find(tx, job_id)
+    row = job_rows.find(tx, job_id)
     if target not in (row.parent_id, row.root_id):
         raise Refused(
             f"job {job_id} may write its own data, its parent's and its root's, not those of job {target}"

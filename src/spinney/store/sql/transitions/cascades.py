@@ -9,9 +9,9 @@ import logging
 from spinney.model.attempts.progress import next_stage
 from spinney.model.errors import NoSuchJob
 from spinney.model.states import State
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.registry.webhook_events import SettledJob, tell
 from spinney.store.sql.transitions import deadlocks, locks, placement
@@ -59,7 +59,7 @@ class Cascade:
             placement.leave_ready(tx, self.registry, row)
         if state is State.COMPLETED:
             tx.run("delete from inactive_jobs where job_id = ?", (row.id,))
-            rows.set_state(tx, row, state, leased=leased)
+            job_rows.set_state(tx, row, state, leased=leased)
             tx.run("update jobs set stage = null, settled_us = ? where id = ?", (self.now_us, row.id))
         else:
             placement.set_aside(
@@ -202,7 +202,7 @@ class Cascade:
         """Fail a job that cannot continue: ``because`` of others, or by a cause of its own (``mark``). The caller has
         removed it from ``ready``."""
         if row.state is not State.WAITING and not leased:
-            row = rows.set_state(self.tx, row, State.WAITING)
+            row = job_rows.set_state(self.tx, row, State.WAITING)
         self.settle(row, State.FAILED, reason=reason, because=because, fingerprint=mark, leased=leased)
 
     def wait_for_children(self, row: Row, *, leased: bool) -> None:
@@ -255,7 +255,7 @@ class Cascade:
         if spec is None:
             stage = row.stage
         else:
-            stage = next_stage(spec, rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
+            stage = next_stage(spec, job_rows.passed_stages(tx, row.id, [s.name for s in spec.stages]))
         strict = spec is None or spec.children == "completed"
         bad = placement.bad_child(tx, row.id, cancelled_too=strict)
         if bad is not None and (stage is None or strict):
@@ -279,7 +279,7 @@ class Cascade:
         self._dependants[job_id] = None
 
     def _need_settled(self, job_id: int) -> None:
-        if rows.hidden(self.tx, job_id):
+        if job_rows.is_hidden(self.tx, job_id):
             return
         row = existing_row(self.tx, job_id)
         waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (job_id,))
@@ -302,8 +302,8 @@ class Cascade:
             if candidate is None:
                 return
             waiter, room = candidate
-            self.place(rows.find(self.tx, waiter.job_id))
-            if rows.find(self.tx, waiter.job_id).state is State.PENDING:
+            self.place(job_rows.find(self.tx, waiter.job_id))
+            if job_rows.find(self.tx, waiter.job_id).state is State.PENDING:
                 amount = min(waiter.amount, room.capacity)
                 locks.reserve(self.tx, locks.LockRequest(name, amount), waiter.job_id, self.now_us)
                 if waiter.capacity is None and room.left(amount) <= 0:
@@ -375,7 +375,7 @@ class Cascade:
         first = self.tx.value(
             "select job_id from serial_order where root_id = ? order by lineage limit 1", (root_id,)
         )
-        if first is None or rows.hidden(self.tx, first):
+        if first is None or job_rows.is_hidden(self.tx, first):
             return
         row = existing_row(self.tx, first)
         waits = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (first,))
@@ -400,7 +400,7 @@ def existing_row(tx: Tx, job_id: int) -> Row | None:
     """Return a job that another row names. None where it is missing in a damaged database: it is skipped, because the
     changes of others must be recorded all the same."""
     try:
-        return rows.find(tx, job_id)
+        return job_rows.find(tx, job_id)
     except NoSuchJob:
         log.warning("job %d is named by others, but is not there; 'spinney doctor' tells by which", job_id)
         return None

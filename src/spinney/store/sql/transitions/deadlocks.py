@@ -36,9 +36,9 @@ from spinney.model.types import TypeSpec
 from spinney.model.values import lock_names
 from spinney.model.values.unreadable import json_object, of_job
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import failures
 
@@ -331,7 +331,7 @@ def _break(cascade: "Cascade", ring: Ring) -> bool:
         link.job_id for link in (*ring[start:], *ring[:start]) if link.edge in (Edge.KEEPER, Edge.LINE)
     )
     tx, registry, now_us = cascade.tx, cascade.registry, cascade.now_us
-    row, why = rows.find(tx, victim), f"a deadlock: {sentence(ring)}"
+    row, why = job_rows.find(tx, victim), f"a deadlock: {sentence(ring)}"
     spec = registry.types.get(row.type)
     restarts = spec is not None and spec.on_deadlock == "restart" and victim == youngest
     what = {
@@ -354,11 +354,11 @@ def _restart(cascade: "Cascade", row: Row, spec: TypeSpec) -> None:
     """Release all locks, and start again with the stage that took the first of them."""
     tx, stages = cascade.tx, [stage.name for stage in spec.stages]
     now = stages.index(row.stage) if row.stage in stages else len(stages)
-    rows.supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
-    stage = next_stage(spec, rows.passed_stages(tx, row.id, stages))
+    job_rows.supersede(tx, row.id, stages[min(_first_taken(tx, row, spec), now) : now])
+    stage = next_stage(spec, job_rows.passed_stages(tx, row.id, stages))
     tx.run("update jobs set stage = ?, attempts = 0, interruptions = 0 where id = ?", (stage, row.id))
     cascade.free_locks(row.id, None)
-    cascade.place(rows.find(tx, row.id))
+    cascade.place(job_rows.find(tx, row.id))
 
 
 def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:

@@ -11,11 +11,10 @@ from spinney.model.rights.operators import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.store.sql.audit import note
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
 from spinney.store.sql.registry.hold_coverage import COLUMNS, HELD_BY_HOLD
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import locks, placement
 from spinney.store.sql.transitions.cascades import Cascade
@@ -55,7 +54,7 @@ def hold_one(
         raise Refused(f"job {row.id} is {row.state}; only an open job can be held")
     hold = _put(tx, registry, Scope.JOB, str(row.id), reason, actor, until_us, False, now_us)
     _tell(tx, registry)
-    if row.state is State.PENDING and rows.leased_fence(tx, row.id) is None:
+    if row.state is State.PENDING and job_rows.leased_fence(tx, row.id) is None:
         placement.leave_ready(tx, registry, row)
         placement.set_aside(tx, row, State.HELD, now_us=now_us, waits_for=HELD_BY_HOLD, reason=str(hold))
         cascade = Cascade(tx, registry, now_us)
@@ -67,7 +66,7 @@ def hold_one(
 def hold_new(tx: Tx, registry: Registry, job_ids: Sequence[int], actor: Actor, now_us: int) -> None:
     """Hold jobs in the transaction that creates them."""
     for job_id in job_ids:
-        row = rows.find(tx, job_id)
+        row = job_rows.find(tx, job_id)
         if row.state not in SETTLED:  # a job that needs a failed one has failed already
             hold = hold_one(tx, registry, row, actor.reason or "", actor, None, now_us)
             note(tx, now_us, actor, "hold", audit_entry(hold), 1)
@@ -107,7 +106,7 @@ def end(tx: Tx, registry: Registry, holds: Sequence[Hold], now_us: int) -> None:
     cascade = Cascade(tx, registry, now_us)
     for hold in holds:
         if hold.scope is Scope.JOB and hold_coverage.stands_held(tx, int(hold.name)):
-            cascade.place(rows.find(tx, int(hold.name)))
+            cascade.place(job_rows.find(tx, int(hold.name)))
     cascade.drain()
 
 

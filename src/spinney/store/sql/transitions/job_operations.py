@@ -12,10 +12,9 @@ from spinney.model.lineage import subtree
 from spinney.model.settings.holds import Scope
 from spinney.model.states import SETTLED, State, require
 from spinney.model.types import TypeSpec
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows, placement, regrowth, removal
 from spinney.store.sql.transitions.cascades import Cascade
@@ -41,9 +40,9 @@ class Operation:
 
     def find(self, job_id: int) -> Row:
         """Return the job if it is published. Raises NoSuchJob."""
-        if rows.hidden(self.tx, job_id):
+        if job_rows.is_hidden(self.tx, job_id):
             raise NoSuchJob(job_id)
-        return rows.find(self.tx, job_id)
+        return job_rows.find(self.tx, job_id)
 
     # --- cancel ---------------------------------------------------------------------------
 
@@ -77,30 +76,32 @@ class Operation:
     def cancel_below(self, top: Row, after: str, limit: int) -> str | None:
         """Do one step of cancelling a tree; return where to continue, None at its end."""
         start, until = subtree(top.lineage)
-        below = rows.below(self.tx, top.root_id, max(after, start), until, limit)
-        standing = [r.id for r in below if r.state not in SETTLED and not rows.hidden(self.tx, r.id)]
+        below = job_rows.below(self.tx, top.root_id, max(after, start), until, limit)
+        standing = [r.id for r in below if r.state not in SETTLED and not job_rows.is_hidden(self.tx, r.id)]
         for job_id in standing:
             # Read again: the cancellation of an earlier one may have settled this one.
-            self._cancel_one(rows.find(self.tx, job_id))
+            self._cancel_one(job_rows.find(self.tx, job_id))
         self.cascade.drain()
-        self.left_open = self.left_open or any(rows.find(self.tx, j).state not in SETTLED for j in standing)
+        self.left_open = self.left_open or any(
+            job_rows.find(self.tx, j).state not in SETTLED for j in standing
+        )
         return below[-1].lineage if len(below) == limit else None
 
     def cancel_top(self, job_id: int) -> None:
         """Cancel the top of a tree, last; the cancel request is deleted when no job below is open any more."""
-        self._cancel_one(rows.find(self.tx, job_id))
+        self._cancel_one(job_rows.find(self.tx, job_id))
         self.cascade.drain()
 
     def forget_cancel_request(self, job_id: int) -> None:
         """Delete the cancel request after a whole pass has found no open job: the tree may be opened again from now
         on."""
-        if rows.find(self.tx, job_id).state in SETTLED:
+        if job_rows.find(self.tx, job_id).state in SETTLED:
             self.tx.run("delete from cancel_requests where job_id = ?", (job_id,))
 
     def _cancel_one(self, row: Row) -> None:
         if row.state in SETTLED:
             return
-        if rows.leased_fence(self.tx, row.id) is not None:
+        if job_rows.leased_fence(self.tx, row.id) is not None:
             self.ids.append(row.id)
             return
         if placement.open_children(self.tx, row.id):
@@ -122,7 +123,7 @@ class Operation:
     def retry_each(self, job_ids: list[int]) -> None:
         """Retry some children; one that has been opened meanwhile is skipped."""
         for job_id in job_ids:
-            if rows.find(self.tx, job_id).state in REOPENABLE:
+            if job_rows.find(self.tx, job_id).state in REOPENABLE:
                 below = self.children_to_retry(job_id)
                 self.retry_each(below)
                 if not below:
@@ -134,28 +135,28 @@ class Operation:
         if stage is not None:
             spec = self._spec(row)
             behind = stages_from(spec, self._stage(row, stage))
-            due = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+            due = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
             if due is not None and due not in behind:
                 raise Refused(
                     f"stage {due!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
                 )
-            rows.supersede(self.tx, row.id, behind)
+            job_rows.supersede(self.tx, row.id, behind)
         self._open(row)
 
     def rerun(self, job_id: int, stage: str | None) -> None:
         row = self._settled(job_id, SETTLED - {State.DELETED})
         spec = self._spec(row)
         first = self._stage(row, stage) if stage else spec.stages[0].name
-        rows.supersede(self.tx, row.id, stages_from(spec, first))
+        job_rows.supersede(self.tx, row.id, stages_from(spec, first))
         self._open(row)
 
     def _settled(self, job_id: int, allowed: frozenset[State]) -> Row:
         row = self.find(job_id)
         if row.state not in allowed:
-            leased = rows.leased_fence(self.tx, row.id) is not None
+            leased = job_rows.leased_fence(self.tx, row.id) is not None
             raise UnlawfulTransition(row.id, State.RUNNING if leased else row.state, State.PENDING)
         removal.require_kept(self.tx, row)
-        rows.move_final(self.tx, row.id)
+        job_rows.move_final(self.tx, row.id)
         cancel_reason = placement.cancel_reason(self.tx, row)
         if cancel_reason is not None:
             raise Refused(
@@ -197,7 +198,7 @@ class Operation:
     def _open(self, row: Row) -> None:
         """Open a settled job again, with its ancestors and its dependants."""
         spec = self._spec(row)
-        passed = rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
+        passed = job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
         stage = next_stage(spec, passed)
         if stage is None:
             again = again_stages(spec)
@@ -206,7 +207,7 @@ class Operation:
                     f"every stage of job {row.id} has passed; use 'rerun' to run some of them again"
                 )
             regrowth.supersede_again(self.tx, row, spec)
-            stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+            stage = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
         regrowth.retake_key(self.tx, row)
         self.tx.run(
             "update jobs set stage = ?, attempts = 0, interruptions = 0, settled_us = null, code = null, "
@@ -217,7 +218,7 @@ class Operation:
         self.regrowth.above(row)
         row = row._replace(stage=stage, attempts=0, interruptions=0, at_us=None)
         if stage is None:
-            self.cascade.proceed(rows.set_state(self.tx, row, State.WAITING))
+            self.cascade.proceed(job_rows.set_state(self.tx, row, State.WAITING))
         else:
             self.cascade.place(row)
         self.regrowth.dependants(row.id)
@@ -234,7 +235,7 @@ class Operation:
         row = self._standing(job_id, "moved")
         if row.queue_moved == queue:
             return
-        leased = rows.leased_fence(self.tx, row.id) is not None
+        leased = job_rows.leased_fence(self.tx, row.id) is not None
         stood = self._taken_out(row, leased)
         if leased:
             # Its lease is of the old queue, and a returned job would go straight back to its old place, unless the
@@ -244,9 +245,9 @@ class Operation:
         else:
             self.into(row.id, queue)
         if stood:
-            placement.to_ready(self.tx, self.registry, rows.find(self.tx, row.id), now_us=self.now_us)
+            placement.to_ready(self.tx, self.registry, job_rows.find(self.tx, row.id), now_us=self.now_us)
         elif hold_coverage.stands_held(self.tx, row.id):
-            self.cascade.place(rows.find(self.tx, row.id))  # perhaps no hold covers its new queue
+            self.cascade.place(job_rows.find(self.tx, row.id))  # perhaps no hold covers its new queue
         self.ids.append(row.id)
 
     def prioritize(self, job_id: int, priority: int) -> None:
@@ -254,11 +255,11 @@ class Operation:
         row = self._standing(job_id, "given a priority")
         if row.priority == priority:
             return
-        stood = self._taken_out(row, rows.leased_fence(self.tx, row.id) is not None)
+        stood = self._taken_out(row, job_rows.leased_fence(self.tx, row.id) is not None)
         self.tx.run("update jobs set priority = ? where id = ?", (priority, row.id))
         self.tx.run("update inactive_jobs set priority = ? where job_id = ?", (priority, row.id))
         if stood:
-            placement.to_ready(self.tx, self.registry, rows.find(self.tx, row.id), now_us=self.now_us)
+            placement.to_ready(self.tx, self.registry, job_rows.find(self.tx, row.id), now_us=self.now_us)
         self.ids.append(row.id)
 
     def _standing(self, job_id: int, what: str) -> Row:
@@ -285,7 +286,7 @@ class Operation:
         ended = hold_rows.end_those_on(self.tx, self.registry, row.id, self.now_us, Scope.JOB)
         if not ended:
             self._require_held(row)
-        row = rows.find(self.tx, row.id)
+        row = job_rows.find(self.tx, row.id)
         if row.state is State.HELD:
             self.cascade.place(row)
         self.ids.append(row.id)
@@ -310,7 +311,7 @@ class Operation:
         """Return the top of a tree to delete. Raises Refused while a job below is open."""
         row = self.find(job_id)
         if row.state not in SETTLED and row.state is not State.HELD:
-            state = State.RUNNING if rows.leased_fence(self.tx, row.id) is not None else row.state
+            state = State.RUNNING if job_rows.leased_fence(self.tx, row.id) is not None else row.state
             raise Refused(
                 f"job {job_id} is {state}; cancel it first (spinney cancel {job_id}), then delete it"
             )
@@ -320,7 +321,7 @@ class Operation:
         start, until = subtree(row.lineage)
         blocked = self.tx.one(
             "select id, state from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
-            f"and state in ('pending', 'scheduled', 'waiting') and {rows.VISIBLE} limit 1",
+            f"and state in ('pending', 'scheduled', 'waiting') and {job_rows.VISIBLE} limit 1",
             (row.root_id, start, until),
         )
         if blocked is not None:
@@ -340,7 +341,7 @@ class Operation:
             self.cascade.drain()
             return False
         for job_id in below:
-            self._delete_one(rows.find(self.tx, job_id))
+            self._delete_one(job_rows.find(self.tx, job_id))
         self.cascade.drain()
         if last:
             self._delete_one(self.require_deletable(top.id))
@@ -352,7 +353,7 @@ class Operation:
         start, until = subtree(top.lineage)
         rows_ = self.tx.all(
             "select id from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
-            f"and state <> 'deleted' and {rows.VISIBLE} order by lineage desc limit ?",
+            f"and state <> 'deleted' and {job_rows.VISIBLE} order by lineage desc limit ?",
             (top.root_id, start, until, limit),
         )
         return [job_id for (job_id,) in rows_]

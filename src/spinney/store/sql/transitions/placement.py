@@ -6,10 +6,9 @@ the serial order, a hold; when none of them applies, it is in ``ready``."""
 from spinney.model.errors import SpinneyError
 from spinney.model.lineage import ancestors
 from spinney.model.states import State
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
-from spinney.store.sql.registry import hold_coverage
+from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.ready_order import position, ready_share
 from spinney.store.sql.registry.registry import Registry, effective_queue
 
@@ -53,7 +52,7 @@ def to_ready(tx: Tx, registry: Registry, row: Row, *, now_us: int, leased: bool 
         return
     _leave_aside(tx, row)
     if row.state is not State.PENDING or leased:
-        rows.set_state(tx, row, State.PENDING, leased=leased)
+        job_rows.set_state(tx, row, State.PENDING, leased=leased)
     lane = registry.lane_to_fill(tx, queue_name, row.type, row.stage, registry.homes.of(tx, row.node_id))
     key = (row.priority, ready_share(queue, row.share), position(queue, row.id, row.lineage))
     tx.run(
@@ -94,7 +93,7 @@ def set_aside(
     """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
     ``wanted``: amount and named capacity of the lock that it waits for, unless they are 1 and none."""
     if row.state is not state or leased:
-        rows.set_state(tx, row, state, leased=leased)
+        job_rows.set_state(tx, row, state, leased=leased)
     tx.run(
         "insert into inactive_jobs (job_id, state, since_us, wake_us, waits_for, priority, reason, fingerprint, "
         "wants_amount, wants_capacity) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "

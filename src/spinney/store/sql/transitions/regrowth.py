@@ -15,9 +15,9 @@ from spinney.model.attempts.progress import again_stages, next_stage
 from spinney.model.errors import DuplicateKey, Refused
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
-from spinney.store.sql.connection import rows
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import cascades, placement, removal
 from spinney.store.sql.transitions.cascades import Cascade
@@ -55,7 +55,7 @@ class Regrowth:
             )
             if parent.state is State.CANCELLED:
                 raise Refused(f"job {parent.id} above it is cancelled; retry that one first, or rerun it")
-            if parent.state is State.PENDING and rows.leased_fence(self.tx, parent.id) is None:
+            if parent.state is State.PENDING and job_rows.leased_fence(self.tx, parent.id) is None:
                 placement.leave_ready(self.tx, self.registry, parent)
                 self.cascade.place(parent)
             if parent.state not in SETTLED or parent.state in (State.ORPHANED, State.DELETED):
@@ -132,10 +132,10 @@ class Regrowth:
 
     def _wait_again(self, row: Row, waits_for: str, reason: str) -> None:
         spec = self.registry.types.get(row.type)
-        rows.move_final(self.tx, row.id)
+        job_rows.move_final(self.tx, row.id)
         if spec is not None:
             supersede_again(self.tx, row, spec)
-            stage = next_stage(spec, rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
+            stage = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
             self.tx.run("update jobs set stage = ? where id = ?", (stage, row.id))
         retake_key(self.tx, row)
         placement.set_aside(

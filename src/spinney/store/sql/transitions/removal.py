@@ -24,7 +24,7 @@ from spinney.model.settings.holds import Scope
 from spinney.model.settings.retention import RetentionRules
 from spinney.model.states import SETTLED
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.connection.rows import Row
+from spinney.store.sql.registry.job_rows import Row
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows
 

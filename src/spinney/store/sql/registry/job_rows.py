@@ -1,6 +1,6 @@
-"""A job's row as transactions see it, and the few ways to change it.
+"""The row of a job in ``jobs``, and the few statements that every state transition needs.
 
-All changes of ``jobs.state`` go through ``set_state`` here, which asks the transition table.
+All changes of ``jobs.state`` go through ``set_state``, which checks them against the table of allowed transitions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from spinney.store.sql.connection.database import Tx
 
 
 class Row(NamedTuple):
-    """The columns of ``jobs`` that rules look at."""
+    """The columns of ``jobs`` on which transitions depend. In ``state`` a leased job is pending."""
 
     id: int
     type: str
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     queue_parent: str | None
     at_us: int | None
     node_id: int | None
-    """Of its last attempt that began: there its folder is, where folders are local."""
+    """The node of its last attempt that began. Where folders are local, the job's folder is there."""
 
 
 _COLUMNS = ", ".join(Row._fields)
@@ -43,7 +43,7 @@ _BELOW = f"select {_COLUMNS} from jobs where parent_id is not null and root_id =
 
 
 def find(tx: Tx, job_id: int) -> Row:
-    """The row; raises NoSuchJob. The state is that of the table: a leased job says pending."""
+    """Return the row of a job. Raises NoSuchJob."""
     row = tx.one(_SELECT, (job_id,))
     if row is None:
         raise NoSuchJob(job_id)
@@ -51,7 +51,7 @@ def find(tx: Tx, job_id: int) -> Row:
 
 
 def below(tx: Tx, root_id: int, after: str, until: str, limit: int) -> list[Row]:
-    """Rows of a root's tree whose lineage lies strictly between the two, in order."""
+    """Return the rows of a root's tree whose lineage is strictly between the two, in order."""
     below_rows = tx.all(_BELOW, (root_id, after, until, limit))
     return [_row(r) for r in below_rows]
 
@@ -62,7 +62,7 @@ def _row(values: Sequence[Any]) -> Row:
 
 
 def leased_fence(tx: Tx, job_id: int) -> int | None:
-    """The fence of the job's lease, if it has one."""
+    """Return the fence of the job's lease, or None."""
     fence: int | None = tx.value("select fence from leases where job_id = ?", (job_id,))
     return fence
 
@@ -70,11 +70,11 @@ def leased_fence(tx: Tx, job_id: int) -> int | None:
 VISIBLE = (
     "not exists (select 1 from staging s where jobs.id between s.first_id and s.last_id and s.published <> 1)"
 )
-"""Leaves out jobs of submissions that are still being written."""
+"""The condition that excludes jobs of submissions that are still being written."""
 
 
-def hidden(tx: Tx, job_id: int) -> bool:
-    """Whether the job belongs to a submission that is still being written."""
+def is_hidden(tx: Tx, job_id: int) -> bool:
+    """Return whether the job belongs to a submission that is still being written."""
     return (
         tx.value(
             "select 1 from staging where first_id <= ? and last_id >= ? and published <> 1", (job_id, job_id)
@@ -84,7 +84,7 @@ def hidden(tx: Tx, job_id: int) -> bool:
 
 
 def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
-    """Stages that need not run. After a ``finish`` that is all of them, until some are asked for again."""
+    """Return the stages that need not run. After the outcome ``finish`` these are all, until some are to run again."""
     passed = set()
     for stage, outcome, superseded in tx.all(
         "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
@@ -98,7 +98,7 @@ def passed_stages(tx: Tx, job_id: int, all_stages: list[str]) -> set[str]:
 
 
 def move_final(tx: Tx, job_id: int) -> None:
-    """The job is to be opened again: the attempt that completed it joins the others."""
+    """Move the attempt that completed a job from its row to ``attempts``, because the job is opened again."""
     tx.run(
         "insert into attempts (job_id, fence, stage, attempt, outcome, node_id, started_us, ended_us, result) "
         "select id, final_fence, stage, final_attempt, 'ok', node_id, final_began_us, final_ended_us, final_result "
@@ -130,9 +130,9 @@ def supersede(tx: Tx, job_id: int, stages: Iterable[str]) -> None:
 
 
 def set_state(tx: Tx, row: Row, state: State, *, leased: bool = False) -> Row:
-    """Write the new state, if the table of transitions allows it.
+    """Write the new state, and return the row with it. Raises UnlawfulTransition.
 
-    ``leased``: the job was running (its row says pending); its lease has just been taken away.
+    ``leased``: the job was running (and pending in the table); its lease has just been taken away.
     """
     before = State.RUNNING if leased else row.state
     if before != state or not leased:
