@@ -156,6 +156,13 @@ def test_results_are_asked_once() -> None:
     assert len(port.asked) == 1
 
 
+def test_results_that_came_with_the_attempt_are_not_asked() -> None:
+    port = Recorder()
+    assignment = Assignment(9, 40, "resize", "work", 2, "{}", None, 9, Path("/nowhere"), '{"download":5}')
+    assert Job(assignment, port, app.types).results == {"download": 5}
+    assert port.asked == []
+
+
 # --- subjobs -----------------------------------------------------------------------------------
 
 

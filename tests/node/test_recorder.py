@@ -1,7 +1,7 @@
 """The one loop of records and leases, and the threads that own stores."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ class FakeStore:
         self.trouble = 0
         self.closed = False
         self.leases: list[Lease] = []
+        self.all_results: dict[int, dict[str, object]] = {}
         self.asked_about: list[list[int]] = []
         self.accounts = Reconciliation(leased=[], recorded=frozenset())
 
@@ -40,6 +41,9 @@ class FakeStore:
         self.batches.append([r.job_id for r in records])
         leases, self.leases = self.leases, []
         return FlushResult(leases=leases, refused=[r for r in records if r.job_id == 99])
+
+    def results(self, job_id: int) -> Mapping[str, object]:
+        return self.all_results[job_id]
 
     def reconcile(self, node_id: int, records: Sequence[Record]) -> Reconciliation:
         self.asked_about.append([r.fence for r in records])
@@ -56,13 +60,15 @@ class FakeDesk:
     def __init__(self) -> None:
         self.slots: list[SlotRequest] = []
         self.taken: list[Lease] = []
+        self.results: dict[int, str] = {}
         self.answers = 0
 
     def claim_request(self) -> ClaimRequest | None:
         return ClaimRequest(node_id=1, slots=self.slots, lanes={})
 
-    async def take(self, leases: Sequence[Lease]) -> None:
+    async def take(self, leases: Sequence[Lease], results: Mapping[int, str]) -> None:
         self.taken += leases
+        self.results |= results
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         self.answers += 1
@@ -85,7 +91,14 @@ async def running(scene: Scene, work: Callable[[RecordQueue], Any], batch: int =
     async with StoreThread("test", lambda: scene.store) as db:  # type: ignore[arg-type, return-value]
         queue = RecordQueue()
         recorder = Recorder(
-            db, scene.dispatcher, queue, batch=batch, now_us=lambda: 1, pause=scene.pause, draw=lambda: 0.5
+            db,
+            scene.dispatcher,
+            queue,
+            batch=batch,
+            now_us=lambda: 1,
+            use_results={("t", "s")},
+            pause=scene.pause,
+            draw=lambda: 0.5,
         )
         loop = asyncio.ensure_future(recorder.run())
         try:
@@ -149,7 +162,7 @@ async def test_when_a_commit_is_in_doubt_only_what_was_not_taken_goes_out_again_
 async def test_a_free_slot_gets_leases_at_once() -> None:
     scene = Scene()
     scene.dispatcher.slots = [SlotRequest(0, 1, 1.0, True)]
-    scene.store.leases = [Lease(1, 1, 0, "t", "s", 1, "{}", None, 1)]
+    scene.store.leases = [Lease(1, 1, 0, "t", "other", 1, "{}", None, 1)]
 
     async def work(queue: RecordQueue) -> None:
         queue.request_claim()
@@ -157,6 +170,23 @@ async def test_a_free_slot_gets_leases_at_once() -> None:
             await asyncio.sleep(0)
 
     await running(scene, work)
+
+
+async def test_results_go_with_the_leases_of_stages_that_use_them() -> None:
+    scene = Scene()
+    scene.dispatcher.slots = [SlotRequest(0, 1, 1.0, True)]
+    scene.store.leases = [
+        Lease(n, n + 10, 0, "t", stage, 1, "{}", None, n) for n, stage in enumerate("sosss")
+    ]
+    scene.store.all_results = {0: {"a": 1}, 1: {}, 2: {}, 3: {"a": "x" * 100_000}, 4: {"a": object()}}
+
+    async def work(queue: RecordQueue) -> None:
+        queue.request_claim()
+        while not scene.dispatcher.taken:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    await running(scene, work)
+    assert scene.dispatcher.results == {10: '{"a":1}', 12: "{}"}
 
 
 async def test_records_are_held_through_trouble_and_none_is_lost() -> None:

@@ -164,7 +164,10 @@ class Job:
     def results(self) -> Mapping[str, Any]:
         """Return the results of earlier stages, by stage; those that returned None have no entry."""
         if self._results is None:
-            self._results = MappingProxyType(self._port.ask("results"))
+            early = self._assignment.results
+            self._results = MappingProxyType(
+                self._port.ask("results") if early is None else orjson.loads(early)
+            )
         return self._results
 
     # --- subjobs --------------------------------------------------------------------------

@@ -55,3 +55,5 @@ class Assignment(NamedTuple):
     parent_id: int | None
     root_id: int
     folder_root: Path
+    results: str | None = None
+    """The results of earlier stages as JSON text, where they came with the attempt; None: to be asked for."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, repeat
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Protocol
 
 from spinney.model.jobs import ClaimRequest, FlushResult, LaneRequest, Lease, Record, SlotRequest
@@ -34,6 +35,7 @@ _BESIDE = "its worker was ended, not because of this attempt"
 _BROKEN_OFF = frozenset({Outcome.RETURNED, Outcome.CANCELLED})
 """Outcomes that a worker may report only for an attempt that was asked to end."""
 
+_NO_RESULTS: Mapping[int, str] = MappingProxyType({})
 _PLAIN = 3
 """The length of a row of an attempt that simply passed."""
 _SLOT_AND_STAGE = itemgetter(2, 3, 4)
@@ -181,15 +183,16 @@ class Dispatcher:
 
     # --- giving leases to workers ----------------------------------------------------------------------
 
-    async def take(self, leases: Sequence[Lease]) -> None:
-        """Give new leases to workers. For types that must not run twice unasked, ``running`` is made durable first."""
+    async def take(self, leases: Sequence[Lease], results: Mapping[int, str] = _NO_RESULTS) -> None:
+        """Give new leases to workers. For types that must not run twice unasked, ``running`` is made durable first.
+        ``results``: by fence, the results of earlier stages that go with a lease."""
         if not self.lanes.any_orphan:
-            self._give(leases)
+            self._give(leases, results)
             return
         careful = [lease for lease in leases if self._orphan(lease)]
-        self._give([lease for lease in leases if not self._orphan(lease)])
+        self._give([lease for lease in leases if not self._orphan(lease)], results)
         if careful and await self._mark_started([lease.fence for lease in careful]):
-            self._give(careful)
+            self._give(careful, results)
         else:
             self._return(careful)
 
@@ -197,7 +200,7 @@ class Dispatcher:
         lane = self.lanes.get(lease.type, lease.stage)
         return lane is not None and lane.orphan
 
-    def _give(self, leases: Sequence[Lease]) -> None:
+    def _give(self, leases: Sequence[Lease], results: Mapping[int, str]) -> None:
         now = self._monotonic()
         groups: dict[Worker, list[tuple[str, str, list[Row]]]] = {}
         for (_, type_, stage), run in groupby(leases, _SLOT_AND_STAGE):
@@ -216,6 +219,8 @@ class Dispatcher:
                 (job_id, fence, attempt, params, parent_id, root_id)
                 for job_id, fence, _, _, _, attempt, params, parent_id, root_id in chunk
             ]
+            if results:
+                rows = [(*row, results[row[1]]) if row[1] in results else row for row in rows]
             sent = groups.setdefault(worker, [])
             if sent and sent[-1][:2] == (type_, stage):
                 sent[-1][2].extend(rows)

@@ -49,6 +49,7 @@ class Dispatching:
         self._context, settings, root = context, context.settings, context.folder_root
         self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         """The first worker's description of the application."""
+        requests = Requests(context)
         self.pool = WorkerPool(
             rules=WorkerRules(
                 recycle_after_jobs=settings.recycle_after_jobs,
@@ -61,7 +62,7 @@ class Dispatching:
             pages=pages,
             logs=logs,
             locate=partial(_output_folder, root),
-            requests=Requests(context),
+            requests=requests,
             spawn=spawn,
             on_hello=self._on_hello,
             ending=ending,
@@ -80,7 +81,12 @@ class Dispatching:
             status=context.status,
         )
         self._recorder = Recorder(
-            context.writer, self.dispatcher, queue, batch=settings.batch_records, now_us=context.now_us
+            context.writer,
+            self.dispatcher,
+            queue,
+            batch=settings.batch_records,
+            now_us=context.now_us,
+            use_results=requests.use_results,
         )
         self._limits = Limits(
             self.pool,

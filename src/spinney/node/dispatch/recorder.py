@@ -12,11 +12,14 @@ have been granted whose answer never arrived. So before the next exchange the no
 (``Store.reconcile``): records in the history are done, and a lease that the node does not know goes back."""
 
 import asyncio
+import contextlib
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol
+
+import orjson
 
 from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnusable
 from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Record
@@ -29,6 +32,11 @@ from spinney.store.contract import Store
 log = logging.getLogger(__name__)
 
 _CANNOT = "what the stage ended with cannot be recorded"
+_RESULTS_MAX = 16
+"""For how many leases of one exchange the results of earlier stages are read at once, so that an attempt need not ask
+for them. More are leases of quick jobs, for which the next records would have to wait."""
+_RESULTS_CHARS = 64 * 2**10
+"""The largest results that go with a lease."""
 
 
 class Dispatcher(Protocol):
@@ -38,8 +46,8 @@ class Dispatcher(Protocol):
         """Return a request for what the node can take now. Without slots only next stages may be kept; None:
         nothing."""
 
-    async def take(self, leases: Sequence[Lease]) -> None:
-        """Give new leases to workers."""
+    async def take(self, leases: Sequence[Lease], results: Mapping[int, str]) -> None:
+        """Give new leases to workers. ``results``: by fence, the results of earlier stages that go with a lease."""
 
     def after_claim(self, claim_request: ClaimRequest | None, answer: FlushResult) -> None:
         """React to an exchange, after its leases were given to workers."""
@@ -59,11 +67,16 @@ class Recorder:
         *,
         batch: int,
         now_us: Callable[[], int],
+        use_results: Collection[tuple[str, str]] = (),
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
+        """``use_results``: the stages, as (type, stage), that use the results of earlier ones; they grow in number."""
         self._db, self._dispatcher, self._queue, self._batch = db, dispatcher, queue, batch
         self._now_us, self._pause, self._draw = now_us, pause, draw
+        self._use_results = use_results
+        self._results: Mapping[int, str] = {}
+        """By fence, the results of earlier stages for leases of the last exchange."""
         self._in_doubt = False
         """It is not known whether the last exchange was committed."""
 
@@ -79,6 +92,7 @@ class Recorder:
         records = self._queue.first(self._batch)
         if not records and (claim_request is None or not claim_request.slots):
             return
+        self._results = {}
         answer = await self._flush_and_claim(records, claim_request)
         self._queue.remove(len(records))
         for late in answer.refused:
@@ -88,7 +102,7 @@ class Recorder:
                 late.fence,
                 late.outcome,
             )
-        await self._dispatcher.take(answer.leases)
+        await self._dispatcher.take(answer.leases, self._results)
         self._dispatcher.after_claim(claim_request, answer)
 
     async def _flush_and_claim(
@@ -97,13 +111,18 @@ class Recorder:
         delays = RetryDelays(draw=self._draw)
         while True:
             flush_and_claim = partial(
-                _flush_and_claim, records=records, claim_request=claim_request, now_us=self._now_us()
+                _flush_and_claim,
+                records=records,
+                claim_request=claim_request,
+                now_us=self._now_us(),
+                use_results=self._use_results,
             )
             try:
                 if self._in_doubt:
                     records = await self._reconciled(records)
                     continue
-                return await self._db.call(flush_and_claim)
+                answer, self._results = await self._db.call(flush_and_claim)
+                return answer
             except StoreUnusable as error:
                 # The claim request is dropped: when the store answers again its slots may be gone.
                 claim_request = None
@@ -170,6 +189,22 @@ def _as_error(record: Record, error: Exception) -> Record:
 
 
 def _flush_and_claim(
-    store: Store, *, records: list[Record], claim_request: ClaimRequest | None, now_us: int
-) -> FlushResult:
-    return store.flush_and_claim(records, claim_request, now_us=now_us)
+    store: Store,
+    *,
+    records: list[Record],
+    claim_request: ClaimRequest | None,
+    now_us: int,
+    use_results: Collection[tuple[str, str]],
+) -> tuple[FlushResult, Mapping[int, str]]:
+    answer = store.flush_and_claim(records, claim_request, now_us=now_us)
+    using = [lease for lease in answer.leases if (lease.type, lease.stage) in use_results]
+    if len(using) > _RESULTS_MAX:
+        return answer, {}
+    results: dict[int, str] = {}
+    # The leases are granted by now. An attempt whose results are missing asks for them, and gets the error.
+    with contextlib.suppress(SpinneyError, TypeError):
+        for lease in using:
+            text = orjson.dumps(store.results(lease.job_id)).decode()
+            if len(text) <= _RESULTS_CHARS:
+                results[lease.fence] = text
+    return answer, results

@@ -35,6 +35,8 @@ class Requests:
         self._insist_s = context.settings.lease_period_s
         """How long an attempt waits for an unavailable database before it fails."""
         self._progress_at: dict[int, float] = {}
+        self.use_results: set[tuple[str, str]] = set()
+        """The stages, as (type, stage), that have asked for the results of earlier ones."""
         self._verbs: Mapping[str, Callable[[Lease, Mapping[str, Any]], Awaitable[Any]]] = {
             "get_data": self._get_data,
             "put_data": self._put_data,
@@ -70,6 +72,7 @@ class Requests:
         return _readable(await self._read(lambda store: store.get_data(target)))
 
     async def _results(self, lease: Lease, args: Mapping[str, Any]) -> Any:
+        self.use_results.add((lease.type, lease.stage))
         return _readable(await self._read(lambda store: store.results(lease.job_id)))
 
     async def _type_schema(self, lease: Lease, args: Mapping[str, Any]) -> Any:

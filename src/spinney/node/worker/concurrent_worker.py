@@ -163,10 +163,10 @@ class ConcurrentWorker:
             self._loop.call_soon_threadsafe(self._start_tasks, tasks)
 
     def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
-        job_id, fence, number, params, parent_id, root_id = row
+        job_id, fence, number, params, parent_id, root_id, *results = row
         attempt = _Attempt(
             assignment=Assignment(
-                job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders
+                job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders, *results
             ),
             line=self._lines.pop(),
             port=ConcurrentPort(self._requests, fence),

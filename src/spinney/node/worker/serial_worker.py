@@ -161,12 +161,14 @@ class SerialWorker:
         while waiting:
             if cells[CELL_RECALL] >= ordinal or self._stop:
                 return
-            job_id, fence, attempt, params, parent_id, root_id = waiting.pop()
+            job_id, fence, attempt, params, parent_id, root_id, *results = waiting.pop()
             started_us, since_ns = now_ns() // 1000, clock_ns()
             begin(fence, started_us)
             port.fence = fence
             job = unused or Job(
-                Assignment(job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders),
+                Assignment(
+                    job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders, *results
+                ),
                 port,
                 types,
             )

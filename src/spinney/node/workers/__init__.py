@@ -21,6 +21,7 @@ jobs travel in one message.
 
     to the worker
       {"run": [[type, stage, [[job_id, fence, attempt, params, parent_id, root_id], ...]], ...]}
+                                    a row may end with the results of earlier stages
       {"answer": n, "value": ...}  or  {"answer": n, "error": [class, message]}
       {"cancel": [fence, ...]}      concurrent workers only; others read the page
       {"end": true}                 finish running attempts, hand back the rest, exit
@@ -36,7 +37,7 @@ jobs travel in one message.
       {"ask": n, "fence": f, "verb": name, "args": {...}}   a request of the job handle
       {"output": [fence, "stdout" | "stderr", text]}        concurrent workers: what an attempt printed
 
-``params`` and ``result`` are JSON *text* inside the JSON: nothing on their way parses them.
+``params``, ``result`` and results are JSON *text* inside the JSON: nothing on their way parses them.
 ``error`` is JSON text, too: type, message, traceback.
 
 A worker sends ``done`` at once when an attempt took longer than a millisecond or its list is done, else together: a

@@ -99,7 +99,7 @@ class Events(Protocol):
 
 
 Group = tuple[str, str, Sequence[Sequence[Any]]]
-"""Type, stage and rows ``[job_id, fence, attempt, params, parent_id, root_id]``."""
+"""Type, stage and rows ``[job_id, fence, attempt, params, parent_id, root_id]``, with results behind them or not."""
 
 
 class Child:
