@@ -10,7 +10,6 @@ transaction, so it may have been changed meanwhile.
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
 
 from spinney.features.accounts import sql as accounts
 from spinney.features.accounts.sql import SEEN_EVERY_US
@@ -21,16 +20,24 @@ from spinney.model.rights.accounts import Session as Login
 from spinney.model.rights.operators import Actor
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, insert, upsert
 from spinney.store.sql.session import Session
 
 WAIT_MOST_S = 300
 DAY_US = 86_400_000_000
 TOKENS_KEPT_US = 90 * DAY_US
 """So long tokens that open nothing any more are listed; the audit has them for ever."""
-_SESSION = "digest, user_name, created_us, seen_us, ends_us, address, agent"
 _ID_DIGITS = 16
+"""The id of a session is the beginning of the digest of its secret."""
+_SESSIONS = RowMap(
+    Login,
+    "sessions",
+    columns={"id": "digest", "user": "user_name"},
+    decode={"id": lambda digest: digest[:_ID_DIGITS]},
+)
+_IS_OPEN = "ends_us > ? and seen_us + idle_us > ?"
 _FIRST_ADMIN = ""
-"""For whom a link is that makes the first admin."""
+"""The user name of the link that creates the first admin."""
 
 
 class SqlSignIn:
@@ -78,30 +85,36 @@ class SqlSignIn:
         authenticated the user. The session ends after ``lasts_us``, or ``idle_us`` after its last use. Raises BadLogin
         where the password has been changed since, or the user is deleted or disabled."""
         with self._session.write() as tx:
-            found = tx.one("select disabled, password from users where name = ?", (name,))
-            if found is None or found[0] or (proof is not None and found[1] != proof):
+            user = tx.one("select disabled, password from users where name = ?", (name,))
+            if user is None or user[0] or (proof is not None and user[1] != proof):
                 raise BadLogin("the name or the password is wrong; try again, or ask an admin for a link")
             if attempt is not None:
                 take_back(tx, attempt)
-            row = (digest, name, now_us, now_us, now_us + lasts_us, address, agent and agent[:AGENT_MAX])
-            tx.run(
-                f"insert into sessions ({_SESSION}, idle_us) values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, idle_us)
-            )
+            row = {
+                "digest": digest,
+                "user_name": name,
+                "created_us": now_us,
+                "seen_us": now_us,
+                "ends_us": now_us + lasts_us,
+                "address": address,
+                "agent": agent and agent[:AGENT_MAX],
+            }
+            insert(tx, "sessions", {**row, "idle_us": idle_us})
             note(tx, now_us, actor, "login", {"user": name, "address": address}, 1)
-        return _login(row)
+        return _SESSIONS.read(list(row.values()))
 
     def identity_of_session(self, digest: str, *, used: bool = True, now_us: int) -> Identity | None:
         """Return whose session this is, with the rights in force; None where it has ended or the user is disabled. If
         ``used``, notes, to the minute, that it was used; a power failure may undo that."""
         with self._session.look() as tx:
             row = tx.one(
-                f"select {_SESSION}, rights from sessions join (select name, rights from users where disabled = 0) u "
-                "on u.name = user_name where digest = ? and ends_us > ? and seen_us + idle_us > ?",
+                f"select {_SESSIONS.columns}, rights from sessions join (select name, rights from users where "
+                f"disabled = 0) u on u.name = user_name where digest = ? and {_IS_OPEN}",
                 (digest, now_us, now_us),
             )
         if row is None:
             return None
-        login = _login(row[:-1])
+        login = _SESSIONS.read(row)
         if used and now_us - login.seen_us >= SEEN_EVERY_US:
             with self._session.write(durable=False) as tx:
                 tx.run(
@@ -129,12 +142,9 @@ class SqlSignIn:
         """Return a user's sessions, oldest first. Raises NoSuch."""
         with self._session.look() as tx:
             accounts.require(tx, user)
-            found = tx.all(
-                f"select {_SESSION} from sessions where user_name = ? and ends_us > ? and seen_us + idle_us > ? "
-                "order by created_us, digest",
-                (user, now_us, now_us),
+            return _SESSIONS.all(
+                tx, f"where user_name = ? and {_IS_OPEN} order by created_us, digest", (user, now_us, now_us)
             )
-        return [_login(row) for row in found]
 
     def end(self, user: str, actor: Actor, *, now_us: int) -> int:
         """End all sessions of a user, and return how many there were. Raises NoSuch."""
@@ -161,11 +171,8 @@ class SqlSignIn:
             if user is None:
                 # A link that nobody used ends when its hour is over, however often a server starts in between.
                 ends_us = min(ends_us, _first_link_ends_us(tx, now_us) or ends_us)
-            tx.run(
-                "insert into invites (user_name, digest, ends_us, by) values (?, ?, ?, ?) on conflict (user_name) do "
-                "update set digest = excluded.digest, ends_us = excluded.ends_us, by = excluded.by",
-                (user or _FIRST_ADMIN, digest, ends_us, actor.by),
-            )
+            values = {"user_name": user or _FIRST_ADMIN, "digest": digest, "ends_us": ends_us, "by": actor.by}
+            upsert(tx, "invites", "user_name", values)
             note(tx, now_us, actor, "user link", {"user": user}, 1)
         return Link(user=user, ends_us=ends_us)
 
@@ -213,13 +220,13 @@ class SqlSignIn:
 
 
 def _expire(tx: Tx, now_us: int, limit: int) -> None:
-    """Remove a bounded number of rows that have no meaning any more; the next step goes on."""
+    """Remove a bounded number of rows that have expired; the next call removes more."""
     for table, key, over, at in (
         ("tokens", "id", "revoked_us <= ?", now_us - TOKENS_KEPT_US),
         ("tokens", "id", "expires_us <= ?", now_us - TOKENS_KEPT_US),
         ("sessions", "digest", "ends_us <= ?", now_us),
         ("login_failures", "whose", "last_us <= ?", now_us - DAY_US),
-        # The first admin's link stays: that it has expired must be known at the next start of a server.
+        # The first admin's link stays: the next start of a server must see that it has expired.
         ("invites", "user_name", f"user_name <> '{_FIRST_ADMIN}' and ends_us <= ?", now_us),
     ):
         tx.run(
@@ -252,8 +259,8 @@ def _require_time(tx: Tx, limits: Sequence[LoginLimit], now_us: int) -> tuple[in
 
 
 def take_back(tx: Tx, attempt: LoginAttempt) -> None:
-    """It did not fail. Where others are counted, too, only this attempt is taken back, so that nobody clears what he
-    guessed at others' names by logging in as himself in between."""
+    """Remove an attempt that did not fail from the counts. Under limits that other attempts share, only this attempt is
+    removed, so that nobody clears failed guesses at other names by signing in with the own one in between."""
     for limit, before_us in zip(attempt.limits, attempt.before_us, strict=True):
         tx.run(
             "update login_failures set failures = failures - 1, last_us = case when last_us = ? then ? else last_us "
@@ -292,16 +299,3 @@ def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
     if found is None or (found[0] == _FIRST_ADMIN and accounts.any_user(tx)):
         return None
     return Link(user=found[0] or None, ends_us=found[1])
-
-
-def _login(row: Sequence[Any]) -> Login:
-    digest, user, created_us, seen_us, ends_us, address, agent = row
-    return Login(
-        id=digest[:_ID_DIGITS],
-        user=user,
-        created_us=created_us,
-        seen_us=seen_us,
-        ends_us=ends_us,
-        address=address,
-        agent=agent,
-    )

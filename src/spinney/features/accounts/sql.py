@@ -1,26 +1,26 @@
 """Users and tokens: rows of ``users`` and ``tokens``.
 
-Their names bind nothing else: what a user did stays his when he is deleted, and a user made anew under the name has
+Other tables do not depend on their names: what a deleted user did keeps the name, and a new user of the same name has
 none of the old one's tokens (they are revoked), sessions or links.
 """
 
 import hmac
 from collections.abc import Sequence
-from typing import Any
 
 from spinney.model.access import Rights, Role
 from spinney.model.errors import BadLogin, NoSuch, Refused
 from spinney.model.rights.accounts import Identity, Token, User, rights_in, rights_text
 from spinney.model.rights.operators import Actor
-from spinney.model.values.hints import did_you_mean
+from spinney.model.values.hints import no_such
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, insert
 from spinney.store.sql.session import Session
 
 SEEN_EVERY_US = 60_000_000
-"""How exactly it is known when a token or a session was used last: a write a minute, whatever the traffic."""
-_USER = "name, rights, created_us, by, disabled, password_us"
-_TOKEN = "id, name, owner, rights, created_us, by, expires_us, revoked_us, used_us"  # noqa: S105 - columns
+"""How exactly the last use of a token or session is recorded: one write a minute, whatever the traffic."""
+_USERS = RowMap(User, "users", decode={"rights": rights_in})
+_TOKENS = RowMap(Token, "tokens", decode={"rights": rights_in, "owner": lambda owner: owner or None})
 
 
 class SqlAccounts:
@@ -38,7 +38,7 @@ class SqlAccounts:
     def users(self) -> Sequence[User]:
         """Return all users by name."""
         with self._session.look() as tx:
-            return [_user(row) for row in tx.all(f"select {_USER} from users order by name")]
+            return _USERS.all(tx, "order by name")
 
     def user(self, name: str) -> User:
         """Return one user. Raises NoSuch."""
@@ -63,7 +63,7 @@ class SqlAccounts:
             before = require(tx, name)
             if before.rights == rights:
                 return before
-            if not _rules_all(rights):
+            if not _is_full_admin(rights):
                 _require_another_admin(tx, before)
             tx.run("update users set rights = ? where name = ?", (rights_text(rights), name))
             note(tx, now_us, actor, "user change", {"user": name, "rights": rights}, 1)
@@ -98,8 +98,8 @@ class SqlAccounts:
     def password(self, name: str) -> tuple[User, str | None] | None:
         """Return a user with the hash of the password; None where there is no such user."""
         with self._session.look() as tx:
-            row = tx.one(f"select {_USER}, password from users where name = ?", (name,))
-        return None if row is None else (_user(row), row[-1])
+            row = tx.one(f"select {_USERS.columns}, password from users where name = ?", (name,))
+        return None if row is None else (_USERS.read(row), row[-1])
 
     def set_password(
         self, name: str, password: str | None, actor: Actor, *, proof: str | None = None, now_us: int
@@ -123,12 +123,11 @@ class SqlAccounts:
         """Return the tokens by owner and name, with those that became void not long ago; of one owner (empty: of
         machines)."""
         with self._session.look() as tx:
-            found = tx.all(
-                f"select {_TOKEN} from tokens where (cast(? as text) is null or owner = ?) "
-                "order by owner, name, created_us, id",
+            return _TOKENS.all(
+                tx,
+                "where (cast(? as text) is null or owner = ?) order by owner, name, created_us, id",
                 (owner, owner),
             )
-        return [_token(row) for row in found]
 
     def token(self, token_id: str) -> Token:
         """Return one token. Raises NoSuch."""
@@ -155,28 +154,15 @@ class SqlAccounts:
                     f"there is a token {token.name!r} already; revoke it with 'spinney token revoke {token.name}"
                     f"{f' --user {owner}' if owner else ''}', or choose another name"
                 )
-            tx.run(
-                "insert into tokens (id, owner, name, rights, digest, created_us, by, expires_us) "
-                "values (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    token.id,
-                    owner,
-                    token.name,
-                    rights_text(token.rights),
-                    digest,
-                    now_us,
-                    actor.by,
-                    token.expires_us,
-                ),
-            )
-            what = {
-                "token": token.name,
-                "id": token.id,
-                "owner": token.owner,
-                "rights": token.rights,
-                "expires_us": token.expires_us,
+            values = {"id": token.id, "owner": owner, "rights": token.rights, "expires_us": token.expires_us}
+            stored = {
+                "rights": rights_text(token.rights),
+                "digest": digest,
+                "created_us": now_us,
+                "by": actor.by,
             }
-            note(tx, now_us, actor, "token make", what, 1)
+            insert(tx, "tokens", {**values, **stored, "name": token.name})
+            note(tx, now_us, actor, "token make", {**values, "owner": token.owner, "token": token.name}, 1)
             return _require_token(tx, token.id)
 
     def revoke(self, token_id: str, actor: Actor, *, now_us: int) -> Token:
@@ -194,12 +180,12 @@ class SqlAccounts:
         """Return whose secret this is, with the rights in force; None where the token is unknown or void. Notes, to the
         minute, that the token was used; a power failure may undo that."""
         with self._session.look() as tx:
-            row = tx.one(f"select {_TOKEN}, digest from tokens where id = ?", (token_id,))
-            # Compared also where there is none, so that the time does not tell which ids there are.
+            row = tx.one(f"select {_TOKENS.columns}, digest from tokens where id = ?", (token_id,))
+            # Compared also without a row, so that the time does not reveal which ids exist.
             fits = hmac.compare_digest(digest, "" if row is None else row[-1])
             if row is None or not fits:
                 return None
-            token = _token(row)
+            token = _TOKENS.read(row)
             owner = None if token.owner is None else _find(tx, token.owner)
         if not token.good(now_us) or (token.owner is not None and (owner is None or owner.disabled)):
             return None
@@ -214,37 +200,40 @@ class SqlAccounts:
 
 
 def any_user(tx: Tx) -> bool:
-    """Whether anybody has been made."""
+    """Return whether there is any user."""
     return tx.value("select 1 from users limit 1") is not None
 
 
 def require(tx: Tx, name: str) -> User:
-    """The user of that name. Raises NoSuch."""
-    found = _find(tx, name)
-    if found is None:
-        known = [known for (known,) in tx.all("select name from users")]
-        raise NoSuch(
-            f"there is no user {name!r}{did_you_mean(name, known)}; 'spinney user list' shows those there are"
-        )
-    return found
+    """Return the user of that name. Raises NoSuch."""
+    user = _find(tx, name)
+    if user is None:
+        names = [row[0] for row in tx.all("select name from users")]
+        raise NoSuch(no_such("user", name, names, "spinney user list"))
+    return user
 
 
 def add(tx: Tx, name: str, rights: Rights, password: str | None, actor: Actor, now_us: int) -> User:
-    """Make a user. Raises Refused where there is one."""
+    """Create a user. Raises Refused when the name is taken."""
     if _find(tx, name) is not None:
         raise Refused(
             f"there is a user {name!r} already; 'spinney user set {name}' changes that one's rights"
         )
-    tx.run(
-        "insert into users (name, rights, password, password_us, created_us, by) values (?, ?, ?, ?, ?, ?)",
-        (name, rights_text(rights), password, None if password is None else now_us, now_us, actor.by),
-    )
+    values = {
+        "name": name,
+        "rights": rights_text(rights),
+        "password": password,
+        "password_us": None if password is None else now_us,
+        "created_us": now_us,
+        "by": actor.by,
+    }
+    insert(tx, "users", values)
     note(tx, now_us, actor, "user add", {"user": name, "rights": rights, "password": password is not None}, 1)
     return require(tx, name)
 
 
 def set_password(tx: Tx, name: str, password: str | None, actor: Actor, now_us: int) -> User:
-    """Whoever was let in by the one before is let in no more."""
+    """Set a user's password, and end the sessions and links of the one before. Raises NoSuch."""
     require(tx, name)
     _shut_out(tx, name)
     when = None if password is None else now_us
@@ -258,16 +247,16 @@ def _shut_out(tx: Tx, name: str) -> None:
     tx.run("delete from invites where user_name = ?", (name,))
 
 
-def _rules_all(rights: Rights) -> bool:
+def _is_full_admin(rights: Rights) -> bool:
     return rights.permits(Role.ADMIN) and rights.everywhere
 
 
 def _require_another_admin(tx: Tx, user: User) -> None:
-    """Raise Refused when this is the only one who could make another."""
-    if user.disabled or not _rules_all(user.rights):
+    """Raise Refused when this user is the only one who could create another admin without limits."""
+    if user.disabled or not _is_full_admin(user.rights):
         return
     others = tx.all("select rights from users where name <> ? and disabled = 0", (user.name,))
-    if not any(_rules_all(rights_in(text)) for (text,) in others):
+    if not any(_is_full_admin(rights_in(text)) for (text,) in others):
         raise Refused(
             f"{user.name} is the only admin without limits; make another first, with 'spinney user add NAME --role "
             f"admin' or 'spinney user set NAME --role admin'"
@@ -275,41 +264,13 @@ def _require_another_admin(tx: Tx, user: User) -> None:
 
 
 def _find(tx: Tx, name: str) -> User | None:
-    row = tx.one(f"select {_USER} from users where name = ?", (name,))
-    return None if row is None else _user(row)
-
-
-def _user(row: Sequence[Any]) -> User:
-    name, rights, created_us, by, disabled, password_us = row[:6]
-    return User(
-        name=name,
-        rights=rights_in(rights),
-        created_us=created_us,
-        by=by,
-        disabled=bool(disabled),
-        password_us=password_us,
-    )
+    return _USERS.one(tx, "where name = ?", (name,))
 
 
 def _require_token(tx: Tx, token_id: str) -> Token:
-    row = tx.one(f"select {_TOKEN} from tokens where id = ?", (token_id,))
-    if row is None:
+    token = _TOKENS.one(tx, "where id = ?", (token_id,))
+    if token is None:
         raise NoSuch(
             f"there is no token with the id {token_id!r:.60}; 'spinney token list' shows those there are"
         )
-    return _token(row)
-
-
-def _token(row: Sequence[Any]) -> Token:
-    token_id, name, owner, rights, created_us, by, expires_us, revoked_us, used_us = row[:9]
-    return Token(
-        id=token_id,
-        name=name,
-        owner=owner or None,
-        rights=rights_in(rights),
-        created_us=created_us,
-        by=by,
-        expires_us=expires_us,
-        revoked_us=revoked_us,
-        used_us=used_us,
-    )
+    return token

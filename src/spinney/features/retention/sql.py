@@ -12,9 +12,10 @@ from spinney.model.rights.operators import Actor, RetentionRule
 from spinney.model.settings.retention import ALL_TYPES, RetentionRules
 from spinney.model.states import SETTLED, State
 from spinney.model.types import KEEP_MAX_S
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import removal
@@ -39,11 +40,8 @@ class SqlRetention:
         with self._session.write() as tx:
             _check(self._session.registry, type_, state)
             keep_us = None if keep_s is None else round(keep_s * 1e6)
-            tx.run(
-                "insert into retention (type, state, keep_us, by) values (?, ?, ?, ?) "
-                "on conflict (type, state) do update set keep_us = excluded.keep_us, by = excluded.by",
-                (type_, state, keep_us, actor.by),
-            )
+            values = {"type": type_, "state": state, "keep_us": keep_us, "by": actor.by}
+            upsert(tx, "retention", "type, state", values)
             note(tx, now_us, actor, "keep", {"type": type_, "state": state, "keep_s": keep_s}, 1)
         return RetentionRule(type=type_, state=state, keep_s=keep_s, by=actor.by)
 
@@ -110,13 +108,17 @@ def ranges(ids: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
 
 
+_RULES = RowMap(
+    RetentionRule,
+    "retention",
+    columns={"keep_s": "keep_us"},
+    decode={"keep_s": lambda keep_us: None if keep_us is None else keep_us / 1e6},
+    omit=("in_force",),
+)
+
+
 def _rules(tx: Tx, registry: Registry) -> RetentionRules:
-    found = tx.all("select type, state, keep_us, by from retention")
-    set_ = [
-        RetentionRule(type=type_, state=state, keep_s=None if keep_us is None else keep_us / 1e6, by=by)
-        for type_, state, keep_us, by in found
-    ]
-    return RetentionRules(set_, registry.types)
+    return RetentionRules(_RULES.all(tx), registry.types)
 
 
 def _window(
@@ -140,10 +142,7 @@ def _window(
 
 def _check(registry: Registry, type_: str, state: str) -> None:
     if type_ != ALL_TYPES and type_ not in registry.types:
-        raise UnknownType(
-            f"no job type {type_!r} is known to this store{did_you_mean(type_, registry.types)}; "
-            f"use one of: {listed(registry.types)}, or {ALL_TYPES!r} for all"
-        )
+        raise UnknownType(f"{unknown('job type', type_, registry.types)}, or {ALL_TYPES!r} for all")
     if state not in SETTLED:
         raise UsageError(
             f"jobs that are {state!r} cannot be kept for a time{did_you_mean(state, map(str, SETTLED))}; "

@@ -17,7 +17,7 @@ from spinney.commands.fields import PAGE, After, Limit, Name, Reason
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch
 from spinney.model.settings.webhooks import EVENTS, EVERY, URL_MAX, Delivery, DeliveryOutcome, Webhook
-from spinney.model.values.hints import did_you_mean
+from spinney.model.values.hints import no_such
 from spinney.model.values.lists import All, Page
 from spinney.service.filter_checks import require_queue
 from spinney.service.service import ASK, Service, limits
@@ -243,10 +243,7 @@ def _require_visible(service: Service, name: str) -> Webhook:
     """Return a webhook. Raises NoSuch unless it exists and the caller may see it."""
     webhooks = _visible_webhooks(service)
     if name not in webhooks:
-        raise NoSuch(
-            f"there is no webhook {name!r:.80}{did_you_mean(name, webhooks)}; "
-            "'spinney webhook list' shows those there are"
-        )
+        raise NoSuch(no_such("webhook", name, webhooks, "spinney webhook list"))
     return webhooks[name]
 
 

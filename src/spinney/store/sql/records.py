@@ -1,0 +1,80 @@
+"""Rows of settings as values of dataclasses: the columns of a table come from the fields of the dataclass.
+
+For tables that operators read and change. The tables of jobs, which are read and written thousands of times a second,
+have statements of their own.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from spinney.store.sql.connection.database import Tx
+
+T = TypeVar("T")
+
+
+class RowMap(Generic[T]):
+    """Reads the rows of a table as values of a dataclass.
+
+    ``source``: the table, or a join. ``columns``: the column, or SQL expression, of each field that is not a column of
+    the same name. ``decode``: for fields that are stored in another form, the function that reads them; ``bool`` and
+    enumerations are read as such without one. ``omit``: fields that are not stored and have defaults.
+    """
+
+    def __init__(
+        self,
+        kind: type[T],
+        source: str,
+        *,
+        columns: Mapping[str, str] | None = None,
+        decode: Mapping[str, Callable[[Any], Any]] | None = None,
+        omit: Collection[str] = (),
+    ) -> None:
+        types, columns, decode = get_type_hints(kind), columns or {}, decode or {}
+        names = [field.name for field in fields(kind) if field.name not in omit]  # type: ignore[arg-type]
+        self._kind = kind
+        self._decoders = [(name, decode.get(name) or _decoder(types[name])) for name in names]
+        self.columns = ", ".join(columns.get(name, name) for name in names)
+        """What to select, for statements that select more; ``read`` takes the beginning of such rows."""
+        self._select = f"select {self.columns} from {source} "
+
+    def read(self, row: Sequence[Any]) -> T:
+        """Return the value of a row that begins with ``columns``."""
+        values = zip(self._decoders, row, strict=False)
+        return self._kind(
+            **{name: decode(value) if decode is not None else value for (name, decode), value in values}
+        )
+
+    def all(self, tx: Tx, rest: str = "", args: Sequence[Any] = ()) -> list[T]:
+        """Return the rows that ``rest`` of the statement selects: its conditions, order and limit."""
+        return [self.read(row) for row in tx.all(self._select + rest, args)]
+
+    def one(self, tx: Tx, rest: str, args: Sequence[Any] = ()) -> T | None:
+        """Return the first of these rows; None when there is none."""
+        row = tx.one(self._select + rest, args)
+        return None if row is None else self.read(row)
+
+
+def _decoder(type_: Any) -> Callable[[Any], Any] | None:
+    if type_ is bool or (isinstance(type_, type) and issubclass(type_, Enum)):
+        return type_
+    return None
+
+
+def insert(tx: Tx, table: str, values: Mapping[str, Any]) -> None:
+    """Insert a row with these columns; the others get their defaults."""
+    tx.run(_insert(table, values), tuple(values.values()))
+
+
+def upsert(tx: Tx, table: str, key: str, values: Mapping[str, Any], *, kept: Collection[str] = ()) -> None:
+    """Insert a row, or change the one with the same ``key`` (columns with commas) to these values; columns in ``kept``
+    keep theirs in a row that exists."""
+    changes = ", ".join(
+        f"{name} = excluded.{name}" for name in values if name not in (*key.split(", "), *kept)
+    )
+    tx.run(f"{_insert(table, values)} on conflict ({key}) do update set {changes}", tuple(values.values()))
+
+
+def _insert(table: str, values: Mapping[str, Any]) -> str:
+    return f"insert into {table} ({', '.join(values)}) values ({', '.join('?' * len(values))})"
