@@ -161,7 +161,7 @@ def test_given_a_batch_out_of_sight_when_opened_then_it_is_not_there(world: Worl
     top, _ = batch(world, collection="other")
     own, children = batch(world, collection="lab")
 
-    for part in ("", "/now", "/grid", "/report"):
+    for part in ("", "/grid", "/report"):
         get(world, f"/batches/{top}{part}", "limited", headers=PART, status=404)
     assert get(world, f"/batches/{own}", "limited")
     get(world, f"/batches/{children[0]}", status=404)  # a subjob is no batch

@@ -51,13 +51,11 @@ def failed(world: World) -> int:
 def paths(job: int) -> Iterator[str]:
     yield from (
         "/",
-        "/overview/now",
         "/jobs",
-        "/jobs/now",
         "/jobs?state=failed",
         "/jobs/verbs?verb=retry&state=failed",
     )
-    yield from (f"/jobs/{job}{part}" for part in ("", "/now", "/output", "/files", "/below"))
+    yield from (f"/jobs/{job}{part}" for part in ("", "/output", "/files", "/below"))
 
 
 # --- who --------------------------------------------------------------------------------------
@@ -82,7 +80,7 @@ def test_given_nobody_when_any_page_is_asked_for_then_he_is_led_to_sign_in_and_b
 
 def test_given_nobody_when_a_script_of_a_page_asks_then_it_is_told_where_to_sign_in(world: World) -> None:
     answer = world.client(None).get(
-        "/jobs/now", headers={"HX-Request": "true", "HX-Current-URL": "http://localhost/jobs?type=a"}
+        "/jobs", headers={"HX-Request": "true", "HX-Current-URL": "http://localhost/jobs?type=a"}
     )
 
     assert answer.status_code == 401
@@ -200,9 +198,9 @@ def test_given_more_jobs_than_a_page_when_turned_then_each_is_seen_once(world: W
 @pytest.mark.parametrize(
     ("path", "one_pending"),
     [
-        ("/overview/now", 'state=pending"><span class="big figure">1<'),
-        ("/jobs/now", 'pending <span class="figure" title="1">'),
-        ("/jobs/now?type=one", 'pending <span class="figure" title="1">'),
+        ("/", 'state=pending"><span class="big figure">1<'),
+        ("/jobs", 'pending <span class="figure" title="1">'),
+        ("/jobs?type=one", 'pending <span class="figure" title="1">'),
     ],
 )
 def test_given_a_live_part_that_was_asked_for_just_now_when_something_changes_then_it_shows_that_at_once(

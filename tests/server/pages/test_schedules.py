@@ -32,7 +32,7 @@ def post(world: World, path: str, principal: str = "operator", **form: str) -> A
 def test_given_a_schedule_when_looked_at_then_its_times_and_parameters_are_there_but_no_secret(
     world: World, nightly: str
 ) -> None:
-    text = get(world, "/schedules") + get(world, "/schedules/nightly") + get(world, "/schedules-now")
+    text = get(world, "/schedules") + get(world, "/schedules/nightly")
 
     assert "0 3 * * *" in text
     assert len(re.findall(r"03:00:00 UTC</time>", text)) == 8

@@ -14,7 +14,7 @@ from spinney.model.jobs import Attempt, Filter, Job
 from spinney.model.rights.operators import Failure, FailureGroups, Verb
 from spinney.model.states import State
 from spinney.web.pages.filters import FINGERPRINT
-from spinney.web.pages.rendering import page, part, with_query
+from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.tracebacks import Piece, pieces
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -46,31 +46,16 @@ class FailureView:
 
 @router.get("/failures", summary="Failures by cause")
 async def failures(request: Request, context: Authenticated, type_: Type = "") -> Response:
-    """The largest groups first."""
-    shown = await _groups(request, context, type_.strip())
-    return page(request, context.principal, "failures.html", topics=("failures",), **shown)
-
-
-@router.get("/failures/now", summary="What the failures by cause show now")
-async def failures_now(request: Request, context: Authenticated, type_: Type = "") -> Response:
-    """Its live part."""
-    return part(
-        request, context.principal, "failures_now.html", **await _groups(request, context, type_.strip())
-    )
+    """Show the causes of failures, with the most frequent first."""
+    groups = await _groups(request, context, type_.strip())
+    return page_or_part(request, context, "failures", topics=("failures",), **groups)
 
 
 @router.get("/failures/{fingerprint}", summary="One cause of failures")
 async def failure(request: Request, context: Authenticated, fingerprint: Mark) -> Response:
-    """The whole page."""
-    return page(
-        request, context.principal, "failure.html", topics=("failures",), **await _shown(context, fingerprint)
-    )
-
-
-@router.get("/failures/{fingerprint}/now", summary="What the page of a cause shows now")
-async def failure_now(request: Request, context: Authenticated, fingerprint: Mark) -> Response:
-    """Its live part."""
-    return part(request, context.principal, "failure_now.html", **await _shown(context, fingerprint))
+    """Show one cause, with the newest jobs that failed with it."""
+    shown = await _shown(context, fingerprint)
+    return page_or_part(request, context, "failure", topics=("failures",), **shown)
 
 
 async def _groups(request: Request, context: RequestContext, type_: str) -> dict[str, Any]:
@@ -83,7 +68,6 @@ async def _groups(request: Request, context: RequestContext, type_: str) -> dict
         "failures": groups,
         "type": type_,
         "types": types,
-        "now_path": with_query("/failures/now", type=type_),
         "may_retry": Verb.RETRY in verbs.usable(context.principal),
     }
 

@@ -24,10 +24,11 @@ from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_object
-from spinney.web.pages.rendering import page, part, redirect, wants_part
+from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.rendering import redirect
 from spinney.web.pages.stages import Step, steps
 from spinney.web.pages.tracebacks import Piece, pieces
-from spinney.web.request_context import Authenticated, RequestContext
+from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
 
@@ -68,15 +69,9 @@ class JobView:
 
 @router.get("/jobs/{job}", summary="A job")
 async def job(request: Request, context: Authenticated, job: JobId) -> Response:
-    """The whole page."""
-    topics = (f"job:{job}", f"tree:{job}")
-    return page(request, context.principal, "job.html", topics=topics, shown=await _shown(context, job))
-
-
-@router.get("/jobs/{job}/now", summary="What the page of a job shows now")
-async def job_now(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Its live part."""
-    return part(request, context.principal, "job_now.html", shown=await _shown(context, job))
+    """Show a job: its state and the reason for it, its stages and attempts, and the actions that are allowed."""
+    shown = await context.run(lambda control: read(control, job))
+    return page_or_part(request, context, "job", topics=(f"job:{job}", f"tree:{job}"), shown=shown)
 
 
 @router.post("/jobs/{job}/verb", summary="Do a verb to a job")
@@ -112,10 +107,9 @@ async def job_output(
         return control.queries.job(job), output.output(control, job, root, fence=fence, search=q.strip())
 
     job_shown, written = await context.run(call, long=True)
-    variables: dict[str, Any] = {"job": job_shown, "output": written, "q": q.strip(), "fence": fence}
-    if wants_part(request):
-        return part(request, context.principal, "job_output.html", **variables)
-    return page(request, context.principal, "job_output_page.html", **variables)
+    return page_or_part(
+        request, context, "job_output", job=job_shown, output=written, q=q.strip(), fence=fence
+    )
 
 
 @router.get("/jobs/{job}/output/{fence}/{stream}", summary="What more an attempt wrote")
@@ -149,42 +143,38 @@ async def job_files(
         )
     except Refused as error:
         trouble = str(error)
-    up = folder.rpartition("/")[0]
-    variables: dict[str, Any] = {
-        "job_id": job,
-        "path": folder,
-        "up": up,
-        "entries": entries,
-        "trouble": trouble,
-        "most": output.FILES,
-    }
-    template = "job_files.html" if wants_part(request) else "job_files_page.html"
-    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
+    return page_or_part(
+        request,
+        context,
+        "job_files",
+        job_id=job,
+        path=folder,
+        up=folder.rpartition("/")[0],
+        entries=entries,
+        trouble=trouble,
+        most=output.FILES,
+    )
 
 
 @router.get("/jobs/{job}/below", summary="The subjobs of a job")
 async def job_below(request: Request, context: Authenticated, job: JobId) -> Response:
     """The first of them."""
     children = await context.run(lambda control: control.queries.children(job, limit=BELOW + 1))
-    variables: dict[str, Any] = {"job_id": job, "children": children[:BELOW], "more": len(children) > BELOW}
-    template = "job_below.html" if wants_part(request) else "job_below_page.html"
-    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
+    return page_or_part(
+        request, context, "job_below", job_id=job, children=children[:BELOW], more=len(children) > BELOW
+    )
 
 
 @router.get("/jobs/{job}/history", summary="The verbs that were used on a job")
 async def job_history(request: Request, context: Authenticated, job: JobId) -> Response:
     """As far as the latest entries of the audit tell it."""
     entries, whole = await context.run(lambda control: _entries(control, job), long=True)
-    variables: dict[str, Any] = {"job_id": job, "entries": entries, "whole": whole, "looked": ENTRIES}
-    template = "job_history.html" if wants_part(request) else "job_history_page.html"
-    return (part if wants_part(request) else page)(request, context.principal, template, **variables)
+    return page_or_part(
+        request, context, "job_history", job_id=job, entries=entries, whole=whole, looked=ENTRIES
+    )
 
 
 # --- looking ----------------------------------------------------------------------------------
-
-
-async def _shown(context: RequestContext, job_id: int) -> JobView:
-    return await context.run(lambda control: read(control, job_id))
 
 
 def read(control: Control, job_id: int) -> JobView:

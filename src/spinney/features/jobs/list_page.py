@@ -18,7 +18,8 @@ from spinney.model.rights.operators import Verb
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
 from spinney.web.pages.formatting import plural
-from spinney.web.pages.rendering import page, part, redirect
+from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.rendering import page, redirect
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -63,19 +64,13 @@ _NOTHING = JobPage(jobs=(), next=None, hint=None)
 
 @router.get("/jobs", summary="Jobs")
 async def jobs(request: Request, context: Authenticated) -> Response:
-    """A list that its address filters."""
+    """Show the jobs that match the filters in the address."""
     shown = await _shown(request, context)
     filters: FilterQuery = shown["filters"]
     topics = () if shown["after"] or filters.errors else (filters.topic,)
-    return page(
-        request, context.principal, "jobs.html", topics=topics, status=422 if filters.errors else 200, **shown
+    return page_or_part(
+        request, context, "jobs", topics=topics, status=422 if filters.errors else 200, **shown
     )
-
-
-@router.get("/jobs/now", summary="What the list of jobs shows now")
-async def jobs_now(request: Request, context: Authenticated) -> Response:
-    """Its live part."""
-    return part(request, context.principal, "jobs_now.html", **await _shown(request, context))
 
 
 @router.get("/search", summary="Search for a job")
@@ -133,15 +128,12 @@ async def do(request: Request, context: Authenticated) -> Response:
 
 @router.get("/jobs/runs/{run_id}", summary="How far a verb on many jobs is")
 async def run(request: Request, context: Authenticated, run_id: str) -> Response:
-    """The page that shows it, or its live part."""
+    """Show the progress of a verb on many jobs that the caller started."""
     bulk_run = request.app.state.runs.of(run_id, context.principal.name)
     if bulk_run is None:
         raise HTTPException(404)
     done, refused = verbs.outcome_sentences(bulk_run.plan.order.verb, bulk_run.report)
-    variables = {"run": bulk_run, "done": done, "refused": refused}
-    if request.headers.get("hx-request") == "true":
-        return part(request, context.principal, "run_now.html", **variables)
-    return page(request, context.principal, "run.html", **variables)
+    return page_or_part(request, context, "run", run=bulk_run, done=done, refused=refused)
 
 
 # --- the list ---------------------------------------------------------------------------------
@@ -169,7 +161,6 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         "counts": await _counts(request, context, filters),
         "filter_names": await _filter_names(request, context),
         "verbs": verbs.usable(context.principal),
-        "now_path": f"/jobs/now?{request.query_params}",
         "next": f"/jobs?{filters.query(after=job_page.next)}" if job_page.next else None,
         "first": (f"/jobs?{query}" if query else "/jobs") if after else None,
     }

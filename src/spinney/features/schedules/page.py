@@ -17,8 +17,9 @@ from spinney.model.settings.schedules import OPTIONS, CatchUp, Overlap, Schedule
 from spinney.model.types import TypeSpec
 from spinney.model.values import durations
 from spinney.web.pages import options_form, param_fields
+from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.param_fields import PREFIX, Kind
-from spinney.web.pages.rendering import page, part, redirect, segment
+from spinney.web.pages.rendering import page, redirect, segment
 from spinney.web.problems import kind
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
@@ -28,6 +29,7 @@ RUNS = 20
 COMING = 8
 LOOKED_AT = 500
 """Of very many schedules, of so many the last job is looked at."""
+_TOPICS = ("schedules", "overview")
 _VERBS = ("pause", "resume", "run", "drop")
 
 Name = Annotated[str, Path(min_length=1, max_length=200)]
@@ -53,16 +55,8 @@ class ScheduleView:
 
 @router.get("/schedules", summary="Schedules")
 async def schedules(request: Request, context: Authenticated) -> Response:
-    """All in sight."""
-    return page(
-        request, context.principal, "schedules.html", topics=("schedules", "overview"), **await _list(context)
-    )
-
-
-@router.get("/schedules-now", summary="What the list of schedules shows now")
-async def schedules_now(request: Request, context: Authenticated) -> Response:
-    """Its live part."""
-    return part(request, context.principal, "schedules_now.html", **await _list(context))
+    """Show all schedules that the caller may see."""
+    return page_or_part(request, context, "schedules", topics=_TOPICS, **await _list(context))
 
 
 @router.get("/make-schedule", summary="Create a schedule")
@@ -111,20 +105,8 @@ async def made(request: Request, context: Authenticated) -> Response:
 
 @router.get("/schedules/{name}", summary="A schedule")
 async def schedule(request: Request, context: Authenticated, name: Name) -> Response:
-    """The whole page."""
-    return page(
-        request,
-        context.principal,
-        "schedule.html",
-        topics=("schedules", "overview"),
-        **await _one(context, name),
-    )
-
-
-@router.get("/schedules/{name}/now", summary="What the page of a schedule shows now")
-async def schedule_now(request: Request, context: Authenticated, name: Name) -> Response:
-    """Its live part."""
-    return part(request, context.principal, "schedule_now.html", **await _one(context, name))
+    """Show a schedule: when it runs next, and its last runs."""
+    return page_or_part(request, context, "schedule", topics=_TOPICS, **await _one(context, name))
 
 
 @router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")

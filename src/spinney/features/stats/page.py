@@ -17,7 +17,8 @@ from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
 from spinney.web.pages.formatting import plural
-from spinney.web.pages.rendering import page, part, with_query
+from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.rendering import with_query
 from spinney.web.request_context import Authenticated, RequestContext
 from spinney.web.stats_cache import StatsCache
 
@@ -73,20 +74,9 @@ class Overview:
 
 @router.get("/", summary="The overview")
 async def overview(request: Request, context: Authenticated) -> Response:
-    """The whole page."""
-    return page(
-        request,
-        context.principal,
-        "overview.html",
-        topics=("overview", "failures", "holds"),
-        **await _shown(request, context),
-    )
-
-
-@router.get("/overview/now", summary="What the overview shows now")
-async def overview_now(request: Request, context: Authenticated) -> Response:
-    """Its live part."""
-    return part(request, context.principal, "overview_now.html", **await _shown(request, context))
+    """Show what needs attention, and the state of queues, nodes, holds and failures."""
+    topics = ("overview", "failures", "holds")
+    return page_or_part(request, context, "overview", topics=topics, **await _shown(request, context))
 
 
 async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:

@@ -25,7 +25,8 @@ from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
 from spinney.service.queries import Queries
 from spinney.web.pages.filters import moment
-from spinney.web.pages.rendering import page, part, redirect, wants_part, with_query
+from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.rendering import part, redirect, wants_part, with_query
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -76,18 +77,10 @@ async def batch(
     after: After = 0,
     below: bool = False,
 ) -> Response:
-    """The whole page."""
+    """Show a batch. Its live part comes without the grid, which has an address of its own."""
     shown = await _shown(context, job)
-    grid = await _grid(context, job, state, after, below)
-    return page(
-        request, context.principal, "batch.html", topics=(f"job:{job}", f"tree:{job}"), **shown, **grid
-    )
-
-
-@router.get("/batches/{job}/now", summary="What the page of a batch shows now")
-async def batch_now(request: Request, context: Authenticated, job: JobId) -> Response:
-    """Its live part, but for the grid."""
-    return part(request, context.principal, "batch_now.html", **await _shown(context, job))
+    grid = {} if wants_part(request) else await _grid(context, job, state, after, below)
+    return page_or_part(request, context, "batch", topics=(f"job:{job}", f"tree:{job}"), **shown, **grid)
 
 
 @router.get("/batches/{job}/grid", summary="The objects of a batch")
@@ -121,10 +114,7 @@ async def batch_report(request: Request, context: Authenticated, job: JobId) -> 
     """What its last stage has given, and files that are called so."""
     root = request.app.state.folders
     report = await context.run(lambda control: _report(control, job, root), long=True)
-    variables = {"job_id": job, **report}
-    if wants_part(request):
-        return part(request, context.principal, "batch_report.html", **variables)
-    return page(request, context.principal, "batch_report_page.html", **variables)
+    return page_or_part(request, context, "batch_report", job_id=job, **report)
 
 
 @router.post("/batches/{job}/verb", summary="Do a verb to a batch and all below it")

@@ -1,6 +1,6 @@
 """Batches: jobs with others below them, and how far each has come."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from spinney.control import Control
 from spinney.features.submission.batches import PAGE, Batch, Batches
 from spinney.model.access import Role
 from spinney.web.pages.filters import FilterQuery, parse_filters
-from spinney.web.pages.rendering import page, part
+from spinney.web.pages.forms import page_or_part
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
 router = APIRouter(include_in_schema=False)
@@ -31,22 +31,15 @@ class BatchPage:
 
 @router.get("/batches", summary="Batches")
 async def batches(request: Request, context: Authenticated) -> Response:
-    """A list that its address filters."""
-    shown, errors = await _shown(request, context)
-    topics = () if shown["after"] or errors else ("batches", "overview")
-    return page(
-        request, context.principal, "batches.html", topics=topics, status=422 if errors else 200, **shown
+    """Show the batches that match the filters in the address."""
+    shown = await _shown(request, context)
+    topics = () if shown["after"] or shown["errors"] else ("batches", "overview")
+    return page_or_part(
+        request, context, "batches", topics=topics, status=422 if shown["errors"] else 200, **shown
     )
 
 
-@router.get("/batches/now", summary="What the list of batches shows now")
-async def batches_now(request: Request, context: Authenticated) -> Response:
-    """Its live part."""
-    shown, _ = await _shown(request, context)
-    return part(request, context.principal, "batches_now.html", **shown)
-
-
-async def _shown(request: Request, context: RequestContext) -> tuple[dict[str, Any], Mapping[str, str]]:
+async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     filters = parse_filters(request.query_params.multi_items(), now_us(), beside=_BESIDE)
     unfit = {
         name: "batches cannot be filtered by this; look through the jobs instead"
@@ -65,11 +58,10 @@ async def _shown(request: Request, context: RequestContext) -> tuple[dict[str, A
         "batch_page": batch_page,
         "after": after,
         "errors": errors,
-        "now_path": f"/batches/now?{request.query_params}" if request.query_params else "/batches/now",
         "next": f"/batches?{filters.query(after=batch_page.next)}" if batch_page.next else None,
         "first": (f"/batches?{query}" if query else "/batches") if after else None,
         "may_submit": context.principal.rights.permits(Role.SUBMITTER),
-    }, errors
+    }
 
 
 async def _batch_page(
