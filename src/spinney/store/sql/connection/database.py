@@ -139,46 +139,46 @@ class Tx(ABC):
 
 
 class Database(ABC):
-    """Connections to one database. Opened by first use; belongs to one thread at a time."""
+    """The connections to one database. They are opened by the first use, and belong to one thread at a time."""
 
     name: str
-    """For sentences: its file, or its URL without the password."""
+    """Its name in messages: the file, or the URL without the password."""
     connected = 0
-    """Moves when a connection to a server has been made. What was read before is not to be believed then: a server
-    that crashed has lost what was committed and not synced, and numbers are given anew."""
+    """Counts the connections made to a server. After a new one, what was read before is void: a server that crashed has
+    lost commits that were not synced, and assigns their numbers again."""
 
     @abstractmethod
     def write(self, *, durable: bool = True, awaited: bool = False) -> AbstractContextManager[Tx]:
-        """One transaction in its turn: commits when the block ends, rolls back when it raises.
+        """Run one transaction when it is this process's turn: it commits when the block ends, and rolls back when the
+        block raises.
 
-        ``durable=False`` is for what need not survive a loss of power (a claim, a heartbeat): it is
-        committed, for everybody to see, but not synced; the next durable commit syncs it, too. What
-        a loss of power takes is always the newest, so that the database goes back to an earlier state
-        as a whole. Where the database is on another machine than those who use it, they outlive its loss:
-        see ``Tx.must_last``.
+        ``durable=False`` is for what need not survive a power failure (a claim, a heartbeat): it is committed, and
+        visible to all, but not synced; the next durable commit syncs it, too. A power failure always takes the latest
+        commits, so that the database returns to an earlier state as a whole. A server may fail while the nodes on other
+        machines live on: see ``Tx.must_last``.
 
-        ``awaited``: somebody waits for what comes of it, so that upkeep which a commit may bring with it is left to
-        others for as long as can be. What is not durable is taken to be.
+        ``awaited``: a caller waits for the result, so maintenance that a commit may cause is left to other commits for
+        as long as possible. A transaction that is not durable counts as awaited.
         """
 
     @abstractmethod
     def look(self) -> AbstractContextManager[Tx]:
-        """One snapshot, let go at the end of the block."""
+        """Read one snapshot, which is released at the end of the block."""
 
     def look_long(self) -> AbstractContextManager[Tx]:
-        """The same for as long as it takes, whatever the caller does between two statements."""
+        """Read one snapshot for as long as the block takes, even if the caller pauses between statements."""
         return self.look()
 
     @abstractmethod
     def data_version(self) -> int:
-        """Moves when another connection has committed."""
+        """Return a number that changes when another connection has committed."""
 
     def keep_out(self) -> bool:
-        """See ``Store.keep_out``; False where it cannot be done."""
+        """See ``Store.keep_out``; False where the database cannot do that."""
         return False
 
-    def let_in(self) -> None:  # noqa: B027 - nobody is kept out
-        """Let others write again that ``keep_out`` kept from it."""
+    def let_in(self) -> None:  # noqa: B027 - not needed for a server
+        """End ``keep_out``: other processes may write again."""
 
     def notify(self, sender: str) -> None:  # noqa: B027 - nobody listens to a file
         """See ``Store.notify``."""
@@ -189,22 +189,22 @@ class Database(ABC):
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
-        """What it is, for people: product, version, place, durability."""
+        """Describe the database for people: product, version, place, durability."""
 
     @abstractmethod
     def upgrade(self, run: Callable[[Any], None]) -> None:
-        """Make what is missing of the place, and call ``run`` with an SQLAlchemy connection, in one transaction
-        and while nobody else writes; it may be called again after that was rolled back. Raises StoreUnusable for the
-        database of another program."""
+        """Create the file or schema if it is missing, and call ``run`` with an SQLAlchemy connection, in one
+        transaction while no other process writes. ``run`` may be called again after a rollback. Raises StoreUnusable
+        for the database of another program."""
 
     @abstractmethod
     def schema_state(self) -> "SchemaState | None":
-        """What the place holds, whether this code may work with it or not; None where no store has been made."""
+        """Return the state of the schema, whether this code may work with it or not; None where there is no store."""
 
     @abstractmethod
     def fill(self) -> AbstractContextManager[Tx]:
-        """One transaction on a store that no node may use yet (it is marked as part of a copy), for as long as it
-        takes; nobody else is in one at the same time."""
+        """Run one transaction, of any length, on a store that no node may use yet because it is marked as part of a
+        copy. There is only one such transaction at a time."""
 
     def grant(self, roles: Sequence[str]) -> None:
         """See ``SqlStore.grant``."""
@@ -218,4 +218,4 @@ class Database(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close what is open. It may be used again."""
+        """Close all connections. The next use opens them again."""

@@ -1,6 +1,6 @@
-"""SQLAlchemy over a connection of the store's own, for who alters its schema.
+"""SQLAlchemy on a connection of the store's own, for migrations.
 
-Nobody else imports it: importing SQLAlchemy takes longer than most commands do.
+No other code imports it, because importing SQLAlchemy takes longer than most commands.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 
 @contextmanager
 def transaction(url: str, connect: Callable[[], Any], *, begin: str | None = None) -> Iterator[Connection]:
-    """A transaction on a connection that ``connect`` makes, of the dialect that ``url`` names.
+    """Run a transaction on a new connection (``connect``), in the dialect of ``url``.
 
     ``begin``: the statement that opens it, where the driver opens none. Raises the driver's own errors.
     """

@@ -1,8 +1,7 @@
-"""Who may do what in a schema of a PostgreSQL database: its owner makes and alters the store, others work with it.
+"""The rights of database roles in a schema of a PostgreSQL database. Its owner creates and alters the store.
 
-A node needs no right to make, alter or own anything. What it may do is what it does: read and write the rows of the
-store's tables. Who made the store (``meta``) and which schema it has (``alembic_version``) it may only read, and the
-audit it may only add to.
+Other roles (of nodes, submitters, operators) may read and write the rows of the store's tables, and create, alter or
+own nothing. ``meta`` and ``alembic_version`` they may only read, and to the audit they may only add.
 """
 
 from collections.abc import Sequence
@@ -14,12 +13,12 @@ from psycopg import sql
 from spinney.model.errors import StoreUnusable, UsageError
 
 _MAINTAIN = 170000
-"""The first version in which one who does not own a table may be allowed to vacuum it."""
+"""The first server version with a right to vacuum tables of another role."""
 
 
 def grants(schema: str, roles: Sequence[str], server_version: int) -> list[str]:
-    """What gives these roles all that a node, a submitter or an operator needs. Tables that a later ``init`` makes
-    are granted with it, when the same role runs it."""
+    """Return the statements that give these roles all that a node, a submitter or an operator needs. They cover tables
+    that a later ``spinney init`` of the same role creates."""
     place = _quoted(schema)
     statements = []
     for role in map(_quoted, roles):
@@ -36,7 +35,7 @@ def grants(schema: str, roles: Sequence[str], server_version: int) -> list[str]:
 
 
 def require_roles(connection: "psycopg.Connection[Any]", roles: Sequence[str]) -> None:
-    """Raise UsageError for one that is not there."""
+    """Raise UsageError for a role that does not exist."""
     for role in roles:
         if connection.execute("select 1 from pg_roles where rolname = %s", (role,)).fetchone() is None:
             raise UsageError(
@@ -45,7 +44,7 @@ def require_roles(connection: "psycopg.Connection[Any]", roles: Sequence[str]) -
 
 
 def require_owner(connection: "psycopg.Connection[Any]", name: str, schema: str) -> None:
-    """Raise StoreUnusable, with who may, unless this role may make or alter the store."""
+    """Raise StoreUnusable, which names the owner, unless this role may create or alter the store."""
     user, database, may_create, owner, owns = (
         connection.execute(
             "select current_user::text, current_database()::text, "

@@ -1,7 +1,7 @@
-"""Waiting for a database file that another program has locked: who it is, when that is said, and when it ends.
+"""The wait for a database file that another program has locked: which program it is, and how long to wait for it.
 
-Programs that take their turn (``write_queue``) never keep each other waiting for long; a ``sqlite3`` shell in the
-middle of a transaction may do so for hours.
+Processes of Spinney take turns (``write_queue``), and never make each other wait for long. But a ``sqlite3`` shell in
+the middle of a transaction may keep the file locked for hours.
 """
 
 import time
@@ -13,18 +13,18 @@ from spinney.model.values.paths import beside
 from spinney.store.sql.connection.write_queue import BEATS
 
 PATIENCE_S = 30.0
-"""So long a command waits."""
+"""How long a command waits."""
 TELL_AFTER_S = 1.0
-"""Then whoever waits is told what for."""
+"""After this time a message says what is waited for."""
 _STEP_S = 0.02
 _WAL_WRITE_BYTE = 120
-"""Of the file beside the database that ends in ``-shm``: locked by whoever writes (SQLite's WAL format)."""
+"""The byte of the ``-shm`` file beside the database that a writer locks (https://sqlite.org/walformat.html)."""
 _FIRST_LOCK_BYTE = 0x40000000
-"""From here on the database file itself is locked by whoever lets nobody else read."""
+"""The first byte of the database file that a process locks which excludes readers, too."""
 
 
 class LockWait:
-    """One wait. ``step`` rests for a moment, tells once what is waited for, and raises when it has been long enough."""
+    """One wait, in steps: each sleeps for a moment, one reports what is waited for, and the last raises StoreLocked."""
 
     def __init__(
         self, path: Path, patience_s: float, tell_after_s: float, tell: Callable[[str], None]
@@ -35,7 +35,7 @@ class LockWait:
         self._told = False
 
     def step(self) -> None:
-        """Raises StoreLocked at the end."""
+        """Sleep for a moment. Raises StoreLocked when the wait has been long enough."""
         now_s = time.monotonic()
         if now_s >= self._end_s:
             raise locked(self._path, f" and has been for {self._patience_s:g} s")
@@ -49,7 +49,7 @@ class LockWait:
 
 
 def locked(path: Path, since: str = "") -> StoreLocked:
-    """The error with its sentence. ``since``: how long, where that is known."""
+    """Return the error, which names the program. ``since``: how long the file has been locked, where that is known."""
     return StoreLocked(
         f"{path} is locked by {holder(path)}{since}, and nothing was changed; end its transaction there, or close that "
         f"program, then do it again"
@@ -57,8 +57,8 @@ def locked(path: Path, since: str = "") -> StoreLocked:
 
 
 def holder(path: Path) -> str:
-    """The program that has the database locked, as far as it can be seen from here: of another container it cannot. Or
-    the node that beats before anybody writes (``write_queue``)."""
+    """Return the program that has the database locked, or the node whose heartbeat comes first (``write_queue``). A
+    program in another container cannot be seen."""
     node = ""
     try:
         files = {
@@ -78,7 +78,7 @@ def holder(path: Path) -> str:
             if int(first) < own.stop and (last == "EOF" or int(last) >= own.start):
                 return _process(pid)
     except (OSError, ValueError):
-        pass  # a file is gone, or this kernel shows its locks otherwise
+        pass  # a file is gone, or this kernel lists its locks in another format
     return node or "another program"
 
 

@@ -1,8 +1,8 @@
-"""Wake-ups through PostgreSQL: NOTIFY on a channel of the schema's own, LISTEN on a connection of its own.
+"""Wake-ups through PostgreSQL: NOTIFY on a channel for each schema, and LISTEN on a separate connection.
 
-A notification says "look at the store" and who says so, nothing else, and promises nothing: polling alone would
-do. It is sent after the commit, in a transaction of its own: a transaction with a NOTIFY takes a lock of the
-whole cluster while it commits, and the hot one must not wait for others' (``PostgresDatabase.notify``).
+A notification says "look at the store", and who sent it. It promises nothing: polling alone would do. It is sent after
+the commit, in a transaction of its own, because a transaction with a NOTIFY takes a lock of the whole cluster while it
+commits, and the hot transactions must not wait for that (``PostgresDatabase.notify``).
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ _NAME_BYTES = 63
 
 
 def channel(schema: str) -> str:
-    """The channel of a store: several in one database do not wake each other."""
+    """Return the channel of a store. Several stores in one database have different ones."""
     name = f"spinney_{schema}"
-    # No schema of a store has a # in its name, so what is shortened meets no other.
+    # No schema of a store has a # in its name, so a shortened name equals no other.
     return name if len(name) <= _NAME_BYTES else f"spinney#{sha256(schema.encode()).hexdigest()[:40]}"
 
 
 class PostgresListener:
-    """Listens to one channel; takes over the connection."""
+    """Listens to one channel. It owns the connection."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", schema: str, name: str) -> None:
         self._connection, self._name = connection, name
@@ -35,7 +35,7 @@ class PostgresListener:
         return self._connection.fileno()
 
     def poll(self) -> Sequence[str]:
-        # By libpq itself: the driver's own generator waits, and would take a round of the loop each.
+        # Through libpq itself, because the driver's generator waits and would need one turn of the loop for each.
         pgconn, senders = self._connection.pgconn, []
         try:
             pgconn.consume_input()

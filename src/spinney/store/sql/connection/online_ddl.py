@@ -1,13 +1,13 @@
-"""Changing the tables of a PostgreSQL store beside nodes that work.
+"""Changes of the tables of a PostgreSQL store while nodes work.
 
-Who changes a table waits until all who read or write it have ended, and everybody who comes meanwhile waits behind
-him. So the wait for a table is short: when somebody keeps one (a long report, a forgotten session), all is taken back,
-those behind go on, and it is tried again a little later. The turn comes first, as in every transaction that writes,
-so that nobody holds one table and waits for another.
+A change of a table waits for all transactions that read or write it, and later ones queue behind the change. So the
+wait for a table is short: when a transaction keeps one for long (a report, a forgotten session), the change is rolled
+back, the queue moves on, and the change is tried again a little later. It takes the row ``turn`` first, as every
+transaction that writes does, so that it never holds one table while it waits for another.
 
-An index on a large table is built beside the writers (``create index concurrently``), which a transaction cannot do.
-So the transaction leaves a mark in ``meta`` that says what is to be built; who finds the mark builds it, after
-whatever crash, and takes the mark away.
+An index on a large table is built beside the writers (``create index concurrently``), which is impossible in a
+transaction. So the transaction leaves a mark in ``meta``; the process that finds the mark, even after a crash, builds
+the index and removes the mark.
 """
 
 import time
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from spinney.store.sql.connection.postgres_connection import Connector
 
 TABLE_WAIT = "300ms"
-"""So long writers stand behind a change that waits for a table."""
+"""How long writers queue behind a change that waits for a table."""
 REST_S = 0.5
 PATIENCE_S = 60.0
 AS_LONG_AS_IT_TAKES_S = 86_400.0
-"""Patience for one answer where much has to be done for it."""
+"""The time limit of a statement that may have much to do."""
 
 
 def retry_until_altered(
@@ -40,7 +40,8 @@ def retry_until_altered(
     rest: Callable[[float], None] = time.sleep,
     patience_s: float = PATIENCE_S,
 ) -> None:
-    """Do ``alter``, a transaction, until it gets its tables. Raises StoreUnusable, which names who is in the way."""
+    """Run the transaction ``alter`` again until it gets its tables. Raises StoreUnusable, which names the transaction
+    that keeps them, after ``patience_s``."""
     give_up = monotonic() + patience_s
     while True:
         try:
@@ -55,7 +56,7 @@ def retry_until_altered(
 
 
 def begin(connection: "Connection", schema: str) -> None:
-    """In the transaction that alters: nobody else writes from now on, and no table is waited for long."""
+    """Begin the transaction that alters: exclude other writers, and limit the wait for each table."""
     has_turn = (
         connection.exec_driver_sql("select to_regclass(%s)", (f'"{schema}".counters',)).scalar() is not None
     )
@@ -87,8 +88,9 @@ def _oldest(connector: "Connector") -> str:
 
 
 def build_indexes(connector: "Connector", *, rest: Callable[[float], None] = time.sleep) -> None:
-    """Build what is marked as still to be built, beside writers, for as long as it takes. One builds at a time, and
-    on a connection to the database itself: what it does belongs to a session, which a pooler does not keep."""
+    """Build the indexes that are marked as still to be built, beside writers, however long it takes. Only one process
+    builds at a time, and on a direct connection, because the lock belongs to a session, which a pooler does not keep.
+    Raises StoreUnusable behind a pooler."""
     connection = connector.connect()
     try:
         marked = _marked(connection, connector.schema)
@@ -100,7 +102,7 @@ def build_indexes(connector: "Connector", *, rest: Callable[[float], None] = tim
             )
         if marked:
             connection.patience_s = AS_LONG_AS_IT_TAKES_S
-            # Asked again and again: who waits within a statement is himself waited for by the one who builds.
+            # By polling: the process that builds would wait for a statement that waits for this lock.
             while not _value(
                 connection, "select pg_try_advisory_lock(hashtext(%s))", f"spinney indexes {connector.schema}"
             ):
@@ -123,8 +125,8 @@ def _name(mark: str) -> str:
 
 
 def _build(connection: "psycopg.Connection[Any]", schema: str, name: str, sql: str) -> None:
-    """A build that was cut off leaves an index that is not valid, and has to begin anew."""
-    for setting in ("statement_timeout", "lock_timeout"):  # it keeps nobody waiting
+    """Build one index. A build that was cut off has left an invalid index, and has to begin anew."""
+    for setting in ("statement_timeout", "lock_timeout"):  # nothing waits for it
         connection.execute(f"set {setting} = 0")
     whole = _value(
         connection,

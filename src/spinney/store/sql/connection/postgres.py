@@ -1,13 +1,12 @@
 """The store in a schema of a PostgreSQL database, 14 or later.
 
-Writers go one after the other, as on SQLite: the first statement of every write transaction updates the row
-``turn`` of ``counters``, and so waits until the transaction before has ended. READ COMMITTED then shows each
-statement all that was committed before, so that whatever holds for one file with one writer holds here: limits,
-locks and quotas are counted under that row, and nothing can deadlock. The number in it says to readers that
-somebody has committed.
+There is one writer at a time, as on SQLite: the first statement of every write transaction updates the row ``turn`` of
+``counters``, and so waits until the transaction before has ended. READ COMMITTED then shows each statement all that was
+committed before, so that everything holds here that holds for a file with one writer: limits, locks and quotas are
+counted under the lock of that row, and nothing can deadlock. Its number tells readers that something was committed.
 
-A row lock, so it works behind a pooler and goes with its holder: what stands still in a transaction (a stopped
-process, a lost network) is ended by the server after a while.
+A row lock works behind a pooler, and ends with its holder: the server ends a transaction in which nothing happens for a
+while (because its process was stopped, or its network is lost).
 """
 
 import logging
@@ -30,20 +29,21 @@ from spinney.store.sql.connection.schema_state import SchemaState
 log = logging.getLogger(__name__)
 
 MANY = 20
-"""So many rows are worth a COPY, or one statement with arrays, instead of a statement for each."""
+"""From this number of rows on, a COPY or one statement with arrays is used instead of a statement for each."""
 _TURN = f"update counters set value = value + 1 where name = 'turn'; {MOVES}"
-"""What comes with it is read when the turn has come: each statement sees what was committed before it."""
-# Said in full: behind a pooler the session's own default is not ours to set.
+"""The counters are read after the row was locked: each statement sees what was committed before it."""
+# In full, because behind a pooler the default of the session is not ours to set.
 _BEGIN = "begin isolation level read committed"
 _AT_ONCE_S = 0.5
-"""One that was ended says so at once. Who has waited for longer tells those who asked, who know how often to try."""
+"""A connection that the server has ended fails at once, and is opened again; after a longer wait the error is raised,
+because callers have their own rules for retries."""
 _DURABLY = "set local synchronous_commit to default"
-"""To whatever the database says of itself: it may ask for more than a sync of its own."""
+"""The setting of the database: it may wait for other servers, too."""
 _BEGIN_LIGHTLY = f"{_BEGIN}; set local synchronous_commit = off"
 
 
 class PostgresDatabase(Database):
-    """A schema of a PostgreSQL database."""
+    """A schema of a PostgreSQL database, on a connection for writing and one for reading."""
 
     def __init__(self, url: str, patience_s: float | None = None) -> None:
         """``patience_s``: see ``Connector``."""
@@ -79,7 +79,7 @@ class PostgresDatabase(Database):
         try:
             writer.execute(commit)
         except psycopg.Error as error:
-            if writer.closed:  # else the server has said that it did not
+            if writer.closed:  # otherwise the server has answered that it did not commit
                 raise self._connector.commit_uncertain(error) from error
             raise
 
@@ -97,7 +97,7 @@ class PostgresDatabase(Database):
                 _roll_back(reader)
 
     def _vacuum(self, writer: Connection) -> None:
-        """What was committed stays committed, whatever becomes of this."""
+        """Vacuum the hot tables; a failure does not affect the commit before."""
         self._connector.begins(writer)
         try:
             self._vacuum_schedule.run(lambda: writer.execute(vacuum_schedule.statement(self.schema)))
@@ -133,7 +133,7 @@ class PostgresDatabase(Database):
 
     def notify(self, sender: str) -> None:
         try:
-            # Usually right after a commit, so on the connection that made it.
+            # Usually this follows a commit, so it uses the connection of that.
             if self._writer is not None and not self._writer.closed:
                 connection = self._writer
             else:
@@ -141,7 +141,7 @@ class PostgresDatabase(Database):
             self._connector.begins(connection)
             connection.execute("select pg_notify(%s, %s)", (channel(self.schema), sender))
         except (psycopg.Error, StoreUnusable) as error:
-            # What was to be told is committed, and found by polling.
+            # The change is committed, and nodes find it by polling.
             log.debug("could not wake the nodes of %s: %s", self.name, error)
 
     def listen(self) -> PostgresListener | None:
@@ -172,7 +172,7 @@ class PostgresDatabase(Database):
                     connection.exec_driver_sql(settings)
                 driver: Any = connection.connection.driver_connection
                 grants.require_owner(driver, self.name, self.schema)
-                # Two that make one store at the same time: the second waits, and finds it made.
+                # If two processes create one store at the same time, the second waits and finds it created.
                 connection.exec_driver_sql(
                     "select pg_advisory_xact_lock(hashtext(%s))", (self._one_at_a_time,)
                 )
@@ -220,7 +220,7 @@ class PostgresDatabase(Database):
 
     @property
     def _one_at_a_time(self) -> str:
-        """Who makes, alters or fills the store locks this."""
+        """The name of the advisory lock for creating, altering and filling the store."""
         return f"spinney {self.schema}"
 
     def schema_state(self) -> SchemaState | None:
@@ -258,7 +258,7 @@ class PostgresDatabase(Database):
                 )  # else the first plans are guessed
                 self._commit(connection, "commit")
             finally:
-                connection.close()  # and the server takes back what is not committed
+                connection.close()  # the server rolls back what is not committed
 
     def close(self) -> None:
         for connection in (self._writer, self._reader):
@@ -271,8 +271,8 @@ class PostgresDatabase(Database):
     def _begun(
         self, connection: Connection | None, begin: Callable[[Connection], str], *, planned_once: bool = False
     ) -> tuple[Connection, "psycopg.Cursor[Any]"]:
-        """One on which this has been said, and what was answered. One that was lost since it was last used is made
-        again at once: nothing had been asked of it."""
+        """Return an open connection on which the statement ``begin`` was run, and its result. A connection that was
+        lost since its last use is opened again at once, because no transaction was in progress on it."""
         fresh = connection is None or connection.closed
         connection = self._opened(connection, planned_once=planned_once)
         began_s = time.monotonic()
@@ -301,7 +301,7 @@ class PostgresDatabase(Database):
 
 
 def _last_rows(answer: "psycopg.Cursor[Any]") -> dict[str, int]:
-    """Of several statements that went together, what the last one found."""
+    """Return the result of the last one of several statements that were sent together."""
     while answer.nextset():
         pass
     return dict(answer.fetchall())
@@ -388,7 +388,7 @@ def _in_transaction(connection: "psycopg.Connection[Any]") -> bool:
 
 
 def _roll_back(connection: "psycopg.Connection[Any]") -> None:
-    """What cannot be rolled back because the connection is gone, the server rolls back."""
+    """Roll back. Where the connection is lost, the server does so itself."""
     try:
         if _in_transaction(connection):
             connection.execute("rollback")

@@ -1,18 +1,17 @@
-"""How a PostgreSQL database is reached: its URL, what is set on each connection, its errors as sentences.
+"""Connections to a PostgreSQL database: the URL, the settings of each connection, and the driver's errors as sentences.
 
-**Poolers.** Through PgBouncer in transaction mode each transaction may be served by another backend, and backends
-are shared with other programs. So nothing of a session is relied on, or changed, there: what a direct connection is
-told once, each transaction is told for itself (``Connector.each``), nothing is prepared, and nobody listens. That
-there is a pooler is seen by its keys: it cannot hand on those of the backend (``pg_backend_pid``), so it makes up its
-own.
-One in session mode is taken for the same, which costs a little and harms nothing.
+**Poolers.** Through PgBouncer in transaction mode each transaction may run on another backend, and backends are shared
+with other programs. So no state of a session is used or changed there: what a direct connection sets once, each
+transaction sets for itself (``Connector.each``), no statement is prepared, and there is no LISTEN. A pooler is
+recognized by the process id that it reports: it cannot pass on that of the backend (``pg_backend_pid``), and makes up
+its own. A pooler in session mode is treated in the same way, which costs a little and does no harm.
 
-**Nothing is waited for without end.** The server breaks off a statement that takes too long, a wait for a lock, and a
-transaction in which nothing happens (its client is stopped, or cut off). The kernel gives a connection up over which
-nothing is acknowledged. And whatever keeps an answer away in spite of all that (a server that stands still, something
-on the way that swallows what is sent) ends with the client's own patience: then the connection is closed. A node's
-patience goes with its lease period (``node.settings``), for all statements of a transaction together; who has none
-waits for each statement as long as people do.
+**Every wait ends.** The server ends a statement that takes too long, a wait for a lock, and a transaction in which
+nothing happens (because its client is stopped or cut off). The kernel gives up a connection on which nothing is
+acknowledged. Where no answer comes in spite of all that (from a server that hangs, or over a network that swallows
+packets), the client's own time limit (``patience_s``) closes the connection. That of a node follows from its lease
+period (``node.settings``), and covers all statements of a transaction together; other callers wait for each statement
+as long as people do.
 """
 
 import re
@@ -35,14 +34,14 @@ DEFAULT_SCHEMA = "spinney"
 LEAST_VERSION = 140000
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 PATIENCE_S = 75.0
-"""The longest that anybody waits for an answer to a statement."""
+"""The longest wait for the answer to a statement."""
 _STATEMENT_S, _LOCK_S, _CONNECT_S = 60.0, 10.0, 10
 _IDLE_S = 4
-"""Between two statements of a transaction. Shorter than any wait for a lock, so that one who stands still while he has
-the turn costs the others a pause, and no failure."""
+"""The longest pause between two statements of a transaction. It is shorter than any wait for a lock, so that a process
+that hangs while it holds the turn delays the others, and does not make them fail."""
 _TIMES_TRANSACTIONS = 170000
-"""From this version on a server ends a transaction that takes too long. None of its other timeouts ends one who stands
-still between two statements of a pipeline: to the server he is neither idle nor at work."""
+"""The first server version with a time limit for transactions. No other limit ends a client that hangs between two
+statements of a pipeline: to the server it is neither idle nor active."""
 _SETTINGS = {
     "idle_in_transaction_session_timeout": f"{_IDLE_S}s",
     # A client that was cut off leaves its connection behind; it must not count against max_connections for hours.
@@ -51,33 +50,33 @@ _SETTINGS = {
     "tcp_keepalives_count": "3",
     "client_min_messages": "warning",
     "default_transaction_isolation": "read committed",
-    # Statements go from short lists to single rows: what compiling them would cost is never gained.
+    # Statements go from short lists to single rows, so that compiling them never pays.
     "jit": "off",
-    # Statements go from what is short to what is indexed, as SQLite runs them. The planner, which knows nothing yet of
-    # tables that have just been filled, would now and then read one whole, or hash it, for a handful of rows.
+    # Statements go from short lists to indexed rows, in the order in which SQLite runs them. The planner, which has no
+    # statistics of tables that were just filled, would sometimes read or hash a whole one for a few rows.
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
-    # What the settings above make look dear is not worth starting processes for.
+    # The settings above make costs look high that are not worth starting processes for.
     "max_parallel_workers_per_gather": "0",
 }
 
 _PLANNED_ONCE = "set plan_cache_mode = force_generic_plan"
-"""A statement is planned once a connection: for those that write. Most go by a key, or say themselves where they begin,
-so that no argument would change the plan; and to plan them takes as long as to run them. What people ask is another
-matter: of jobs in one state there may be three, of those in another a million, and a page asks again and again."""
+"""Plan each statement once for a connection that writes. Most statements go by a key, or name the row where they begin,
+so that no argument would change the plan, and planning takes as long as running them. Reads for people are different:
+of one state there may be three jobs and of another a million."""
 _OF_A_SESSION = {
     "tcp_keepalives_idle",
     "tcp_keepalives_interval",
     "tcp_keepalives_count",
     "default_transaction_isolation",
 }
-"""What it would mean nothing to say for one transaction."""
+"""Settings that have no effect within one transaction."""
 
 
 class _Flag(Dumper):
-    """Truth values are small numbers in this schema, as SQLite has them."""
+    """Sends truth values as small integers, as they are in this schema and in SQLite."""
 
     oid = psycopg.adapters.types["int2"].oid
 
@@ -86,42 +85,42 @@ class _Flag(Dumper):
 
 
 _PASSING = {
-    "25P03",  # stood still for too long in a transaction
+    "25P03",  # idle for too long in a transaction
     "25P04",  # a transaction took longer than the server allows
-    "25006",  # another server has become the first, and this one may only be read
+    "25006",  # another server has become the primary one, and this one is read-only
 }
-"""States that the driver counts among the mistakes of programs."""
+"""SQL states of temporary conditions that the driver takes for programming errors."""
 
 _NO_ROOM = ("too many clients", "connection slots are reserved", "too many connections")
-"""What is said by a server that is full; in another language the sentence is a plainer one."""
+"""Messages of a server without free connections, in English; in other languages a more general sentence is shown."""
 
 T = TypeVar("T")
 
 
 class Connection(psycopg.Connection[Any]):
-    """One that is closed when an answer does not come within its patience."""
+    """A connection that is closed when an answer does not come within its time limit."""
 
     patience_s = PATIENCE_S
     until_s: float | None = None
-    """When (monotonic) the transaction has to be over; None: each statement is timed."""
+    """When (monotonic clock) the transaction has to be over; None: each statement has its own limit."""
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
-        if timeout is not None:  # it is the caller's own wait, for something that need not come
+        if timeout is not None:  # the caller waits for something that need not come
             return super().wait(gen, interval, timeout)
         left_s = self.patience_s if self.until_s is None else max(0.0, self.until_s - time.monotonic())
         try:
             return super().wait(gen, interval, left_s)
         except psycopg.errors._WaitTimeout:
-            # It may still be answering: nothing else can be asked of this connection.
+            # An answer may still come, so the connection cannot be used for anything else.
             self.pgconn.finish()
             raise psycopg.OperationalError(f"no answer within {self.patience_s:g} s") from None
 
 
 class Connector:
-    """To one schema of one database."""
+    """Opens connections to one schema of one database."""
 
     def __init__(self, url: str, patience_s: float | None = None) -> None:
-        """``patience_s``: no transaction takes longer, whatever happens; None: as long as people wait.
+        """``patience_s``: the time limit of a transaction; None: limits for people.
 
         Raises UsageError for what is no URL of a PostgreSQL database."""
         self._conninfo, self.schema = parsed(url)
@@ -131,7 +130,8 @@ class Connector:
         self._settings = {**_SETTINGS, **self._timeouts(), "search_path": f'"{self.schema}"'}
 
     def connect(self, *, planned_once: bool = False) -> Connection:
-        """Raises psycopg.Error; see ``explained``. ``planned_once``: its statements, whatever their arguments."""
+        """Open a connection. ``planned_once``: each of its statements is planned once, whatever its arguments. Raises
+        psycopg.Error; see ``explained``."""
         connection = Connection.connect(self._conninfo, autocommit=True, **self._transport_settings())
         try:
             self._furnish(connection, planned_once)
@@ -157,15 +157,15 @@ class Connector:
             connection.prepare_threshold = None
 
     def begins(self, connection: Connection) -> None:
-        """A transaction begins: from now on its time runs."""
+        """Start the time limit of a transaction."""
         if self._patience_s is not None:
             connection.until_s = time.monotonic() + self._patience_s
 
     def _transport_settings(self) -> dict[str, Any]:
-        """What libpq and the kernel do about a peer that is silent; what the URL says itself stays."""
+        """Return the settings of libpq and the kernel for a silent peer; those in the URL are left alone."""
         patience_s = self._patience_s or PATIENCE_S
         settings = {
-            # libpq takes whole seconds, and 1 for 2.
+            # libpq takes whole seconds, and raises 1 to 2.
             "connect_timeout": _CONNECT_S if self._patience_s is None else max(2, round(patience_s / 2)),
             "tcp_user_timeout": round(patience_s * 1000),
             "keepalives_idle": max(1, round(patience_s / 2)),
@@ -176,7 +176,7 @@ class Connector:
         return {name: value for name, value in settings.items() if name not in chosen}
 
     def _timeouts(self) -> dict[str, str]:
-        """Shorter than the patience, so that it is the server that breaks off, and the connection stays."""
+        """Return limits for the server that are shorter than the client's, so that the connection stays open."""
         if self._patience_s is None:
             statement_s, lock_s = _STATEMENT_S, _LOCK_S
         else:
@@ -187,11 +187,12 @@ class Connector:
         }
 
     def pooled(self, connection: "psycopg.Connection[Any]") -> bool:
-        """Whether a pooler is between here and the database."""
+        """Return whether the connection goes through a pooler."""
         return connection.prepare_threshold is None
 
     def each(self, connection: "psycopg.Connection[Any]") -> str:
-        """The first statement of every transaction on this connection; empty where its session has been told all."""
+        """Return the settings that each transaction on this connection has to make; empty where the session has
+        them."""
         return self._settings_statement(local=True) if self.pooled(connection) else ""
 
     def _settings_statement(self, *, local: bool) -> str:
@@ -208,7 +209,7 @@ class Connector:
         require_workable(self.name, schema_state)
 
     def schema_state(self, connection: "psycopg.Connection[Any]") -> SchemaState | None:
-        """What the schema holds; None where no store has been made."""
+        """Return the state of the schema; None where there is no store."""
         for table in ("alembic_version", "meta"):
             registered = connection.execute(
                 "select to_regclass(%s)", (f'"{self.schema}".{table}',)
@@ -221,14 +222,14 @@ class Connector:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """The driver's errors as one sentence that says what to do."""
+        """Raise the driver's errors as errors of Spinney, with a sentence that says what to do."""
         try:
             yield
         except psycopg.Error as error:
             raise self._sentence(error) from error
 
     def commit_uncertain(self, error: psycopg.Error) -> CommitUncertain:
-        """The connection was lost in the commit."""
+        """Return the error for a connection that was lost during the commit."""
         return CommitUncertain(
             f"{self.name} was lost while it was committing ({_one_line(error)}), "
             "so it is not known whether that was done; look before you do it again"
@@ -267,8 +268,8 @@ def _one_line(error: BaseException) -> str:
 
 
 def parsed(url: str) -> tuple[str, str]:
-    """(what the driver connects by, the schema). ``postgresql://user@host/database?schema=name``, the rest as libpq
-    has it. Raises UsageError."""
+    """Return libpq's connection string and the schema of a URL (``postgresql://user@host/database?schema=name``).
+    Raises UsageError."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(query).get("schema", DEFAULT_SCHEMA)

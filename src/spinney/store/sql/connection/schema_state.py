@@ -1,9 +1,9 @@
-"""Whether this code may work with a store: the schema that it has, and how far its upgrade has come.
+"""The version of a store's schema, and whether this code may work with it.
 
-A schema is named by its last revision. A revision has a part *before*, which only adds, so that nodes of the version
-before work on beside it, and perhaps a part *after*, which takes away what only they needed (``upgrades``). ``meta``
-says in ``works_with`` the last revision whose part after has run: code of an older schema may not work with the store
-any more. So code of schema C works with a store of schema S if ``works_with`` <= C <= S.
+A schema is named by its last revision. A revision has a part *before* that only adds, so that nodes of the previous
+version continue to work beside it, and perhaps a part *after* that removes what only they needed (``upgrades``). The
+row ``works_with`` of ``meta`` names the last revision whose part *after* has run: code of an older schema may not work
+with the store any more. So code of schema C works with a store of schema S if ``works_with`` <= C <= S.
 """
 
 from collections.abc import Mapping
@@ -14,27 +14,27 @@ from spinney.store.sql.connection.database import SCHEMA_VERSION
 
 WORKS_WITH = "works_with"
 COPYING = "copying"
-"""Mark of a store that is being filled by a copy; its value says from where."""
+"""The mark of a store that a copy is being written to; its value is the source."""
 INDEX = "index:"
-"""Beginning of the marks of indexes that a revision wants and that are still to be built: ``index:0004:jobs_by_x``."""
+"""The prefix of marks for indexes of a revision that are still to be built: ``index:0004:jobs_by_x``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaState:
-    """What a place holds that has been made a store."""
+    """The state of the schema of a store."""
 
     schema: str
-    """The last revision whose part before has run; empty where none has."""
+    """The last revision whose part *before* has run; empty where none has."""
     meta: Mapping[str, str] = field(default_factory=dict)
     """The rows of ``meta``."""
 
     @property
     def works_with(self) -> str:
-        """The oldest schema whose code may work with it. A store that does not say was made by code of its own."""
+        """The oldest schema whose code may work with the store. Without a row of its own this is the store's schema."""
         return self.meta.get(WORKS_WITH, self.schema)
 
     def unbuilt(self, schema: str) -> list[str]:
-        """Indexes that code of this schema counts on, and that are still to be built."""
+        """Return the indexes that code of this schema relies on and that are still to be built."""
         meta = (mark.split(":") for mark in self.meta if mark.startswith(INDEX))
         return sorted(name for _, revision, name in meta if revision <= schema)
 

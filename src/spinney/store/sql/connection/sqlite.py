@@ -12,65 +12,30 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-import psutil
 
-from spinney.model.errors import StoreUnavailable, StoreUnusable
+from spinney.model.errors import StoreUnusable
 from spinney.model.values.paths import beside
 from spinney.store.sql.connection.database import Database, Tx, damaged
-from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait, locked
+from spinney.store.sql.connection.lock_wait import PATIENCE_S, TELL_AFTER_S, LockWait
 from spinney.store.sql.connection.schema_state import SchemaState, require_workable
+from spinney.store.sql.connection.sqlite_file import explained, explanation, is_locked, quoted, refuse_network
 from spinney.store.sql.connection.write_queue import WriteQueue
 
 T = TypeVar("T")
 _BUSY_S = 0.05
-"""So long SQLite itself waits for a lock while a connection is opened, deaf to signals. Later a writer does not wait
-within the write queue at all, for others wait behind it: forty nodes of a locked file would come through once in two
-seconds each. ``LockWait`` waits outside."""
+"""How long SQLite itself waits for a lock while a connection is opened; signals are not handled meanwhile. Later a
+writer does not wait inside the write queue at all, because others wait behind it: with forty nodes on a locked file
+each would get in only once in two seconds. ``LockWait`` waits outside."""
 _READ_BUSY_S = 5.0
-"""The same for a reader, whom only a program keeps waiting that locks the whole file."""
-_NO_ROOM_BYTES = 32 * 2**10
-"""Less than the index of the log takes, without which the file cannot even be read."""
+"""The same for a reader, which waits only for a program that locks the whole file."""
 CACHE_KIB = 16_384
 CHECKPOINT_PAGES, LATE_CHECKPOINT_PAGES = 1_000, 4_000
-"""From so many pages in the log on, a commit that is synced carries them over into the file, which takes 2 to 5 ms; one
-that somebody waits for only from so many more, which is where nobody has committed otherwise for long."""
-_NETWORK = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "ncpfs",
-    "afs",
-    "coda",
-    "9p",
-    "ceph",
-    "lustre",
-    "glusterfs",
-    "beegfs",
-    "orangefs",
-    "davfs",
-    "vboxsf",
-    # The same by a program of the user's, as the kernel names it where the program says what it is.
-    "fuse.sshfs",
-    "fuse.glusterfs",
-    "fuse.ceph",
-    "fuse.ceph-fuse",
-    "fuse.nfs",
-    "fuse.smbnetfs",
-    "fuse.s3fs",
-    "fuse.gcsfuse",
-    "fuse.rclone",
-    "fuse.juicefs",
-    "fuse.mount-s3",
-    "fuse.davfs",
-    "fuse.curlftpfs",
-    "fuse.vmhgfs-fuse",
-}
+"""The size of the write-ahead log, in pages, from which a synced commit copies it into the file (2 to 5 ms); and the
+size from which even a commit that somebody waits for does so, because no other has for long."""
 
 
 class SqliteDatabase(Database):
-    """A SQLite file."""
+    """A database in one SQLite file."""
 
     def __init__(
         self,
@@ -79,8 +44,9 @@ class SqliteDatabase(Database):
         patience_s: float | None = None,
         on_wait: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        """``cache_kib``: so much of the file each connection keeps in memory. ``patience_s``: so long another program
-        may keep it locked; None: as long as people wait. ``on_wait`` hears whom a transaction waits for."""
+        """``cache_kib``: how much of the file each connection caches. ``patience_s``: how long a transaction waits for
+        another program that has the file locked; None: a limit for people. ``on_wait`` is called with a sentence about
+        such a wait."""
         self._patience_s = PATIENCE_S if patience_s is None else patience_s
         self._on_wait, self.tell_after_s = on_wait, TELL_AFTER_S
         self.path, self.name = path, str(path)
@@ -90,7 +56,7 @@ class SqliteDatabase(Database):
         self._write_queue: WriteQueue | None = None
         self._reader: sqlite3.Connection | None = None
         self._durable, self._late = True, False
-        """What the writing connection is set to."""
+        """The current settings of the writing connection."""
 
     # --- writing --------------------------------------------------------------------------
 
@@ -107,7 +73,7 @@ class SqliteDatabase(Database):
                     writer.execute("rollback")
                 raise
         except sqlite3.Error as error:
-            raise _sentence(self.path, error) from error
+            raise explanation(self.path, error) from error
         finally:
             write_queue.leave()
 
@@ -127,8 +93,8 @@ class SqliteDatabase(Database):
                     begun = True
                     return
             except sqlite3.Error as error:
-                if not _is_locked(error):
-                    raise _sentence(self.path, error) from error
+                if not is_locked(error):
+                    raise explanation(self.path, error) from error
             finally:
                 if not begun:
                     write_queue.leave()
@@ -136,13 +102,13 @@ class SqliteDatabase(Database):
             patience.step()
 
     def _insist(self, call: Callable[[], T]) -> T:
-        """What that returns, as soon as no other program has the file locked."""
+        """Call this again until no other program has the file locked, and return its result."""
         patience = None
         while True:
             try:
                 return call()
             except sqlite3.OperationalError as error:
-                if not _is_locked(error):
+                if not is_locked(error):
                     raise
             patience = patience or self._lock_wait()
             patience.step()
@@ -274,7 +240,7 @@ class SqliteDatabase(Database):
                     yield SqliteTx(connection)
                     connection.execute("commit")
                 finally:
-                    connection.close()  # and takes back what is not committed
+                    connection.close()  # which rolls back what is not committed
         finally:
             write_queue.close()
 
@@ -293,8 +259,9 @@ class SqliteDatabase(Database):
             ) from error
 
     def _to_store(self) -> sqlite3.Connection:
-        """A connection to the store in this file, on which nothing is set yet: what is set changes the file, which may
-        be another program's. Raises StoreUnusable with the mend when there is no store that this code may work with."""
+        """Return a connection to the store in this file, without settings: these would change the file, which may
+        belong to another program. Raises StoreUnusable, with what to do, when this code cannot work with what is
+        there."""
         refuse_network(self.path)
         if not self.path.exists():
             raise StoreUnusable(
@@ -316,7 +283,7 @@ class SqliteDatabase(Database):
         return connection
 
     def connect(self, busy_s: float = _READ_BUSY_S) -> sqlite3.Connection:
-        """``busy_s``: so long SQLite itself waits for a lock."""
+        """Return a connection to the file, whatever it holds. ``busy_s``: how long SQLite itself waits for a lock."""
         connection = self._opened(busy_s)
         try:
             self._set_up(connection)
@@ -327,7 +294,7 @@ class SqliteDatabase(Database):
 
     def _opened(self, busy_s: float = _BUSY_S) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"file:{_quoted(self.path)}?mode=rw",
+            f"file:{quoted(self.path)}?mode=rw",
             uri=True,
             timeout=busy_s,
             isolation_level=None,
@@ -344,7 +311,7 @@ class SqliteDatabase(Database):
         add_functions(connection)
 
     def close(self) -> None:
-        # The last connection to go checkpoints, so it goes through the write queue.
+        # The last connection that is closed makes a checkpoint, so it has to be inside the write queue.
         write_queue = self._write_queue or (WriteQueue(self.run_folder) if self._reader is not None else None)
         if write_queue is None:
             return
@@ -443,68 +410,3 @@ def add_functions(connection: sqlite3.Connection) -> None:
 
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
-
-
-def refuse_network(path: Path) -> None:
-    """Raise StoreUnusable when the file would lie on a network file system, whose locks lie."""
-    target = os.path.realpath(path) + os.sep  # a link may lead there
-    best, kind = "", ""
-    for mount in psutil.disk_partitions(all=True):
-        inside = target.startswith(mount.mountpoint.rstrip(os.sep) + os.sep)
-        if inside and len(mount.mountpoint) >= len(best):
-            best, kind = mount.mountpoint, mount.fstype
-    if kind.lower() in _NETWORK:
-        raise StoreUnusable(
-            f"{path} lies on a network file system ({kind} at {best}), where SQLite loses data; "
-            f"put the store on a local disk"
-        )
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """The driver's errors as one sentence that says what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _sentence(path, error) from error
-
-
-def _sentence(path: Path, error: BaseException | None) -> Exception:
-    text = str(error)
-    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
-        return error
-    if "full" in text or ("disk I/O" in text and _no_room(path)):
-        return StoreUnavailable(
-            f"the disk that holds {path} is full; make room, then go on: nothing was half-written"
-        )
-    if "not a database" in text or "malformed" in text or "encrypted" in text:
-        return StoreUnusable(
-            f"{path} is no database or is damaged; restore it from a backup or name another store"
-        )
-    if "readonly" in text or "unable to open" in text:
-        return StoreUnusable(f"cannot write to the store {path}; check its owner, rights and folder")
-    if _is_locked(error):
-        return locked(path)
-    if "disk I/O" in text:
-        return StoreUnavailable(
-            f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
-            f"sizes, then go on"
-        )
-    return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
-
-
-def _is_locked(error: BaseException | None) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
-
-
-def _no_room(path: Path) -> bool:
-    """Whether the disk is full: SQLite calls it an I/O error where it cannot make the index of its log."""
-    try:
-        disk = os.statvfs(path.parent)
-    except OSError:
-        return False
-    return disk.f_bavail * disk.f_frsize < _NO_ROOM_BYTES
-
-
-def _quoted(path: Path) -> str:
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -1,29 +1,30 @@
-"""When the engine itself clears away what its two hot tables shed.
+"""When a node itself vacuums the two hot tables of a PostgreSQL database.
 
-Every job leaves a dead row in ``ready`` and one in ``leases``, and every claim looks for the first that is alive: after
-300,000 jobs a claim costs four times as much. Autovacuum comes once a minute, which is a million jobs too late.
-So who grants leases vacuums both tables now and then, never for more than a small part of its time. A role that may not
-(it does not own the tables) is told so by a warning, and has autovacuum alone.
+Every job leaves a dead row in ``ready`` and one in ``leases``, and every claim looks for the first live one: after
+300,000 jobs a claim takes four times as long. Autovacuum runs once a minute, which is a million jobs too late. So a
+node that grants leases vacuums both tables from time to time, for a small part of its time. A role that may not vacuum
+(because it does not own the tables) gets a warning from the server, and relies on autovacuum.
 """
 
 import time
 from collections.abc import Callable
 
 EVERY = 10_000
-"""So many jobs are granted before it is worth it."""
+"""The number of granted leases after which a vacuum is worth it."""
 SHARE = 0.02
-"""The part of its time that a node spends on it at most: beside a million pending jobs it takes longer, and is done
-less often."""
+"""The largest part of its time that a node spends on it. Beside a million pending jobs a vacuum takes longer, and is
+run less often."""
 
 
 def statement(schema: str) -> str:
-    """``truncate off``: to give pages back it would lock others out. ``skip_locked``: another node may be at it. The
-    tables bear their schema, because behind a pooler no session remembers one."""
+    """Return the statement. ``truncate off``, because returning pages to the system would lock others out;
+    ``skip_locked``, because another node may vacuum at the same time. The tables are named with their schema, because
+    no setting of a session outlasts a transaction behind a pooler."""
     return f'vacuum (skip_locked, truncate off) "{schema}".ready, "{schema}".leases'
 
 
 class VacuumSchedule:
-    """Remembers how much has been granted since, and how long it took."""
+    """Counts granted leases, and measures how long the last vacuum took."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -31,15 +32,15 @@ class VacuumSchedule:
         self._not_before = 0.0
 
     def granted(self, jobs: int) -> None:
-        """So many more."""
+        """Count more leases."""
         self._granted += jobs
 
     def due(self) -> bool:
-        """Whether it is worth it now."""
+        """Return whether to vacuum now."""
         return self._granted >= EVERY and self._clock() >= self._not_before
 
     def run(self, vacuum: Callable[[], object]) -> None:
-        """Do it."""
+        """Run the vacuum, and begin to count anew."""
         began = self._clock()
         vacuum()
         ended = self._clock()

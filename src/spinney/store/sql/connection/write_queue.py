@@ -1,16 +1,17 @@
-"""Order of arrival among the processes that write to one SQLite file.
+"""The queue of the processes that want to write to one SQLite file.
 
-SQLite's own busy handler lets a process that comes back every few milliseconds starve all others
-(measured: p95 4.3 s). Here everybody who wants to write takes ``next``, then ``write``, then drops
-``next``: whoever holds ``next`` is sure to be the next writer, so nobody is overtaken twice.
-Measured so: p99 2.1 ms. Checkpoints happen inside, too, which also shuts out the WAL-reset fault of
-SQLite 3.7.0 to 3.51.2: it needs a checkpoint and a writer on different connections at once.
+With SQLite's own busy handler a process that comes back every few milliseconds starves all others (measured: p95 4.3
+s). Here every writer locks the file ``next``, then ``write``, and then unlocks ``next``: the holder of ``next`` is the
+next writer, so no process is overtaken twice (measured: p99 2.1 ms). Checkpoints are made inside the queue, too. That
+also excludes the WAL-reset fault of SQLite 3.7.0 to 3.51.2, which needs a checkpoint and a writer on different
+connections at the same time.
 
-A third file, ``beats``, is for the time in which another program (a ``sqlite3`` shell) has the database locked. Nobody
-can beat then, and nobody may be found dead for it: a node whose beat fails shares ``beats`` (``keep_out``), and
-whoever finds it shared does not write. So whoever holds it knows that nothing is changed before its own next beat.
+A third file, ``beats``, is for the time in which another program (a ``sqlite3`` shell) has the database locked. No node
+can send a heartbeat then, and none may be declared dead for that. So a node whose heartbeat fails takes a shared lock
+on ``beats`` (``keep_out``), and a process that finds such a lock does not write. Its holder knows that nothing is
+changed before its own next heartbeat.
 
-The kernel drops all locks when their holder dies, at whatever instruction.
+The kernel releases all locks of a process that dies, at whatever instruction.
 """
 
 import fcntl
@@ -23,7 +24,7 @@ BEATS = "beats.lock"
 
 
 class WriteQueue:
-    """Three lock files in ``folder``. One object a connection; not for two threads at once."""
+    """The three lock files in a folder. Each connection has its own object, for one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._next = _open(folder / "next.lock")
@@ -33,7 +34,7 @@ class WriteQueue:
 
     @contextmanager
     def passed(self) -> Iterator[None]:
-        """Inside, nobody else writes."""
+        """Hold the turn for the block: no other process writes meanwhile."""
         self.enter()
         try:
             yield
@@ -51,9 +52,9 @@ class WriteQueue:
         fcntl.flock(self._write, fcntl.LOCK_UN)
 
     def kept_out(self) -> bool:
-        """Whether another holds ``keep_out``, so that whoever is inside must leave without writing."""
+        """Return whether another process holds ``keep_out``: then the caller must leave the queue without writing."""
         if self._keeps_out:
-            return False  # those who share it may all beat
+            return False  # all processes that share the lock may send heartbeats
         try:
             fcntl.flock(self._beats, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -62,12 +63,12 @@ class WriteQueue:
         return False
 
     def keep_out(self) -> None:
-        """Let nobody write who does not hold this, too, until ``let_in``. Returns when the last writer has left."""
+        """Exclude all writers that do not hold this lock, too, until ``let_in``; return when the last one has left."""
         if not self._keeps_out:
             fcntl.flock(self._beats, fcntl.LOCK_SH)
             self._keeps_out = True
             with self.passed():
-                pass  # whoever was inside had looked before it was shared
+                pass  # a process that was inside had looked before the lock was shared
 
     def let_in(self) -> None:
         if self._keeps_out:

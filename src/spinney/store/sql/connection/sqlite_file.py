@@ -1,0 +1,115 @@
+"""The file of a SQLite store: where it may lie, and what an error of the driver says about it."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from spinney.model.errors import StoreUnavailable, StoreUnusable
+from spinney.store.sql.connection.lock_wait import locked
+
+_NO_ROOM_BYTES = 32 * 2**10
+"""Free space below which even the index of the write-ahead log cannot be created, without which nothing can be read."""
+_NETWORK = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "ncpfs",
+    "afs",
+    "coda",
+    "9p",
+    "ceph",
+    "lustre",
+    "glusterfs",
+    "beegfs",
+    "orangefs",
+    "davfs",
+    "vboxsf",
+    # Mounted in user space; the kernel gives these names where the program says what it is.
+    "fuse.sshfs",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.ceph-fuse",
+    "fuse.nfs",
+    "fuse.smbnetfs",
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "fuse.rclone",
+    "fuse.juicefs",
+    "fuse.mount-s3",
+    "fuse.davfs",
+    "fuse.curlftpfs",
+    "fuse.vmhgfs-fuse",
+}
+"""File systems over a network, by the names that the kernel gives them."""
+
+
+def refuse_network(path: Path) -> None:
+    """Raise StoreUnusable when the file is, or would be, on a network file system, whose locks cannot be trusted."""
+    target = os.path.realpath(path) + os.sep  # a link may lead there
+    best, kind = "", ""
+    for mount in psutil.disk_partitions(all=True):
+        inside = target.startswith(mount.mountpoint.rstrip(os.sep) + os.sep)
+        if inside and len(mount.mountpoint) >= len(best):
+            best, kind = mount.mountpoint, mount.fstype
+    if kind.lower() in _NETWORK:
+        raise StoreUnusable(
+            f"{path} lies on a network file system ({kind} at {best}), where SQLite loses data; "
+            f"put the store on a local disk"
+        )
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise the driver's errors as errors of Spinney, with a sentence that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explanation(path, error) from error
+
+
+def explanation(path: Path, error: BaseException | None) -> Exception:
+    text = str(error)
+    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return error
+    if "full" in text or ("disk I/O" in text and _no_room(path)):
+        return StoreUnavailable(
+            f"the disk that holds {path} is full; make room, then go on: nothing was half-written"
+        )
+    if "not a database" in text or "malformed" in text or "encrypted" in text:
+        return StoreUnusable(
+            f"{path} is no database or is damaged; restore it from a backup or name another store"
+        )
+    if "readonly" in text or "unable to open" in text:
+        return StoreUnusable(f"cannot write to the store {path}; check its owner, rights and folder")
+    if is_locked(error):
+        return locked(path)
+    if "disk I/O" in text:
+        return StoreUnavailable(
+            f"the disk that holds {path} does not answer ({text}); check the disk, its quotas and limits of file "
+            f"sizes, then go on"
+        )
+    return error if isinstance(error, Exception) else StoreUnusable(f"{path}: {text}; run 'spinney init'")
+
+
+def is_locked(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
+
+
+def _no_room(path: Path) -> bool:
+    """Return whether the disk is full, which SQLite reports as an I/O error where it cannot create the index of its
+    log."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _NO_ROOM_BYTES
+
+
+def quoted(path: Path) -> str:
+    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
