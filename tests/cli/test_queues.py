@@ -190,7 +190,7 @@ def test_a_queue_is_made_and_deleted(queued: Shell) -> None:
         (["new", "--create", "--delete"], 2, "leave the other options out"),
         (["net", "--delete", "--limit", "3"], 2, "leave the other options out"),
         (["net", "--order", "fifo"], 2, "give them with --create"),
-        (["default", "--delete"], 1, "is always there"),
+        (["default", "--delete"], 1, "always exists"),
         (["nett", "--delete"], 2, "did you mean 'net'?"),
     ],
 )

@@ -119,7 +119,7 @@ def test_what_became_of_its_times_is_shown(shell: Shell) -> None:
     runs = told(shell)["runs"]
     assert [r["outcome"] for r in runs] == ["skipped", "submitted"]
     shown = shell.ok("schedule", "show", "nightly", "--limit", "1")
-    assert "job 1 before it was still open" in shown
+    assert "the previous job 1 was still open" in shown
     assert "submitted" not in shown
     assert "last job: 1" in shown
     assert "1" in shell.ok("schedule", "list").splitlines()[1]

@@ -560,13 +560,13 @@ def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
     for name in ("new", "typed"):
         create(site, name=name)
     job = site.submit_one(queue="new")
-    with pytest.raises(Refused, match="jobs stand in queue 'new'; move or cancel them first"):
+    with pytest.raises(Refused, match="queue 'new' still has jobs; move or cancel them first"):
         delete(site)
     site.cancel(job)
     site.store.schedules.put(
         Schedule(name="often", type="one", every_s=60, options={"queue": "new"}), ANN, now_us=site.now
     )
-    with pytest.raises(Refused, match="schedule 'often' makes jobs in queue 'new'"):
+    with pytest.raises(Refused, match="schedule 'often' submits jobs to queue 'new'"):
         delete(site)
     site.store.schedules.drop("often", ANN, now_us=site.now)
     delete(site)
@@ -578,7 +578,7 @@ def test_one_that_would_be_missed_is_not_deleted(site: Site) -> None:
     site.store.update_node(oak.id, state="left", now_us=site.now)
     delete(site, "typed")
     assert site.store.queue_admin.get("typed").declared is None
-    with pytest.raises(Refused, match="the queue 'default' is always there"):
+    with pytest.raises(Refused, match="the queue 'default' always exists"):
         delete(site, "default")
     with pytest.raises(UsageError, match="no queue 'new' is known"):
         delete(site)

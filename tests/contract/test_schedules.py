@@ -276,7 +276,7 @@ def test_skip_makes_no_job_while_the_last_is_open(site: Site) -> None:
     later(site, HOUR)
 
     assert outcomes(site) == ["submitted", "skipped", "submitted"]
-    assert runs(site)[1].message == f"job {lease.job_id} before it was still open"
+    assert runs(site)[1].message == f"the previous job {lease.job_id} was still open"
 
 
 @pytest.mark.parametrize("ending", ["pass", "fail", "cancel", "delete"])

@@ -236,21 +236,16 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
 def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
     """Refuse what cannot be meant. A collection or a submitter may be held before its first job comes."""
     # Its package is slow to import, and rarely needed here.
-    from spinney.model.values.hints import did_you_mean, listed
+    from spinney.model.values.hints import unknown
 
     if scope is Scope.TREE:
         row = _visible(tx, name)
         if row.state is State.DELETED:
             raise NoSuchJob(row.id)
     elif scope is Scope.TYPE and name not in registry.types:
-        raise UnknownType(
-            f"no job type {name!r} is known to this store{did_you_mean(name, registry.types)}; "
-            f"use one of: {listed(registry.types)}"
-        )
-    elif scope is Scope.QUEUE and name not in (known := registry.queue_names()):
-        raise UsageError(
-            f"no queue {name!r} is known to this store{did_you_mean(name, known)}; use one of: {listed(known)}"
-        )
+        raise UnknownType(unknown("job type", name, registry.types))
+    elif scope is Scope.QUEUE and name not in (queues := registry.queue_names()):
+        raise UsageError(unknown("queue", name, queues))
     elif scope is Scope.COLLECTION:
         names.name("collection", name)
     elif scope is Scope.SUBMITTER:

@@ -15,6 +15,7 @@ from spinney.model.rights.operators import Actor
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import upsert
 from spinney.store.sql.recover import leadership
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.session import Session
@@ -77,12 +78,8 @@ class SqlFleet:
         repeated call sets the new reason. Raises Refused when no node of this name has ever joined."""
         with self._session.write() as tx:
             _require_known(tx, name)
-            tx.run(
-                "insert into node_settings (name, drained, slots, by, reason, at_us) values (?, 1, null, ?, ?, ?) "
-                "on conflict (name) do update set drained = 1, by = excluded.by, reason = excluded.reason, "
-                "at_us = excluded.at_us",
-                (name, actor.by, actor.reason, now_us),
-            )
+            values = {"name": name, "drained": 1, "by": actor.by, "reason": actor.reason, "at_us": now_us}
+            upsert(tx, "node_settings", "name", values)
             note(tx, now_us, actor, "drain", {"node": name}, 1)
             return _orders(tx, name)
 
@@ -94,7 +91,7 @@ class SqlFleet:
                 raise Refused(f"node {name} is not drained; 'spinney nodes' shows what each node does")
             tx.run("update node_settings set drained = 0 where name = ?", (name,))
             note(tx, now_us, actor, "resume", {"node": name}, 1)
-            _forget(tx, name)
+            _delete_empty(tx, name)
             return _orders(tx, name)
 
     def set_slots(self, name: str, slots: int | None, actor: Actor, *, now_us: int) -> NodeOrders:
@@ -108,13 +105,11 @@ class SqlFleet:
             )
         with self._session.write() as tx:
             _require_known(tx, name)
-            tx.run(
-                "insert into node_settings (name, drained, slots, by, reason, at_us) values (?, 0, ?, ?, ?, ?) "
-                "on conflict (name) do update set slots = excluded.slots",
-                (name, slots, actor.by, actor.reason, now_us),
-            )
+            # Who drained the node, when and why, stays.
+            drain = {"drained": 0, "by": actor.by, "reason": actor.reason, "at_us": now_us}
+            upsert(tx, "node_settings", "name", {"name": name, "slots": slots, **drain}, kept=drain)
             note(tx, now_us, actor, "slots", {"node": name, "slots": slots}, 1)
-            _forget(tx, name)
+            _delete_empty(tx, name)
             return _orders(tx, name)
 
 
@@ -123,18 +118,18 @@ def _orders(tx: Tx, name: str) -> NodeOrders:
     return NodeOrders() if row is None else NodeOrders(drained=bool(row[0]), slots=row[1])
 
 
-def _forget(tx: Tx, name: str) -> None:
-    """What orders nothing need not stand."""
+def _delete_empty(tx: Tx, name: str) -> None:
+    """Delete the row of a name without orders."""
     tx.run("delete from node_settings where name = ? and drained = 0 and slots is null", (name,))
 
 
 def _require_known(tx: Tx, name: str) -> None:
-    """An order for a name that no node has ever borne is a slip of the pen."""
+    """Raise Refused for a name that no node has ever had, which is a typing error."""
     if tx.value("select 1 from nodes where name = ? limit 1", (name,)) is not None:
         return
-    known = [n for (n,) in tx.all("select distinct name from nodes")]
+    names = [row[0] for row in tx.all("select distinct name from nodes")]
     raise Refused(
-        f"no node {name!r} has ever joined{did_you_mean(name, known)}; those that have are: {listed(known)}"
+        f"no node {name!r} has ever joined{did_you_mean(name, names)}; those that have are: {listed(names)}"
     )
 
 

@@ -1,7 +1,7 @@
-"""Queues as operators set them: laid over what applications declare, at once and for every node.
+"""Queues, and the settings of operators, which override those that applications declare.
 
-What is set is read with the registry, which every write moves (``Registry.touch``): the next transaction of any node
-goes by it. How a claim obeys is in ``claims`` and ``registry.closed_to``.
+Settings are read with the registry, whose counter every change increments (``Registry.touch``): the next transaction of
+any node uses them. How a claim applies them is in ``claims`` and ``registry.closed_to``.
 """
 
 from collections import Counter
@@ -18,10 +18,11 @@ from spinney.model.queue_selection import may_serve
 from spinney.model.rights.operators import Actor, QueueChange, QueueInfo
 from spinney.model.states import SETTLED, State
 from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
-from spinney.model.values.hints import did_you_mean, listed
+from spinney.model.values.hints import did_you_mean, listed, unknown
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import filter_queries
+from spinney.store.sql.records import upsert
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
@@ -69,11 +70,11 @@ class SqlQueues:
             registry = self._session.registry
             _require_known(registry, name)
             before = registry.settings.get(name, {})
-            settings = _changed(registry, name, before, change)
+            settings = _changed_settings(registry, name, before, change)
             if settings != before:
                 _write(tx, name, settings, actor, now_us)
                 registry.touch(tx)
-                note(tx, now_us, actor, "queue", {"queue": name, **_told(before, settings)}, 1)
+                note(tx, now_us, actor, "queue", {"queue": name, **_changes(before, settings)}, 1)
         return self.get(name)
 
     def create(self, spec: QueueSpec, actor: Actor, *, now_us: int) -> QueueInfo:
@@ -117,32 +118,30 @@ class SqlQueues:
 def _require_new(registry: Registry, spec: QueueSpec) -> None:
     if spec.name in registry.queues:
         raise Refused(
-            f"there is a queue {spec.name!r} already; set it otherwise with 'spinney queue {spec.name} --limit N'"
+            f"there is a queue {spec.name!r} already; change it with 'spinney queue {spec.name} --limit N'"
         )
     if spec.type is not None:
         _require_type(registry, spec.type)
 
 
 def _require_unused(tx: Tx, registry: Registry, name: str) -> None:
-    """Raise Refused where the queue would be missed, or would come back at once."""
+    """Raise Refused when the queue is still needed, or would be created again at once."""
     if name == DEFAULT_QUEUE:
-        raise Refused(
-            f"the queue {name!r} is always there; 'spinney queue {name}' shows what can be set of it"
-        )
+        raise Refused(f"the queue {name!r} always exists; 'spinney queue {name}' shows its settings")
     if filter_queries.count(tx.all, Filter(queue=name, states=_OPEN), most=1):
         raise Refused(
-            f"jobs stand in queue {name!r}; move or cancel them first ('spinney list --queue {name}' shows them)"
+            f"queue {name!r} still has jobs; move or cancel them first ('spinney list --queue {name}' shows them)"
         )
     for schedule, spec in tx.all("select name, spec from schedules order by name"):
         if _queue_of(spec) == name:
             raise Refused(
-                f"schedule {schedule!r} makes jobs in queue {name!r}; drop it, or put it with another queue, first"
+                f"schedule {schedule!r} submits jobs to queue {name!r}; drop it, or give it another queue, first"
             )
     for node in nodes.all_nodes(tx):
         for type_ in node.types:
             if type_ in registry.types and _names(registry.types[type_], name):
                 raise Refused(
-                    f"node {node.name!r} runs an application whose type {type_!r} names queue {name!r}; take it out of "
+                    f"node {node.name!r} runs an application whose type {type_!r} names queue {name!r}; remove it from "
                     f"the code, and start the node again, first"
                 )
 
@@ -155,21 +154,21 @@ def _names(spec: TypeSpec, queue: str) -> bool:
 
 
 def _queue_of(schedule: str) -> str | None:
-    """The queue of a schedule's jobs, as its row says it. None also where nobody can read it."""
+    """Return the queue that a schedule's row names for its jobs; None also for a row that cannot be read."""
     try:
-        found: str | None = orjson.loads(schedule)["options"].get("queue")
+        queue: str | None = orjson.loads(schedule)["options"].get("queue")
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    return found
+    return queue
 
 
 # --- changing ---------------------------------------------------------------------------------
 
 
-def _changed(
+def _changed_settings(
     registry: Registry, name: str, before: Mapping[str, Any], change: QueueChange
 ) -> Mapping[str, Any]:
-    """What is set afterwards. Raises UsageError (and its kin) and Refused."""
+    """Return the settings after a change. Raises UsageError, BadName, UnknownType and Refused for an invalid one."""
     if unknown := {*change.declared, *change.set} - SETTABLE:
         raise UsageError(
             f"{listed(unknown)} of a queue cannot be set at run time; set one of: {listed(SETTABLE)}"
@@ -178,7 +177,7 @@ def _changed(
     settings |= {
         field: tuple(value) if isinstance(value, list) else value for field, value in change.set.items()
     }
-    spec = registry.in_force(name, settings)  # which checks what it is given
+    spec = registry.in_force(name, settings)  # checks the settings
     if change.set.get("type") is not None:
         _require_type(registry, change.set["type"])
     for field, verb, out, more in (
@@ -186,84 +185,79 @@ def _changed(
         ("barred", "barred from", change.unbar, change.bar),
     ):
         if out or more:
-            settings[field] = _listed_anew(name, verb, getattr(spec, field), out, more)
+            settings[field] = _changed_nodes(name, verb, getattr(spec, field), out, more)
     registry.in_force(name, settings)
     return settings
 
 
-def _listed_anew(
-    queue: str, verb: str, found: tuple[str, ...], out: tuple[str, ...], more: tuple[str, ...]
+def _changed_nodes(
+    queue: str, verb: str, nodes: tuple[str, ...], removed: tuple[str, ...], added: tuple[str, ...]
 ) -> tuple[str, ...]:
-    for node in out:
-        if node not in found:
+    for node in removed:
+        if node not in nodes:
             raise Refused(
-                f"queue {queue!r} is not {verb} node {node!r}{did_you_mean(node, found)}; "
-                f"it is {verb}: {', '.join(found) or 'none'}"
+                f"queue {queue!r} is not {verb} node {node!r}{did_you_mean(node, nodes)}; "
+                f"it is {verb}: {', '.join(nodes) or 'none'}"
             )
-    left = [node for node in found if node not in out]
-    return tuple(dict.fromkeys([*left, *more]))
+    remaining = [node for node in nodes if node not in removed]
+    return tuple(dict.fromkeys([*remaining, *added]))
 
 
 def _write(tx: Tx, name: str, settings: Mapping[str, Any], actor: Actor, now_us: int) -> None:
     if not settings:
         tx.run("delete from queue_settings where name = ?", (name,))
         return
-    tx.run(
-        "insert into queue_settings (name, settings, by, at_us) values (?, ?, ?, ?) on conflict (name) do update "
-        "set settings = excluded.settings, by = excluded.by, at_us = excluded.at_us",
-        (name, orjson.dumps(settings).decode(), actor.by, now_us),
-    )
+    text = orjson.dumps(settings).decode()
+    upsert(tx, "queue_settings", "name", {"name": name, "settings": text, "by": actor.by, "at_us": now_us})
 
 
-def _told(before: Mapping[str, Any], after: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What became of each field that changed, for the audit."""
-    told = {field: value for field, value in after.items() if field not in before or before[field] != value}
-    # What is empty says that none is set, which an entry must not leave out.
-    named = {field: "none" if value in (None, ()) else value for field, value in told.items()}
-    return named | dict.fromkeys(before.keys() - after.keys(), "as declared")
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the new value of each setting that changed, for the audit. An empty value becomes ``none``, since an entry
+    leaves out None."""
+    changes = {
+        field: "none" if value in (None, ()) else value
+        for field, value in after.items()
+        if field not in before or before[field] != value
+    }
+    return changes | dict.fromkeys(before.keys() - after.keys(), "as declared")
 
 
 def _require_known(registry: Registry, name: str) -> None:
-    known = registry.queue_names()
-    if name not in known:
-        raise UsageError(
-            f"no queue {name!r} is known to this store{did_you_mean(name, known)}; use one of: {listed(known)}"
-        )
+    names = registry.queue_names()
+    if name not in names:
+        raise UsageError(unknown("queue", name, names))
 
 
 def _require_type(registry: Registry, name: str) -> None:
     if name not in registry.types:
-        raise UnknownType(
-            f"no job type {name!r} is known to this store{did_you_mean(name, registry.types)}; "
-            f"use one of: {listed(registry.types)}"
-        )
+        raise UnknownType(unknown("job type", name, registry.types))
 
 
 # --- looking ----------------------------------------------------------------------------------
 
 
 def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope | None) -> list[QueueInfo]:
-    """As of the snapshot of this transaction; counts and types are those of jobs within."""
+    """Return these queues as the transaction sees them; the numbers and types are those of jobs in ``within``."""
     active = [node for node in nodes.all_nodes(tx) if node.claims]
-    set_ = {name: (by, at_us) for name, by, at_us in tx.all("select name, by, at_us from queue_settings")}
+    set_by = {name: (by, at_us) for name, by, at_us in tx.all("select name, by, at_us from queue_settings")}
     pending, _ = statistics.pending(tx, registry, within)
     slots = [(registry.lanes[s.lane], s.node, s.slot) for s in statistics.slots(tx, within)]
     waiting: Counter[str] = Counter()
-    types: dict[str, set[str]] = {}
+    types_of: dict[str, set[str]] = {}
     for kind, n in pending.items():
         waiting[kind.queue] += n
-        types.setdefault(kind.queue, set()).add(kind.type)
+        types_of.setdefault(kind.queue, set()).add(kind.type)
     for lane, _, _ in slots:
-        types.setdefault(lane.queue, set()).add(lane.type)
-    known = {type_ for node in active for type_ in node.types}
-    found = []
+        types_of.setdefault(lane.queue, set()).add(lane.type)
+    known_types = {type_ for node in active for type_ in node.types}
+    infos = []
     for name in names:
         spec = registry.queue(name)
         serving = [node for node in active if may_serve(spec, node.name, node.serves)]
-        served = {type_ for node in serving for type_ in node.types}
-        here = types.get(name, set()) | ({spec.type} if spec.type is not None else set())
-        by, at_us = set_.get(name, (None, None))
-        found.append(
+        served_types = {type_ for node in serving for type_ in node.types}
+        types = types_of.get(name, set()) | ({spec.type} if spec.type is not None else set())
+        by, at_us = set_by.get(name, (None, None))
+        infos.append(
             QueueInfo(
                 queue=name,
                 in_force=spec,
@@ -275,10 +269,10 @@ def _infos(tx: Tx, registry: Registry, names: Sequence[str], within: AccessScope
                 active=len(active),
                 running=len({(node, slot) for lane, node, slot in slots if lane.queue == name}),
                 nodes=tuple(sorted({node.name for node in serving})),
-                types=tuple(sorted(here)),
-                unknown=tuple(sorted(here - known)),
-                unserved=tuple(sorted((here & known) - served)),
+                types=tuple(sorted(types)),
+                unknown=tuple(sorted(types - known_types)),
+                unserved=tuple(sorted((types & known_types) - served_types)),
                 limit=nodes.limit(tx, spec),
             )
         )
-    return found
+    return infos

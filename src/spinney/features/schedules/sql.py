@@ -1,12 +1,11 @@
-"""Schedules: what is to be made when, and the step that makes it.
+"""Schedules, and the step that creates their jobs.
 
-``schedules.next_us`` is the first nominal time for which nothing has been decided. The step that decides
-writes, in one transaction, what became of the time (``schedule_runs``, where the pair of schedule and time
-is unique), its job, and the next time. So any number of nodes may make steps, a crash leaves either all of
-it or nothing, and nobody has to be elected.
+``schedules.next_us`` is the first nominal time that has not been decided. A step writes, in one transaction, the
+decision on that time (``schedule_runs``, where the pair of schedule and time is unique), its job, and the next time. So
+any number of nodes may make steps, a crash leaves all of it or nothing, and no leader is needed.
 
-A time that waits for the one before it (``queued``) is such a row without a job; it gets its job by a later
-step. Times are decided in their order, so that what waits is always older than what comes.
+A time that waits for the job of the one before it (``queued``) is a row without a job; a later step gives it one. Times
+are decided in order, so that those that wait are always older than those to come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,24 +21,28 @@ from spinney.model.jobs import Submission
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.schedules import DATA_NAME, CatchUp, Overlap, Schedule, ScheduleRun
 from spinney.model.states import SETTLED
+from spinney.model.values.hints import no_such
 from spinney.scheduling import recurrence
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, upsert
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import new_jobs
 from spinney.store.sql.submit.new_jobs import Plan
 
 RUNS_KEPT = 1_000
-"""Times of a schedule that are remembered, beside those that still wait."""
+"""How many decided times of a schedule are kept."""
 STEP = 100
-"""Times that one transaction decides: some 10 ms with their jobs."""
+"""How many times one transaction decides; with their jobs that takes some 10 ms."""
 DROP_STEP = 2_000
+"""How many times one transaction deletes."""
 REST_US = 60_000_000
-"""A schedule whose times cannot be told on this host is left alone for so long."""
+"""How long a schedule is left alone whose times cannot be computed on this host."""
 
 _SECOND_US = 1_000_000
 _COLUMNS = "name, spec, paused, next_us, last_job_id, by, declared"
+_RUNS = RowMap(ScheduleRun, "schedule_runs")
 _QUEUED = "(select count(*) from schedule_runs r where r.schedule = schedules.name and r.outcome = 'queued')"
 
 
@@ -49,7 +52,7 @@ class SqlSchedules:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._unable: dict[str, int] = {}
-        """Schedules whose times could not be told here, and when to try again."""
+        """Schedules whose times cannot be computed on this host, and when to try again."""
 
     # --- what people and applications decide ----------------------------------------------
 
@@ -74,40 +77,40 @@ class SqlSchedules:
         """Store the schedules that an application declares, where they are new or differ from the last declaration.
         Schedules that a person created or replaced stay as they are; returns their names where they differ from the
         declaration. Raises what ``put`` raises."""
-        wanted = list(schedules)
-        left_alone = []
-        if wanted:
+        declared = list(schedules)
+        unchanged = []
+        if declared:
             with self._session.write() as tx:
-                for schedule in wanted:
+                for schedule in declared:
                     old = _find_readable(tx, schedule.name)
                     if old is not None and old.to_json() == schedule.to_json():
                         continue
                     if tx.value("select 1 from schedules where name = ? and declared = 0", (schedule.name,)):
-                        left_alone.append(schedule.name)
+                        unchanged.append(schedule.name)
                         continue
                     self._put(tx, schedule, old, actor, declared=True, now_us=now_us)
-        return left_alone
+        return unchanged
 
     def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Schedule:
         """Pause a schedule, or resume it: it then catches up on the times that passed, by its policy. Raises Refused
         when there is none."""
         with self._session.write() as tx:
-            found = _require(tx, name)
+            schedule = _require(tx, name)
             if not paused and _fault(tx, self._session.registry, _row(tx, name), now_us) is not None:
-                # Whoever resumes a schedule whose maker may not have it any more answers for it from now on.
-                spec = _spec(found, maker_rights.new_entry(tx, actor))
+                # The maker has lost the right to it: the operator who resumes it becomes the maker.
+                spec = _spec(schedule, maker_rights.new_entry(tx, actor))
                 tx.run("update schedules set spec = ?, by = ? where name = ?", (spec, actor.by, name))
-                found = replace(found, by=actor.by)
-            elif found.paused == paused:
-                return found
-            next_us = found.next_us
-            if not paused and found.catch_up is CatchUp.NONE and next_us is not None and next_us <= now_us:
-                rested = recurrence.passed(found, next_us, now_us)
-                _write_missed(tx, found, rested)
-                next_us = rested.next_us
+                schedule = replace(schedule, by=actor.by)
+            elif schedule.paused == paused:
+                return schedule
+            next_us = schedule.next_us
+            if not paused and schedule.catch_up is CatchUp.NONE and next_us is not None and next_us <= now_us:
+                missed = recurrence.passed(schedule, next_us, now_us)
+                _write_missed(tx, schedule, missed)
+                next_us = missed.next_us
             tx.run("update schedules set paused = ?, next_us = ? where name = ?", (paused, next_us, name))
             note(tx, now_us, actor, "schedule pause" if paused else "schedule resume", {"schedule": name}, 1)
-        return replace(found, paused=paused, next_us=next_us)
+        return replace(schedule, paused=paused, next_us=next_us)
 
     def drop(self, name: str, actor: Actor, *, now_us: int) -> None:
         """Remove a schedule and its history in bounded steps; its jobs stay. The last step removes it, so call this
@@ -130,16 +133,15 @@ class SqlSchedules:
         """Create one job now, apart from the nominal times, and return its id. Raises Refused when the last job is open
         and jobs of this schedule must not overlap, and what ``submit`` raises."""
         with self._session.write() as tx:
-            found = _require(tx, name)
-            if found.overlap is not Overlap.ALLOW and _is_open(tx, found.last_job_id):
+            schedule, registry = _require(tx, name), self._session.registry
+            last_job_id = schedule.last_job_id
+            if schedule.overlap is not Overlap.ALLOW and _is_open(tx, last_job_id):
                 raise Refused(
-                    f"job {found.last_job_id} of schedule {name!r} is still open, and its overlap policy is "
-                    f"{found.overlap}; wait until it has settled (spinney wait {found.last_job_id})"
+                    f"job {last_job_id} of schedule {name!r} is still open, and its overlap policy is "
+                    f"{schedule.overlap}; wait until it has settled (spinney wait {last_job_id})"
                 )
-            order = _submission(found, now_us, actor.by, {"manual": True})
-            (job_id,) = new_jobs.inline(
-                tx, self._session.registry, [new_jobs.plan(tx, self._session.registry, order, None)], now_us
-            )
+            submission = _submission(schedule, now_us, actor.by, {"manual": True})
+            (job_id,) = new_jobs.inline(tx, registry, [new_jobs.plan(tx, registry, submission, None)], now_us)
             tx.run("update schedules set last_job_id = ? where name = ?", (job_id, name))
             note(tx, now_us, actor, "schedule run", {"schedule": name, "job": job_id}, 1)
         return job_id
@@ -148,63 +150,50 @@ class SqlSchedules:
         self, tx: Tx, schedule: Schedule, old: Schedule | None, actor: Actor, *, declared: bool, now_us: int
     ) -> Schedule:
         recurrence.require(schedule)
-        made = replace(
+        schedule = replace(
             schedule,
             anchor_us=now_us - now_us % _SECOND_US,
-            last_job_id=None,
-            queued=0,
+            last_job_id=None if old is None else old.last_job_id,
+            queued=0 if old is None else old.queued,
             by=actor.by,
             declared=declared,
             paused=schedule.paused or (old is not None and old.paused),
         )
-        if old is not None:
-            made = replace(made, last_job_id=old.last_job_id, queued=old.queued)
-        if old is not None and old.timing == made.timing:
-            made = replace(made, anchor_us=old.anchor_us, next_us=old.next_us)
+        if old is not None and old.timing == schedule.timing:
+            schedule = replace(schedule, anchor_us=old.anchor_us, next_us=old.next_us)
         else:
-            made = replace(made, next_us=recurrence.next_us(made, now_us))
-        # What no job could be made of is refused now, not at its time.
-        new_jobs.plan(tx, self._session.registry, _submission(made, now_us, made.by), None)
-        tx.run(
-            f"insert into schedules ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?) on conflict (name) do update set "
-            "spec = excluded.spec, paused = excluded.paused, next_us = excluded.next_us, by = excluded.by, "
-            "declared = excluded.declared",
-            (
-                made.name,
-                _spec(made, maker_rights.new_entry(tx, actor)),
-                made.paused,
-                made.next_us,
-                made.last_job_id,
-                made.by,
-                declared,
-            ),
-        )
-        # The audit is for good, and for other eyes than what it tells of.
-        told = made.to_json() | {"params": mask(self._session.registry.types[made.type].schema, made.params)}
-        note(tx, now_us, actor, "schedule add", {"schedule": made.name, **told}, 1)
-        self._unable.pop(made.name, None)
-        return made
+            schedule = replace(schedule, next_us=recurrence.next_us(schedule, now_us))
+        # A schedule that could create no job is refused now, not at its first time.
+        new_jobs.plan(tx, self._session.registry, _submission(schedule, now_us, schedule.by), None)
+        values = {
+            "name": schedule.name,
+            "spec": _spec(schedule, maker_rights.new_entry(tx, actor)),
+            "paused": schedule.paused,
+            "next_us": schedule.next_us,
+            "last_job_id": schedule.last_job_id,
+            "by": schedule.by,
+            "declared": declared,
+        }
+        upsert(tx, "schedules", "name", values, kept=("last_job_id",))
+        # Masked, since the audit is never deleted and others may read it.
+        params = mask(self._session.registry.types[schedule.type].schema, schedule.params)
+        what = {**schedule.to_json(), "schedule": schedule.name, "params": params}
+        note(tx, now_us, actor, "schedule add", what, 1)
+        self._unable.pop(schedule.name, None)
+        return schedule
 
     # --- looking --------------------------------------------------------------------------
 
     def all(self) -> Sequence[Schedule]:
         """Return the schedules by name."""
         with self._session.look() as tx:
-            found = tx.all(f"select {_COLUMNS}, {_QUEUED} from schedules order by name")
-        return [schedule for row in found if (schedule := _readable(row)) is not None]
+            rows = tx.all(f"select {_COLUMNS}, {_QUEUED} from schedules order by name")
+        return [schedule for row in rows if (schedule := _readable(row)) is not None]
 
     def runs(self, name: str, *, limit: int = 20) -> Sequence[ScheduleRun]:
         """Return the latest times of a schedule, newest first. Some thousand are kept, and all that still wait."""
         with self._session.look() as tx:
-            found = tx.all(
-                "select nominal_us, job_id, outcome, message from schedule_runs where schedule = ? "
-                "order by nominal_us desc limit ?",
-                (name, limit),
-            )
-        return [
-            ScheduleRun(schedule=name, nominal_us=at_us, job_id=job_id, outcome=outcome, message=message)
-            for at_us, job_id, outcome, message in found
-        ]
+            return _RUNS.all(tx, "where schedule = ? order by nominal_us desc limit ?", (name, limit))
 
     # --- making jobs ----------------------------------------------------------------------
 
@@ -216,13 +205,13 @@ class SqlSchedules:
         schedule is then left for a minute, so that the others are not delayed.
         """
         with self._session.look() as tx:
-            # Most rounds of most nodes end here, without a turn at writing.
-            if self._whose_turn(tx, now_us) is None:
+            # Most calls end here, without waiting for the right to write.
+            if self._due_row(tx, now_us) is None:
                 return False
         row = None
         try:
             with self._session.write() as tx:
-                row = self._whose_turn(tx, now_us)  # somebody else may have been quicker
+                row = self._due_row(tx, now_us)  # another node may have been faster
                 if row is not None:
                     barred = _fault(tx, self._session.registry, row, now_us)
                     _Step(tx, self._session.registry, _schedule(*row), now_us, barred).run()
@@ -233,8 +222,8 @@ class SqlSchedules:
             raise UsageError(f"schedule {row[0]!r}: {error}") from error
         return True
 
-    def _whose_turn(self, tx: Tx, now_us: int) -> Any:
-        """The row of a schedule for which there is something to decide now."""
+    def _due_row(self, tx: Tx, now_us: int) -> Any:
+        """Return the row of a schedule with a time to decide now; None: there is none."""
         self._unable = {name: until_us for name, until_us in self._unable.items() if until_us > now_us}
         waiting = tx.all(
             f"select {_COLUMNS} from schedules where paused = 0 and exists "
@@ -243,16 +232,16 @@ class SqlSchedules:
         for row in waiting:
             if row[0] not in self._unable and not _must_wait(tx, row):
                 return row
-        come = tx.all(
+        due = tx.all(
             f"select {_COLUMNS} from schedules where next_us is not null and paused = 0 and next_us <= ? "
             "order by next_us limit ?",
             (now_us, len(self._unable) + 1),
         )
-        return next((row for row in come if row[0] not in self._unable), None)
+        return next((row for row in due if row[0] not in self._unable), None)
 
 
 class _Decision(NamedTuple):
-    """What becomes of one nominal time."""
+    """The decision on one nominal time."""
 
     at_us: int
     outcome: str
@@ -260,12 +249,12 @@ class _Decision(NamedTuple):
 
 
 class _Step:
-    """Decides the times of one schedule that have come, at most ``STEP`` of those that wait and of the others."""
+    """Decides the times of one schedule that are due: at most ``STEP`` that wait, and ``STEP`` others."""
 
     def __init__(
         self, tx: Tx, registry: Registry, schedule: Schedule, now_us: int, barred: str | None = None
     ) -> None:
-        """``barred``: why the schedule's maker may make no jobs any more, so that its times are refused."""
+        """``barred``: why the schedule's maker may not submit its jobs any more, so that its times are refused."""
         self.tx, self.registry, self.schedule, self.now_us = tx, registry, schedule, now_us
         self._barred = barred
         self._busy = schedule.overlap is not Overlap.ALLOW and _is_open(tx, schedule.last_job_id)
@@ -292,26 +281,26 @@ class _Step:
         self._prune()
 
     def _go_on(self) -> None:
-        """With the times that wait. Whatever they were told to wait for, the policy of now is theirs."""
+        """Decide the times that wait, by the overlap policy of now."""
         one_by_one = self.schedule.overlap is Overlap.QUEUE
-        found = self.tx.all(
+        waiting = self.tx.all(
             "select nominal_us from schedule_runs where schedule = ? and outcome = 'queued' "
             "order by nominal_us limit ?",
             (self.schedule.name, 1 if one_by_one else STEP),
         )
         if not (one_by_one and self._busy):
-            for (at_us,) in found:
+            for (at_us,) in waiting:
                 self._decide(at_us)
 
     def _decided(self, times: list[int]) -> set[int]:
-        """Those of these times that were decided already, under a clock that ran ahead of this one."""
+        """Return those of these times that a node whose clock was ahead has decided already."""
         if not times:
             return set()
-        found = self.tx.all(
+        rows = self.tx.all(
             "select nominal_us from schedule_runs where schedule = ? and nominal_us between ? and ?",
             (self.schedule.name, times[0], times[-1]),
         )
-        return {at_us for (at_us,) in found}
+        return {at_us for (at_us,) in rows}
 
     def _decide(self, at_us: int) -> None:
         if self._busy:
@@ -321,13 +310,13 @@ class _Step:
         if self._barred is not None:
             self._decisions.append(_Decision(at_us, "refused", self._barred))
             return
-        order = _submission(self.schedule, at_us, self.schedule.by)
+        submission = _submission(self.schedule, at_us, self.schedule.by)
         try:
-            plan = new_jobs.plan(self.tx, self.registry, order, None)
+            plan = new_jobs.plan(self.tx, self.registry, submission, None)
         except StoreUnusable:
             raise
         except SpinneyError as error:
-            # The schedule goes on: its type may come back, and this time is there for all to see.
+            # The schedule goes on, since its type may come back; the list of times shows the refusal.
             self._decisions.append(_Decision(at_us, "refused", str(error)))
             return
         self._plans.append(plan)
@@ -335,7 +324,7 @@ class _Step:
         self._busy = self.schedule.overlap is not Overlap.ALLOW
 
     def _write(self) -> int | None:
-        """Make the jobs and say what became of each time; the last job that the schedule made."""
+        """Create the jobs, store the decisions, and return the last job that the schedule has created."""
         last_job_id = self.schedule.last_job_id
         ids = iter(new_jobs.inline(self.tx, self.registry, self._plans, self.now_us))
         rows: list[tuple[Any, ...]] = []
@@ -344,7 +333,7 @@ class _Step:
             if outcome == "submitted":
                 job_id = last_job_id = next(ids)
             elif outcome == "skipped":
-                message = f"job {last_job_id} before it was still open"
+                message = f"the previous job {last_job_id} was still open"
             rows.append((self.schedule.name, at_us, job_id, outcome, message))
         self.tx.many(
             "insert into schedule_runs (schedule, nominal_us, job_id, outcome, message) values (?, ?, ?, ?, ?) "
@@ -355,7 +344,7 @@ class _Step:
         return last_job_id
 
     def _prune(self) -> None:
-        """Forget the oldest times; those that wait, and what came after them, are kept."""
+        """Delete the oldest times; those that wait, and all later ones, are kept."""
         self.tx.run(
             "delete from schedule_runs where schedule = ?1 and nominal_us <= (select nominal_us from schedule_runs "
             "where schedule = ?1 and nominal_us < coalesce((select min(nominal_us) from schedule_runs "
@@ -377,7 +366,8 @@ def _schedule(
     declared: int,
     queued: int = 0,
 ) -> Schedule:
-    """Raises UsageError when the row cannot be read: a newer version or a hand in the file wrote it."""
+    """Return the schedule of a row. Raises UsageError when the row cannot be read, because a newer version or a person
+    wrote it."""
     try:
         return Schedule.from_json(
             name,
@@ -391,7 +381,7 @@ def _schedule(
         )
     except (SpinneyError, AttributeError, TypeError, ValueError) as error:
         raise UsageError(
-            f"what it is to do cannot be read ({error}); put it anew ('spinney schedule add {name} … --replace'), or "
+            f"its definition cannot be read ({error}); replace it ('spinney schedule add {name} … --replace'), or "
             f"drop it ('spinney schedule drop {name}')"
         ) from error
 
@@ -401,7 +391,7 @@ def _spec(schedule: Schedule, maker: Mapping[str, Any]) -> str:
 
 
 def without_rights(tx: Tx, registry: Registry, now_us: int) -> Iterator[tuple[str, str]]:
-    """Schedules whose makers may not make their jobs any more, each with the reason."""
+    """Yield the names of schedules whose makers may not submit their jobs any more, each with the reason."""
     for row in tx.all(f"select {_COLUMNS} from schedules where paused = 0 order by name"):
         fault = None if _readable(row) is None else _fault(tx, registry, row, now_us)
         if fault is not None:
@@ -409,7 +399,7 @@ def without_rights(tx: Tx, registry: Registry, now_us: int) -> Iterator[tuple[st
 
 
 def _fault(tx: Tx, registry: Registry, row: Sequence[Any], now_us: int) -> str | None:
-    """Why the maker of a schedule may not make its jobs any more; None: he may."""
+    """Return why the maker of a schedule may not submit its jobs any more; None while the maker may."""
     try:
         maker_rights.require_schedule(tx, _schedule(*row), row[1], registry.types, now_us)
     except Forbidden as error:
@@ -418,7 +408,8 @@ def _fault(tx: Tx, registry: Registry, row: Sequence[Any], now_us: int) -> str |
 
 
 def _readable(row: Sequence[Any]) -> Schedule | None:
-    """None where the row cannot be read. One such row must not keep the others from people; the doctor tells it."""
+    """Return the schedule of a row; None when it cannot be read: it must not hide the others, and the doctor reports
+    it."""
     try:
         return _schedule(*row)
     except SpinneyError:
@@ -441,7 +432,8 @@ def _require(tx: Tx, name: str) -> Schedule:
 
 def _require_there(tx: Tx, name: str) -> None:
     if tx.value("select 1 from schedules where name = ?", (name,)) is None:
-        raise NoSuch(f"there is no schedule {name!r}; 'spinney schedule list' shows those there are")
+        names = [row[0] for row in tx.all("select name from schedules")]
+        raise NoSuch(no_such("schedule", name, names, "spinney schedule list"))
 
 
 def _is_open(tx: Tx, job_id: int | None) -> bool:
@@ -450,25 +442,26 @@ def _is_open(tx: Tx, job_id: int | None) -> bool:
 
 
 def _must_wait(tx: Tx, row: Sequence[Any]) -> bool:
-    """Whether what is queued still waits for the last job. Not where the row cannot be read: the step says why."""
+    """Return whether the queued times still wait for the last job; False for a row that cannot be read, since the step
+    reports that."""
     schedule = _readable(row)
     return schedule is not None and schedule.overlap is Overlap.QUEUE and _is_open(tx, schedule.last_job_id)
 
 
 def _submission(schedule: Schedule, at_us: int, by: str, more: Mapping[str, Any] | None = None) -> Submission:
-    """The order for the job of a time."""
-    told = {"name": schedule.name, "at": recurrence.in_zone(schedule, at_us).isoformat(), **(more or {})}
+    """Return the submission of the job of one time."""
+    origin = {"name": schedule.name, "at": recurrence.in_zone(schedule, at_us).isoformat(), **(more or {})}
     options = {"submitter": by} | {k: v for k, v in schedule.options.items() if v is not None}
     return Submission(
         type=schedule.type,
         params=(orjson.dumps(dict(schedule.params)).decode(),),
-        data={DATA_NAME: orjson.dumps(told).decode()},
+        data={DATA_NAME: orjson.dumps(origin).decode()},
         **options,
     )
 
 
 def _write_missed(tx: Tx, schedule: Schedule, due: recurrence.DueTimes) -> None:
-    """One row for a whole run of missed times: there may be a hundred thousand of them."""
+    """Store a run of missed times as one row: there may be a hundred thousand of them."""
     if due.missed is None:
         return
     first_us, last_us = due.missed
@@ -477,5 +470,5 @@ def _write_missed(tx: Tx, schedule: Schedule, due: recurrence.DueTimes) -> None:
     tx.run(
         "insert into schedule_runs (schedule, nominal_us, job_id, outcome, message) values (?, ?, null, 'missed', ?) "
         "on conflict (schedule, nominal_us) do nothing",
-        (schedule.name, first_us, f"no job was made for it in time{until}"),
+        (schedule.name, first_us, f"no node created its job in time{until}"),
     )
