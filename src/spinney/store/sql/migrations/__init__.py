@@ -1,1 +1,1 @@
-"""Making a store and bringing an older one up to date, with Alembic; the revisions are in ``versions``."""
+"""Creation and upgrades of a store's schema, with Alembic; the revisions are in ``versions``."""

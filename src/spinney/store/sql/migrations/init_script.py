@@ -1,8 +1,8 @@
-"""What ``spinney init`` does to a PostgreSQL database, as one script for a DBA to read and to run.
+"""The script that does to a PostgreSQL database what ``spinney init`` would do, for a DBA to read and to run.
 
-It is made from the same revisions, by Alembic's offline mode; what ``init`` finds out by looking is looked up when the
-script is made, so it is for this database as it stands. A test compares what a run of the script leaves with what
-``init`` leaves.
+It is generated from the same revisions by Alembic's offline mode. What ``spinney init`` would look up in the database
+is looked up when the script is generated, so it is valid only for the database in that state. A test compares the
+results of both.
 """
 
 import io
@@ -23,7 +23,8 @@ _TURN = "insert into counters (name, value) values ('turn', 0) on conflict do no
 def script(
     schema: str, schema_state: SchemaState | None, *, schema_is_there: bool, grants: Sequence[str]
 ) -> str:
-    """``schema_state``: of what is there; None: no store yet. Ends with a line feed."""
+    """Return the script, which ends with a line feed. ``schema_state``: that of the existing store; None: there is
+    none."""
     statements = ["begin", f"select pg_advisory_xact_lock(hashtext('spinney {schema}'))"]
     if not schema_is_there:
         statements.append(f'create schema "{schema}"')

@@ -1,4 +1,4 @@
-"""What columns are made of, and the one catalogue of tables."""
+"""The column types, and the catalogue of tables (``metadata``)."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from sqlalchemy import BigInteger, Boolean, Integer, MetaData, SmallInteger, Tex
 metadata = MetaData()
 Id = BigInteger().with_variant(Integer, "sqlite")
 Chars = Text().with_variant(Text(collation="C"), "postgresql")
-"""In the order of its bytes, as SQLite has it: lineages and positions are compared."""
+"""Text that is compared by its bytes, as SQLite does it: lineages and positions are compared."""
 Flag = Boolean().with_variant(SmallInteger(), "postgresql")
-"""0 or 1, as SQLite has it."""
+"""0 or 1, as in SQLite."""
 
 
 def where(condition: str) -> dict[str, Any]:
-    """Of a partial index, on both."""
+    """Return the arguments of a partial index, for both dialects."""
     return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}

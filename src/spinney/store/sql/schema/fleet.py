@@ -1,4 +1,4 @@
-"""Nodes and external workers, where folders are, and who leads."""
+"""The tables of nodes and external workers, of folder roots, and of the leader."""
 
 from sqlalchemy import Column, Float, Integer, Table, text
 
@@ -26,11 +26,13 @@ nodes = Table(
     Column("home", Id, nullable=False, server_default=text("0")),
     Column("lease_s", Float),
 )
-"""``load``: JSON of what it measures of its host. ``serves``: JSON of the queues it was started for or without; None:
-all. ``trouble``: why it works worse than it should, while it does. ``schema_version``: for which its code was
-written; None: an older one than those that say so. ``home``: where its jobs have their folders (see homes); 0: where
-those of all have. ``lease_s``: the lease period of the node, written when it joins and never changed; None: a
-node of an older schema, which has not said it, or an external worker, whose lease is in ``external_workers``."""
+"""The nodes, one row for each start of a node. ``state``: active, draining or left. ``beat``: the counter of its
+heartbeats; ``seen_us``: the time of the last one by its own clock. ``slots``: how many stages it runs at a time.
+``types``: JSON of the job types that it has. ``load``: JSON of its measurements of its host. ``serves``: JSON of the
+queues that it was started for or without; null: all. ``trouble``: why it works worse than it should, while it does.
+``schema_version``: the schema for which its code was written; null: older than this column. ``home``: the folder root
+of its jobs (see ``homes``); 0: folders are shared. ``lease_s``: its lease period, written when it joins and never
+changed; null: a node of an older schema, or an external worker, whose period is in ``external_workers``."""
 
 external_workers = Table(
     "external_workers",
@@ -41,8 +43,9 @@ external_workers = Table(
     Column("lease_s", Float, nullable=False),
     Column("lanes", Chars, nullable=False),
 )
-"""Which nodes are none, but external workers that claim external stages: whose each is, how often it has joined (an
-earlier joining counts no more), so long it may be silent, and the [type, stage] pairs that it runs, as JSON."""
+"""The rows of ``nodes`` that are external workers, which claim external stages. ``owner``: the user or token for whom
+it works. ``join_count``: how often it has joined; requests of an earlier join are refused. ``lease_s``: how long it may
+be silent. ``lanes``: the [type, stage] pairs that it runs, as JSON."""
 
 homes = Table(
     "homes",
@@ -53,8 +56,9 @@ homes = Table(
     Column("path", Chars, nullable=False),
     Column("gone", Flag, nullable=False, server_default=text("0")),
 )
-"""In a store with local folders: the folder roots, each with the mark that is written in it, and where it was when a
-node last joined with it. ``gone``: an operator has let go of it, so that everybody may go on with its jobs."""
+"""The folder roots of a store with local folders. ``mark``: the random text in a file of the root. ``host``, ``path``:
+where it was when a node last joined with it. ``gone``: an operator has released it, so that any node may run its
+jobs."""
 
 fetches = Table(
     "fetches",
@@ -68,8 +72,8 @@ fetches = Table(
     Column("asked_us", Id, nullable=False),
     Column("answer", Chars),
 )
-"""Questions for pieces of files, and for the names in a folder, to the nodes of a home, and their answers (JSON):
-``fetches``. A minute later they are gone."""
+"""Requests for pieces of files, or for the names in a folder, to the nodes of a home, and their answers (JSON). They
+are removed after a minute; see ``spinney.features.homes.fetches_sql``."""
 
 node_settings = Table(
     "node_settings",
@@ -81,8 +85,8 @@ node_settings = Table(
     Column("reason", Chars),
     Column("at_us", Id, nullable=False),
 )
-"""What operators want of the nodes of a name, whichever incarnation comes: to claim nothing (``drained``), so many
-slots (None: as it was started)."""
+"""Operators' orders for the nodes of a name, which outlast restarts. ``drained``: claim nothing. ``slots``: the number
+of slots; null: as the node was started with."""
 
 leadership = Table(
     "leadership",
@@ -90,4 +94,4 @@ leadership = Table(
     Column("name", Chars, primary_key=True),
     Column("node_id", Id),
 )
-"""Which node does what one does for all (``node.maintenance``): until it leaves, or is dead."""
+"""The node that does the maintenance for all, until it leaves or is declared dead; see ``recover.leadership``."""

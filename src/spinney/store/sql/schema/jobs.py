@@ -1,4 +1,4 @@
-"""Jobs: what is accepted, where it stands, and what is in its way."""
+"""The tables of jobs: their rows, their states, and what they wait for."""
 
 from sqlalchemy import Column, Float, Index, Integer, Table, text
 
@@ -7,6 +7,8 @@ from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata, where
 meta = Table(
     "meta", metadata, Column("name", Chars, primary_key=True), Column("value", Chars, nullable=False)
 )
+"""Facts about the store: the token of its folder roots, whether folders are local, and the marks of
+``schema_state``."""
 
 counters = Table(
     "counters",
@@ -15,10 +17,11 @@ counters = Table(
     Column("value", Id, nullable=False),
     sqlite_with_rowid=False,
 )
-"""job, fence, lane, share, node, hold: the last number given. registry: moves with types, queues, lanes, holds.
-lift: how many holds have ended; lift_swept: up to which of them what they kept has been looked at afresh;
-hold_sweep: when (µs) somebody last took a step of sweeping holds. removed: the highest number of a job whose row
-retention has removed."""
+"""Numbers by name. ``job``, ``fence``, ``lane``, ``share``, ``node``, ``hold``: the last id that was assigned.
+``registry``, ``watermarks``: incremented when a process has to refresh its cache of declarations, or of watermarks.
+``turn``: on PostgreSQL, the row that writers lock. ``lift``: how many holds have ended; ``lift_swept``: up to which of
+them the sweep is complete; ``hold_sweep``: when a process last did a step of it. ``removed``: the highest id of a job
+whose row retention has removed."""
 
 types = Table(
     "types", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)
@@ -26,6 +29,7 @@ types = Table(
 queues = Table(
     "queues", metadata, Column("name", Chars, primary_key=True), Column("spec", Chars, nullable=False)
 )
+"""``types`` and ``queues``: what applications declare, as JSON (``TypeSpec``, ``QueueSpec``)."""
 queue_settings = Table(
     "queue_settings",
     metadata,
@@ -34,12 +38,12 @@ queue_settings = Table(
     Column("by", Chars, nullable=False),
     Column("at_us", Id, nullable=False),
 )
-"""What operators set of a queue wins over what is declared; JSON of those fields of a QueueSpec alone."""
+"""Operators' settings of queues, which override declarations: JSON of those fields of a ``QueueSpec`` that are set."""
 
 shares = Table(
     "shares", metadata, Column("id", Id, primary_key=True), Column("name", Chars, nullable=False, unique=True)
 )
-"""Named shares; in jobs, ready and leases they are -id, so that they never meet a root's id."""
+"""The names of shares. Other tables contain the negative id, so that it never equals the id of a root job."""
 
 lanes = Table(
     "lanes",
@@ -53,8 +57,9 @@ lanes = Table(
     Column("home", Id, nullable=False, server_default=text("0")),
     Index("lanes_by_place", "queue", "type", "stage", "home", unique=True),
 )
-"""A lane sleeps until a time (defer with lane=True); then one job probes before the others go on. ``home``: whose
-nodes may serve it (see homes); 0: all."""
+"""Lanes: each is the jobs of one queue, type and stage (and home), which a claim treats alike. A lane sleeps until a
+time (``defer`` with ``lane=True``); then one job probes before the others go on (``probing``). ``home``: the folder
+root whose nodes may serve it; 0: all nodes."""
 
 jobs = Table(
     "jobs",
@@ -99,11 +104,12 @@ jobs = Table(
     Index("jobs_by_collection", "collection", **where("collection is not null")),
     Index("jobs_by_submitter", "submitter", **where("submitter is not null")),
 )
-"""``queue`` is the one in force; ``queue_moved > queue_named > stage's > queue_parent > type's`` decide.
-``spawn_stage``: the parent's stage that bore it. ``special``: it has a key or stands in a serial tree, so that
-settling it takes more than its row; None for most. ``final_…``: the attempt with which a plain job
-completed, kept here because this row is written anyway; ``history`` shows it among the others, and
-opening the job again moves it there."""
+"""The jobs. ``queue`` is the one in force, the first that is there of ``queue_moved`` (by an operator), ``queue_named``
+(by the submitter), the stage's, ``queue_parent`` and the type's. ``lineage``: the path of ids from the root.
+``spawn_stage``: the parent's stage that spawned the job. ``superseded``: that stage ran again without it. ``special``:
+the job has a key or is in a serial tree, so that more than its row changes when it settles; null for most. ``final_…``:
+the attempt with which a plain job completed, which is stored here because this row is written anyway; the view
+``history`` shows it among the others, and a retry or rerun moves it to ``attempts``."""
 
 ready = Table(
     "ready",
@@ -115,8 +121,8 @@ ready = Table(
     Column("job_id", Id, nullable=False),
     sqlite_with_rowid=False,
 )
-"""What may be claimed, in the order of work. ``share`` is 0 where the queue does not share;
-``position`` is unique: a lineage, or an id padded (fifo) or counted down (lifo)."""
+"""The claimable jobs; the primary key is the order of work. ``share`` is 0 where the queue has no shares. ``position``
+is unique: a lineage, or the id with leading zeros (fifo) or counted down (lifo)."""
 
 low_watermarks = Table(
     "low_watermarks",
@@ -126,8 +132,8 @@ low_watermarks = Table(
     Column("share", Id, nullable=False),
     Column("position", Chars, nullable=False),
 )
-"""See ``watermarks``: what stands before this place of the lane has gone. Lane 0: ``share`` is a fence of
-``leases``."""
+"""A place of each lane in ``ready`` before which there are only dead rows; see ``registry.watermarks``. In the row of
+lane 0, ``share`` is such a fence of ``leases``."""
 
 leases = Table(
     "leases",
@@ -144,7 +150,9 @@ leases = Table(
     Column("claimed_us", Id, nullable=False),
     Column("running_us", Id),
 )
-"""``share`` as in ``ready``. ``plain``: the job is not special (see jobs) and its lane has no locks."""
+"""The claimed and running jobs. ``fence``: the number of the lease; every call of the attempt has it, and is refused
+when the job has another lease by then. ``share`` as in ``ready``. ``plain``: the job is not special (see ``jobs``) and
+its lane has no locks. ``running_us``: when its node marked it as started; null: only claimed."""
 
 inactive_jobs = Table(
     "inactive_jobs",
@@ -165,13 +173,11 @@ inactive_jobs = Table(
     Index("inactive_jobs_by_lock", "waits_for", "priority", "job_id", **where("waits_for like 'lock:%'")),
 )
 
-# ``wants_``: of the lock that it waits for, where it wants another amount than 1 or gave a capacity.
-# A job that an operator's hold keeps has ``waits_for`` = 'hold'; one that its own stage parked has none.
-# ``fingerprint``: of the failure that a job stands failed with; see failures.
+"""The jobs that are neither claimable nor leased nor completed, with the reason in ``reason``. ``wake_us``: when the
+job is to be looked at again. ``waits_for``: ``hold`` for a job that an operator's hold keeps (null for one that its own
+stage held), ``lock:NAME`` for a lock; ``wants_…``: of that lock, where the amount is not 1 or a capacity was given.
+``fingerprint``: the cause of its failure, in ``failures``."""
 
-# The view ``history`` (migration 0001) shows these and the final attempts kept in jobs as one. ``superseded``: None,
-# it counts; true, it counts no more; false, a ``finish`` of which only its own stage counts, for later ones were
-# asked for again.
 attempts = Table(
     "attempts",
     metadata,
@@ -190,6 +196,9 @@ attempts = Table(
     Column("superseded", Flag),
     sqlite_with_rowid=False,
 )
+"""The attempts that ended, except the final one of a plain job (see ``jobs``); the view ``history`` shows both.
+``superseded``: null, it counts; 1, it does not count any more; 0, a ``finish`` of which only its own stage counts,
+because later stages are to run again."""
 
 children_left = Table(
     "children_left",
@@ -199,8 +208,8 @@ children_left = Table(
     Column("child_id", Id, primary_key=True),
     sqlite_with_rowid=False,
 )
-"""Children that are open (bad = 0) or settled otherwise than completed (bad = 1): the index that is
-asked whether a parent may go on."""
+"""Children that are open (``bad`` = 0) or have settled otherwise than completed (``bad`` = 1), by which it is decided
+whether a parent may go on."""
 
 needs = Table(
     "needs",
@@ -210,6 +219,7 @@ needs = Table(
     Index("needs_by_need", "need_id"),
     sqlite_with_rowid=False,
 )
+"""The jobs (``need_id``) that must complete before a job starts."""
 
 met_needs = Table(
     "met_needs",
@@ -217,8 +227,8 @@ met_needs = Table(
     Column("need_id", Id, primary_key=True),
     Column("next_id", Id, nullable=False),
 )
-"""Jobs that settled or were opened again while more needed them than one transaction looks at; those from
-``next_id`` on still have to hear how it stands."""
+"""Jobs that settled or were opened again and have more dependants than one transaction updates. Those from ``next_id``
+on are still to be updated."""
 
 serial_order = Table(
     "serial_order",
@@ -228,7 +238,7 @@ serial_order = Table(
     Column("job_id", Id, nullable=False),
     sqlite_with_rowid=False,
 )
-"""Open jobs of serial trees that would run; the first of a root may."""
+"""Runnable jobs of serial trees. Only the first of each root may run."""
 
 cancel_requests = Table(
     "cancel_requests",
@@ -240,7 +250,8 @@ cancel_requests = Table(
     Column("reason", Chars),
     Column("at_us", Id, nullable=False),
 )
-"""Who is to be cancelled. Goes when the job has settled and, for a tree, nothing open is left below."""
+"""Jobs that are to be cancelled, with all jobs below where ``tree`` is 1. A row is removed when the job has settled
+and, for a tree, no job below it is open."""
 
 locks = Table(
     "locks",
@@ -253,7 +264,8 @@ locks = Table(
     Index("locks_by_job", "job_id"),
     sqlite_with_rowid=False,
 )
-"""``fence`` is None for a lock kept until its job settles. ``amount``: how much of its capacity the job has."""
+"""The owners of locks. ``fence``: the lease with which the lock ends; null: it is kept until the job settles.
+``amount``: how much of the lock's capacity the job has."""
 
 lock_capacities = Table(
     "lock_capacities",
@@ -265,8 +277,9 @@ lock_capacities = Table(
     Column("by", Chars),
     Column("at_us", Id),
 )
-"""``name``: a lock, or the beginning of a family with a ``*`` behind it. In force is ``set_to``, which ``by`` set, else
-what an application declares; ``capacity`` says the same, as far as its type can, to code that knows no other."""
+"""Capacities of locks. ``name``: a lock, or the prefix of a family followed by ``*``. In force is ``set_to``, which the
+operator ``by`` has set, else ``declared``, by an application. ``capacity`` has the same for code of older schemas, as
+far as its type allows."""
 
 keys = Table(
     "keys",
@@ -278,7 +291,8 @@ keys = Table(
     Index("keys_by_job", "job_id"),
     sqlite_with_rowid=False,
 )
-"""``scope`` is 0, or the parent whose child bears the key."""
+"""Deduplication keys of jobs. ``scope``: 0, or the parent among whose children the key is unique. ``forever``: the key
+stays taken after the job has settled."""
 
 data = Table(
     "data",
@@ -288,6 +302,7 @@ data = Table(
     Column("value", Chars, nullable=False),
     sqlite_with_rowid=False,
 )
+"""The data that stages store for their job, as JSON."""
 
 progress = Table(
     "progress",
@@ -296,6 +311,7 @@ progress = Table(
     Column("fraction", Float, nullable=False),
     Column("message", Chars),
 )
+"""The last progress note of a running job."""
 
 staging = Table(
     "staging",
@@ -308,7 +324,8 @@ staging = Table(
     Column("fence", Id),
     Column("beat_us", Id, nullable=False),
 )
-"""Jobs written in steps. ``published`` 0: hidden; 1: ``ready`` rows from ``next_id`` on still have to
-follow; -1: hidden, to be dropped; 2: hidden, and at the top, though an attempt submits them. ``fence`` and
-``parent_id``: of the attempt that must pass before they are born, and its job; of published ones the job that waits
-for them."""
+"""Ranges of jobs that are written in steps; see ``submit.staging``. ``published``: 0, they are hidden; 1, they are
+accepted, and those from ``next_id`` on are still to be placed; -1, they are hidden and to be dropped; 2, they are
+hidden jobs of an attempt that have no parent. ``fence``, ``parent_id``: the attempt that must pass before they are
+published, and its job; after publication ``parent_id`` is the job that waits for them. ``beat_us``: the last sign of
+life of their writer."""

@@ -1,4 +1,4 @@
-"""What operators lay, set and look back on, and what becomes of jobs whose time is over."""
+"""The tables of operators' settings and records: holds, failures, schedules, retention, the audit."""
 
 from sqlalchemy import Column, Index, Integer, Table, text
 
@@ -14,8 +14,8 @@ throughput = Table(
     Column("failed", Integer, nullable=False),
     sqlite_with_rowid=False,
 )
-"""How many attempts of a lane ended in each ten seconds (``slice``), and how many of them failed: a measure for
-people, by which nothing is decided. Kept for some minutes."""
+"""How many attempts of a lane ended in each ten seconds (``slice``), and how many of them failed. Figures for people,
+which are kept for some minutes; nothing is decided by them."""
 
 deleted_folders = Table(
     "deleted_folders",
@@ -24,7 +24,8 @@ deleted_folders = Table(
     Column("at_us", Id, nullable=False),
     Column("home", Id, nullable=False, server_default=text("0")),
 )
-"""Deleted and removed jobs whose folders may still be there. ``home``: whose nodes are to look (see homes); 0: any."""
+"""Deleted and removed jobs whose folders may still exist. ``home``: the folder root whose nodes are to remove them; 0:
+any."""
 
 removals = Table(
     "removals",
@@ -33,8 +34,8 @@ removals = Table(
     Column("looked", Chars, nullable=False),
     Column("going", Flag, nullable=False),
 )
-"""Trees whose time is over (see ``removal``). ``looked``: the lineage up to which all were found settled;
-``going``: all were, and the tree is being removed."""
+"""Trees whose retention time is over (see ``transitions.removal``). ``looked``: the lineage up to which all jobs were
+found settled; ``going``: all were, and the tree is being removed."""
 
 holds = Table(
     "holds",
@@ -51,7 +52,8 @@ holds = Table(
     Index("holds_by_name", "scope", "name"),
     Index("holds_by_end", "until_us", **where("until_us is not null")),
 )
-"""``swept``: all that it covers has been set to held, so that claims need not look at each job."""
+"""Holds. ``scope``, ``name``: what it covers. ``automatic``: a circuit breaker laid it. ``swept``: all jobs that it
+covers are held, so that claims need not check each job."""
 
 failures = Table(
     "failures",
@@ -64,6 +66,8 @@ failures = Table(
     Column("first_us", Id, nullable=False),
     Column("last_us", Id, nullable=False),
 )
+"""Causes of failures, by fingerprint, with the times of the first and the last failure. They are kept for 30 days after
+the last one."""
 
 streaks = Table(
     "streaks",
@@ -74,9 +78,9 @@ streaks = Table(
     Column("jobs", Chars, nullable=False),
     Column("failed_us", Id, nullable=False),
 )
-"""Failures in a row with the same cause, of types that have a circuit breaker. ``jobs``: a JSON list of the jobs
-that failed so, each once; empty when an attempt of the stage has passed since. The row stays for a while, so that
-the registry need not move each time (see ``circuit_breaker``)."""
+"""Consecutive failures with the same cause, of types that have a circuit breaker. ``jobs``: a JSON list of the jobs
+that failed so, each once; empty when an attempt of the stage has passed since. An empty row stays for a while, so that
+caches need not be refreshed each time (see ``record.circuit_breaker``)."""
 
 schedules = Table(
     "schedules",
@@ -90,8 +94,8 @@ schedules = Table(
     Column("declared", Flag, nullable=False),
     Index("schedules_due", "next_us", **where("next_us is not null and paused = 0")),
 )
-"""``next_us``: the first nominal time for which nothing has been decided. ``declared``: it is as an application
-declares it; else a person made or changed it."""
+"""Schedules. ``next_us``: the next nominal time that was not handled yet. ``last_job_id``: its latest job.
+``declared``: it is as an application declares it; otherwise a person created or changed it."""
 
 schedule_runs = Table(
     "schedule_runs",
@@ -104,8 +108,8 @@ schedule_runs = Table(
     Index("schedule_runs_queued", "schedule", "nominal_us", **where("outcome = 'queued'")),
     sqlite_with_rowid=False,
 )
-"""One job a nominal time: the pair is unique, and written in one transaction with the job and the schedule's
-next time."""
+"""The nominal times of schedules that were handled. The row is written in one transaction with its job and the
+schedule's next time, so that no time makes two jobs."""
 
 retention = Table(
     "retention",
@@ -115,6 +119,7 @@ retention = Table(
     Column("keep_us", Id),
     Column("by", Chars, nullable=False),
 )
+"""Operators' settings of how long settled jobs are kept. ``keep_us``: null: for ever."""
 
 audit = Table(
     "audit",
@@ -130,7 +135,7 @@ audit = Table(
     Column("link", Chars, nullable=False),
     Index("audit_by_call", "call", "seq"),
 )
-"""See ``spinney.model.audits``: ``link`` is the digest over the link before and this entry."""
+"""The entries of the audit; see ``spinney.model.audits``. ``link``: the digest of the previous link and this entry."""
 
 GUARDS = {
     "audit_follows": (
@@ -147,5 +152,5 @@ GUARDS = {
         "begin select raise(abort, 'the audit is append-only: no entry may be deleted'); end"
     ),
 }
-"""Triggers that keep the audit from accidents: a statement of somebody's, a tool that rewrites rows. Who can
-write to the file can drop them, and is found out by the chain (``spinney audit verify``)."""
+"""Triggers that protect the audit from accidents, such as a manual statement or a tool that rewrites rows. Whoever can
+write to the file can drop them, but the chain shows that (``spinney audit verify``)."""

@@ -1,4 +1,4 @@
-"""What is told elsewhere."""
+"""The tables of webhooks and their deliveries."""
 
 from sqlalchemy import Column, Index, Integer, Table, text
 
@@ -17,9 +17,9 @@ webhooks = Table(
     Column("by", Chars, nullable=False),
     Column("at_us", Id, nullable=False),
 )
-"""``spec``: JSON of what a Webhook is set to, and of what its maker may see. ``secret``: read by nobody but who signs.
-``mark``: random, the beginning of its deliveries' ids. ``paused``: why it is told nothing for now;
-``resumed_us``: since when it is told again."""
+"""Webhooks. ``spec``: JSON of the settings of a ``Webhook``, and of what its maker may see. ``secret``: signs the
+deliveries. ``mark``: the random prefix of the ids of its deliveries. ``paused``: the reason why nothing is sent now;
+``resumed_us``: when it was last resumed."""
 
 webhook_events = Table(
     "webhook_events",
@@ -40,5 +40,6 @@ webhook_events = Table(
     Index("webhook_events_by_webhook", "webhook_id", "seq"),
     Index("webhook_events_due", "webhook_id", "next_us", **where("next_us is not null")),
 )
-"""What a webhook is to be told, written by the transaction that settled the job. ``next_us``: when it is due, or, while
-somebody sends it, when his turn is over; None: nothing is left to do. ``first_us``: of its first try in this term."""
+"""Deliveries, written by the transaction that settled the job. ``batch``: the job has no parent. ``next_us``: when it
+is due or, while a process sends it, when the claim of that process ends; null: nothing is left to do. ``first_us``: the
+first try since it was created or retried. ``status``, ``answer``: of the last try."""

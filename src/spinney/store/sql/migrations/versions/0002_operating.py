@@ -1,4 +1,4 @@
-"""What operators need: holds, failures by cause, schedules, retention, the audit."""
+"""Holds, failures by cause, schedules, retention, and the audit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What many nodes need: what operators set on queues and nodes, who leads, how a node fares."""
+"""Several nodes: operators' settings of queues and nodes, the leader, and the load of nodes."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -24,7 +24,7 @@ STORAGE = {
     "nodes": "fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000",
     "throughput": "fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000",
 }
-"""How PostgreSQL keeps what is written all the time."""
+"""Set how PostgreSQL stores the tables that are written all the time."""
 
 
 def upgrade() -> None:

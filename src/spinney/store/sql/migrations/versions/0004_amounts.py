@@ -1,4 +1,4 @@
-"""Locks of which more than one piece is taken, and capacities that are declared and set."""
+"""Amounts of locks, and capacities that are declared or set."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,10 +11,10 @@ Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Columns that may be empty, or say what code of before means: of a lock each takes 1.
+    """Add columns that are null or have the meaning of older code, in which every owner takes 1 of a lock.
 
-    Such code counts owners instead of amounts: while it runs, it may start what has no room by amounts, and leave
-    waiting what has. It reads ``capacity``, by exact names.
+    Older code counts owners instead of amounts: while it runs, it may start jobs that have no room by amounts, and let
+    others wait that have. It reads ``capacity``, by exact names.
     """
     op.add_column("locks", sa.Column("amount", Id, nullable=False, server_default=sa.text("1")))
     op.add_column("inactive_jobs", sa.Column("wants_amount", Id, nullable=True))

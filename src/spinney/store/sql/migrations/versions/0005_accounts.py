@@ -1,4 +1,4 @@
-"""People and their programs: users, tokens, sessions, what slows logins, links, secrets of servers, kept answers."""
+"""Users, tokens, sessions, limits of sign-ins, one-time links, secrets of servers, and idempotency keys."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ Flag = sa.Boolean().with_variant(sa.SmallInteger(), "postgresql")
 
 
 def upgrade() -> None:
-    """New tables, which code of before does not look at."""
+    """Add tables that older code does not use."""
     op.create_table(
         "users",
         sa.Column("name", Text, nullable=False),

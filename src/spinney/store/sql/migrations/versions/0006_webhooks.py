@@ -1,4 +1,4 @@
-"""Webhooks, and what each is still to be told, or has been."""
+"""Webhooks and their deliveries."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ Flag = sa.Boolean().with_variant(sa.SmallInteger(), "postgresql")
 
 
 def upgrade() -> None:
-    """New tables, which code of before does not look at: what settles through it is told to nobody."""
+    """Add tables that older code does not use: a job that settles through it causes no deliveries."""
     op.create_table(
         "webhooks",
         sa.Column("id", Id, nullable=False),

@@ -1,4 +1,4 @@
-"""External workers that are no nodes and claim external stages."""
+"""External workers, which claim external stages."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,7 +11,7 @@ Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """A new table. Code of before takes an external worker for a node, and declares it dead by its own lease period."""
+    """Add a table. Older code takes an external worker for a node, and applies its own lease period to it."""
     op.create_table(
         "external_workers",
         sa.Column("node_id", Id, nullable=False),

@@ -1,4 +1,4 @@
-"""The lease period of each node, by which everybody judges it."""
+"""The lease period of each node, by which the others declare it dead."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,5 +8,5 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """A column that code of before leaves empty. Whoever reads it then takes the longest lease that a node may have."""
+    """Add a column that older code leaves empty; readers then assume the longest lease period that a node may have."""
     op.add_column("nodes", sa.Column("lease_s", sa.Float(), nullable=True))
