@@ -442,8 +442,8 @@ def load_app(target: str) -> Spinney:
         return app
     names = [name for name, value in vars(module).items() if isinstance(value, Spinney)]
     hint = f"it has: {listed(names)}" if names else "make one there with 'app = Spinney()'"
-    what = "nothing named" if app is None else "no Spinney as"
-    raise UsageError(f"the module {module_name!r} has {what} {attribute!r}; {hint}")
+    kind = "nothing named" if app is None else "no Spinney as"
+    raise UsageError(f"the module {module_name!r} has {kind} {attribute!r}; {hint}")
 
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

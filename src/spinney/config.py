@@ -114,9 +114,9 @@ def _table(path: Path, name: str) -> Mapping[str, Any]:
     return table
 
 
-def _require_known(path: Path, what: str, keys: Mapping[str, Any], allowed: Sequence[str]) -> None:
+def _require_known(path: Path, kind: str, keys: Mapping[str, Any], allowed: Sequence[str]) -> None:
     for key in keys:
         if key not in allowed:
             raise UsageError(
-                f"{path}: there is no {what} {key!r}{did_you_mean(key, allowed)}; use one of: {listed(allowed)}"
+                f"{path}: there is no {kind} {key!r}{did_you_mean(key, allowed)}; use one of: {listed(allowed)}"
             )

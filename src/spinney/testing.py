@@ -149,10 +149,10 @@ class StageHarness:
                 if inspect.iscoroutine(value):
                     value = asyncio.run(value)
         except Signal as signal:
-            kept = orjson.loads(to_text(getattr(signal, "value", None), "the value"))
-            return self._ran(name, signal.outcome, kept, signal)
-        kept = orjson.loads(to_text(value, f"what stage {name!r} returned"))
-        return self._ran(name, Outcome.OK, kept, None)
+            json_value = orjson.loads(to_text(getattr(signal, "value", None), "the value"))
+            return self._ran(name, signal.outcome, json_value, signal)
+        json_value = orjson.loads(to_text(value, f"what stage {name!r} returned"))
+        return self._ran(name, Outcome.OK, json_value, None)
 
     def _ran(self, stage: str, outcome: Outcome, value: Any, signal: Signal | None) -> StageResult:
         if value is not None:

@@ -45,7 +45,7 @@ def asks(site: Site, lease: Lease, name: str, amount: int = 1, until: str = "job
 def waits(site: Site, lease: Lease, name: str, amount: int = 1) -> None:
     """The stage asks for a lock, is refused, and ends as ``job.lock`` ends it."""
     assert not asks(site, lease, name, amount)
-    site.record(lease, Outcome.LOCKED, lock=name, wanted=(amount, None))
+    site.record(lease, Outcome.LOCKED, lock=name, lock_request=(amount, None))
 
 
 def running(site: Site, of: str = "one", n: int = 1) -> list[Lease]:

@@ -48,7 +48,7 @@ def meets(
 ) -> int:
     """It asks, is refused, and ends as ``job.lock`` does; its number."""
     assert not take(site, lease, amount, capacity=capacity, until=until)
-    site.record(lease, Outcome.LOCKED, lock=DISK, wanted=(amount, capacity))
+    site.record(lease, Outcome.LOCKED, lock=DISK, lock_request=(amount, capacity))
     return lease.job_id
 
 
@@ -318,7 +318,7 @@ def test_what_comes_free_between_refusal_and_record_is_given_at_once(wide: Site)
     assert not take(wide, other, 60)
     wide.pass_(holder)
 
-    wide.record(other, Outcome.LOCKED, lock=DISK, wanted=(60, None))
+    wide.record(other, Outcome.LOCKED, lock=DISK, lock_request=(60, None))
 
     assert wide.state(other.job_id) is State.PENDING
 

@@ -359,13 +359,13 @@ def test_a_taken_lock_ends_the_stage() -> None:
         job.lock("../etc")
     with pytest.raises(UsageError, match="until='attempt'"):
         job.lock("a", until="ever")
-    assert caught.value.wanted is None
+    assert caught.value.lock_request is None
 
 
 def test_who_does_not_get_some_of_a_lock_says_how_much_it_wanted() -> None:
     with pytest.raises(LockTaken) as caught:
         handle(Recorder({"take_lock": False})).lock("disk", amount=2**40, capacity=2**41)
-    assert caught.value.wanted == (2**40, 2**41)
+    assert caught.value.lock_request == (2**40, 2**41)
     assert caught.value.message == f"waits for {2**40} of the lock 'disk'"
 
 

@@ -66,7 +66,7 @@ class Host:
             page=self.place / f"{name}.page",
             log_file=self.place / f"{name}.log",
             folder_root=self.root,
-            known=self.known,
+            live_pids=self.known,
             concurrent=concurrent,
             env={"PYTHONPATH": os.pathsep.join((*map(str, (HERE, *path)), os.environ.get("PYTHONPATH", "")))},
             **more,

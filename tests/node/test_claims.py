@@ -306,7 +306,7 @@ async def test_one_that_did_not_get_some_of_a_lock_is_recorded_with_how_much_it_
     said = {"outcome": "locked", "lock": "disk", "message": "waits"}
     scene.dispatcher.done(scene.worker(0), [[101, 1, 2, said | {"wanted": [60, None]}], [102, 3, 4, said]])
 
-    assert [(r.lock, r.wanted) for r in scene.recorded] == [("disk", (60, None)), ("disk", None)]
+    assert [(r.lock, r.lock_request) for r in scene.recorded] == [("disk", (60, None)), ("disk", None)]
 
 
 async def test_a_dead_worker_hits_what_ran_and_hands_back_the_rest() -> None:

@@ -710,11 +710,13 @@ def test_a_hold_that_somebody_laid_on_the_tree_is_left_alone(site: Site, bulk: B
 
 
 def test_a_canary_is_not_for_what_came_after(site: Site, bulk: Bulk) -> None:
-    plan = Plan(order=Order(verb=Verb.RETRY, and_after=True), which=ALL_FAILED)
+    plan = Plan(order=Order(verb=Verb.RETRY, and_after=True), job_filter=ALL_FAILED)
     with pytest.raises(UsageError):
         bulk.run(plan, canary=Canary(first=1, stop_at=0.5))
     with pytest.raises(UsageError):
-        bulk.run(Plan(order=Order(verb=Verb.DELETE), which=ALL_FAILED), canary=Canary(first=1, stop_at=0.5))
+        bulk.run(
+            Plan(order=Order(verb=Verb.DELETE), job_filter=ALL_FAILED), canary=Canary(first=1, stop_at=0.5)
+        )
 
 
 def test_stage_counts_are_told_by_type(site: Site, bulk: Bulk) -> None:

@@ -331,10 +331,10 @@ def test_a_plan_counts_what_is_in_sight(site: Site) -> None:
 
 def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
     alpha, beta = site.submit_one(collection="alpha"), site.submit_one(collection="beta")
-    forged = Plan(order=Order(verb=Verb.CANCEL), which=Filter(states=(State.PENDING,)), last=beta)
+    forged = Plan(order=Order(verb=Verb.CANCEL), job_filter=Filter(states=(State.PENDING,)), last=beta)
     wider = Plan(
         order=Order(verb=Verb.CANCEL),
-        which=Filter(within=AccessScope(collections=("alpha", "beta"))),
+        job_filter=Filter(within=AccessScope(collections=("alpha", "beta"))),
         last=beta,
     )
 
@@ -347,7 +347,7 @@ def test_no_plan_is_run_wider_than_who_runs_it_may(site: Site) -> None:
         ask(site, Role.VIEWER).part(Bulk).run(forged)
     with pytest.raises(Forbidden, match="may not rerun jobs"):
         ask(site, Role.SUBMITTER).part(Bulk).stages(
-            Plan(order=Order(verb=Verb.RERUN), which=Filter(), last=beta)
+            Plan(order=Order(verb=Verb.RERUN), job_filter=Filter(), last=beta)
         )
 
 

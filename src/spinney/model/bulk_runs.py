@@ -20,7 +20,7 @@ class Plan:
     """What a run would do."""
 
     order: Order
-    which: Filter | None
+    job_filter: Filter | None
     """None: the jobs are named by their ids."""
     ids: tuple[int, ...] = ()
     last: int = 0

@@ -22,7 +22,7 @@ class Home:
     """The host of the node that joined with it last."""
     path: str
     """Its path on that host."""
-    gone: bool = False
+    given_up: bool = False
     """An operator has given it up: jobs whose folders are there continue anywhere, with empty folders."""
 
     def __str__(self) -> str:

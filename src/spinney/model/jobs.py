@@ -94,7 +94,7 @@ class Record(NamedTuple):
     """The node would run the next stage at once in the same slot, if the rules allow it."""
     remark: str | None = None
     """A remark on its output (``remarks``), when not all of it is in its files."""
-    wanted: tuple[int, int | None] | None = None
+    lock_request: tuple[int, int | None] | None = None
     """For locked: the amount of the lock, and the capacity that the attempt gave; None: an amount of 1, and no
     capacity."""
 
@@ -148,7 +148,7 @@ class FlushResult:
     without records that returns leases."""
     last_hold: int = 0
     """The id of the newest hold: when it changes, earlier leases may be covered by a hold now."""
-    left: bool = False
+    work_for_others: bool = False
     """Jobs that this caller made claimable, now or since its last exchange, remain for other nodes."""
 
 
@@ -256,7 +256,7 @@ class Filter:
     """False: only jobs that still count for their parent."""
     tree_at_rest: bool = False
     """Only jobs that no open parent or root may still read."""
-    kept: bool = False
+    has_own_hold: bool = False
     """Only jobs that are held, or will be because of a hold on the very job."""
     key: str | None = None
     """Only the job that has this key now: a root, or a child of ``parent_id`` where that is set."""

@@ -46,7 +46,7 @@ class QueueSelection:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "QueueSelection":
         """Return the selection of a value made by ``to_json``."""
-        return cls(**{which: tuple(queues) for which, queues in value.items()})
+        return cls(**{field: tuple(queues) for field, queues in value.items()})
 
 
 ALL = QueueSelection()

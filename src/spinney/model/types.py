@@ -199,8 +199,8 @@ class TypeSpec:
         _check_submit_limits(where, self.submit_limits)
         if not self.stages:
             raise UsageError(f"job type {self.name!r} has no stage; give it one function or program")
-        seen = [s.name for s in self.stages]
-        twice = sorted({n for n in seen if seen.count(n) > 1})
+        stage_names = [s.name for s in self.stages]
+        twice = sorted({n for n in stage_names if stage_names.count(n) > 1})
         if twice:
             raise UsageError(f"job type {self.name!r} has two stages named {twice[0]!r}; rename one")
         if self.children not in ("completed", "settled"):
@@ -220,7 +220,7 @@ class TypeSpec:
         """Return a value that ``from_json`` turns back into an equal spec. It shares nested values (the schema) with
         this."""
         return _fields(self) | {
-            "keep": {str(state): kept for state, kept in self.keep.items()},
+            "keep": {str(state): seconds for state, seconds in self.keep.items()},
             "stages": [
                 _fields(stage)
                 | {

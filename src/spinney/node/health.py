@@ -43,7 +43,7 @@ class NodeHealth:
         """Trouble that is over, and until when (monotonic) it is shown."""
         self._lasting: str | None = None
 
-    def failed(self, who: str, error: Exception) -> None:
+    def failed(self, thread: str, error: Exception) -> None:
         """Note that a call of the thread ``who`` has failed because of the database."""
         now = self._monotonic()
         held = self._held_back()
@@ -55,16 +55,16 @@ class NodeHealth:
         elif now >= self._say_at:
             self._say_at = now + AGAIN_S
             log.error("degraded for %.0f s, %d records held back: %s", now - self._since, held, error)
-        self._failing.add(who)
+        self._failing.add(thread)
         self._failed_at = now
         self._most_held = max(self._most_held, held)
         self._why = str(error)
 
-    def worked(self, who: str) -> None:
+    def worked(self, thread: str) -> None:
         """Note that a call of the thread ``who`` has succeeded."""
         if not self._degraded:
             return
-        self._failing.discard(who)
+        self._failing.discard(thread)
         now = self._monotonic()
         if self._failing or now - self._failed_at < QUIET_S:
             return
@@ -78,13 +78,13 @@ class NodeHealth:
         text = f"{OVER} {_clock(self._since_wall)} to {_clock(self._since_wall + lasted_s)} UTC: {self._why}"
         self._past = (text, now + REMEMBERED_S)
 
-    def lasts(self, what: str | None) -> None:
+    def lasts(self, problem: str | None) -> None:
         """Set another trouble that degrades the node while it lasts; None: there is none."""
-        if what is not None and what != self._lasting:
-            log.error("degraded: %s", what)
-        elif what is None and self._lasting is not None:
+        if problem is not None and problem != self._lasting:
+            log.error("degraded: %s", problem)
+        elif problem is None and self._lasting is not None:
             log.warning("no longer degraded: it is over that %s", self._lasting)
-        self._lasting = what
+        self._lasting = problem
 
     def text(self) -> str | None:
         """Return the trouble for ``spinney nodes``, also one that was over not long ago."""

@@ -83,18 +83,18 @@ class StoreThread:
         try:
             store = self._open_store()
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the thread
-            self._settle(opened, None, error)
+            self._resolve(opened, None, error)
             return
-        self._settle(opened, None, None)
+        self._resolve(opened, None, None)
         try:
             while (item := self._calls.get()) is not None:
                 verb, answer = item
                 try:
                     value = verb(store)
                 except Exception as error:  # noqa: BLE001 - handed to the caller
-                    self._settle(answer, None, error)
+                    self._resolve(answer, None, error)
                 else:
-                    self._settle(answer, value, None)
+                    self._resolve(answer, value, None)
         except BaseException as error:  # noqa: BLE001 - the thread ends; callers are told
             # In the loop's own thread, so that no call slips in between the look and the end.
             self._loop.call_soon_threadsafe(self._abandon, answer, error)
@@ -109,7 +109,7 @@ class StoreThread:
             if (item := self._calls.get()) is not None:
                 _set(item[1], None, self._dead)
 
-    def _settle(self, answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    def _resolve(self, answer: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
         try:
             self._loop.call_soon_threadsafe(_set, answer, value, error)
         except RuntimeError:

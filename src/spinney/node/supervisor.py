@@ -99,12 +99,12 @@ class Supervisor:
             run_dir=settings.run_path(),
             folder_root=self._root,
         )
-        known: set[int] = set()
+        live_pids: set[int] = set()
         self._make_child = partial(
             make_child,
             app=settings.app,
             folder_root=self._root,
-            known=known,
+            live_pids=live_pids,
             node=settings.name,
             lock_fd=lock_fd,
         )
@@ -215,11 +215,11 @@ class Supervisor:
 
     async def _declare(self, writer: StoreThread, schedules: Sequence[Schedule]) -> None:
         actor, now_us = Actor(by=DECLARER, call=uuid.uuid4().hex), self._now_us()
-        kept = await writer.insist(
+        names = await writer.insist(
             lambda store: store.schedules.declare(schedules, actor, now_us=now_us),
             for_s=self._settings.lease_period_s,
         )
-        for name in kept:
+        for name in names:
             log.warning(
                 "schedule %s stays as an operator made it; 'spinney schedule drop %s' and another start take it "
                 "from the code again",
@@ -292,16 +292,16 @@ class Supervisor:
         self._term.set()
 
 
-def _name_lost(what: str, lost: Sequence[Lease | Record]) -> None:
+def _name_lost(waited_for: str, lost: Sequence[Lease | Record]) -> None:
     if lost:
         named = ", ".join(f"job={each.job_id} fence={each.fence}" for each in lost[:LOST_NAMED])
         more = f" and {len(lost) - LOST_NAMED} more" if len(lost) > LOST_NAMED else ""
-        log.error("%s: %s%s", what, named, more)
+        log.error("%s: %s%s", waited_for, named, more)
 
 
-async def _while_alive(loops: Sequence["asyncio.Task[None]"], what: Coroutine[Any, Any, Any]) -> None:
-    """Wait for ``what``. Raises the exception of a loop at once: loops only end by failing."""
-    waiting = asyncio.ensure_future(what)
+async def _while_alive(loops: Sequence["asyncio.Task[None]"], waited_for: Coroutine[Any, Any, Any]) -> None:
+    """Wait for ``waited_for``. Raises the exception of a loop at once: loops only end by failing."""
+    waiting = asyncio.ensure_future(waited_for)
     try:
         await asyncio.wait([waiting, *loops], return_when=asyncio.FIRST_COMPLETED)
         for loop in loops:

@@ -22,28 +22,32 @@ _LISTED = 20
 """How many names a refusal lists when none is similar."""
 
 
-def require_known(store: "Store", which: Filter, *, labels: bool, within: AccessScope = _ALL) -> None:
+def require_known(store: "Store", job_filter: Filter, *, labels: bool, within: AccessScope = _ALL) -> None:
     """Raise UsageError (or its kin) when the filter names a type, queue, stage, node or tree that does not exist.
 
     ``labels``: also a collection or submitter that no job has. To list the jobs of a collection before its first job
     arrives is no mistake; to change them is. ``within``: what the caller may see; no other names are suggested."""
-    if which.type is not None:
-        known_type(store.types(), which.type)
-    if which.stage is not None:
+    if job_filter.type is not None:
+        known_type(store.types(), job_filter.type)
+    if job_filter.stage is not None:
         types = store.types()
-        specs = [types[which.type]] if which.type is not None else types.values()
-        where = "no job type" if which.type is None else f"the job type {which.type!r} does not"
-        verb = "has" if which.type is None else "have"
-        _require(which.stage, {s.name for spec in specs for s in spec.stages}, f"{where} {verb} a stage {{}}")
-    if which.queue is not None:
-        _require(which.queue, _names(store, "queue", within), "no queue {} is known to this store")
-    if which.node is not None:
-        _require(which.node, _names(store, "node", within), "no node {} has ever joined this store")
-    if labels and which.collection is not None:
-        _require(which.collection, _names(store, "collection", within), "no job belongs to a collection {}")
-    if labels and which.submitter is not None:
-        _require(which.submitter, _names(store, "submitter", within), "no job has the submitter {}")
-    _require_tree(store, which, within)
+        specs = [types[job_filter.type]] if job_filter.type is not None else types.values()
+        where = "no job type" if job_filter.type is None else f"the job type {job_filter.type!r} does not"
+        verb = "has" if job_filter.type is None else "have"
+        _require(
+            job_filter.stage, {s.name for spec in specs for s in spec.stages}, f"{where} {verb} a stage {{}}"
+        )
+    if job_filter.queue is not None:
+        _require(job_filter.queue, _names(store, "queue", within), "no queue {} is known to this store")
+    if job_filter.node is not None:
+        _require(job_filter.node, _names(store, "node", within), "no node {} has ever joined this store")
+    if labels and job_filter.collection is not None:
+        _require(
+            job_filter.collection, _names(store, "collection", within), "no job belongs to a collection {}"
+        )
+    if labels and job_filter.submitter is not None:
+        _require(job_filter.submitter, _names(store, "submitter", within), "no job has the submitter {}")
+    _require_tree(store, job_filter, within)
 
 
 def require_queue(store: "Store", name: str, *, within: AccessScope = _ALL) -> None:
@@ -81,12 +85,12 @@ def _require(name: str, names: Collection[str] | None, sentence: str) -> None:
     raise UsageError(f"{sentence.format(repr(name))}{hint}")
 
 
-def _require_tree(store: "Store", which: Filter, within: AccessScope) -> None:
-    if which.parent_id is not None:
-        _visible_job(store, which.parent_id, within)
-    if which.root_id is None:
+def _require_tree(store: "Store", job_filter: Filter, within: AccessScope) -> None:
+    if job_filter.parent_id is not None:
+        _visible_job(store, job_filter.parent_id, within)
+    if job_filter.root_id is None:
         return
-    root = _visible_job(store, which.root_id, within)
+    root = _visible_job(store, job_filter.root_id, within)
     if root.parent_id is not None:
         raise UsageError(f"job {root.id} is not at the top of its tree; that is job {root.root_id}")
 

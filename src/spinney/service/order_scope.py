@@ -55,21 +55,23 @@ class OrderScope:
         if refusal is not None:
             raise Forbidden(refusal)
 
-    def bounded(self, which: Filter) -> Filter:
+    def bounded(self, job_filter: Filter) -> Filter:
         """Return the filter, narrowed to the jobs that the order reaches. Raises Forbidden where it names the jobs of
         another submitter."""
         rights = self.service.rights
         if not rights.everywhere:
-            within = which.within
-            which = replace(which, within=rights.within if within is None else within.narrowed(rights.within))
-        if self._operates:
-            return which
-        if which.submitter not in (None, self.service.by):
-            raise Forbidden(
-                f"{self.service.by} is a submitter and may not {self.order.verb} the jobs of {which.submitter}: that "
-                f"takes an operator; {ASK}"
+            within = job_filter.within
+            job_filter = replace(
+                job_filter, within=rights.within if within is None else within.narrowed(rights.within)
             )
-        return replace(which, submitter=self.service.by)
+        if self._operates:
+            return job_filter
+        if job_filter.submitter not in (None, self.service.by):
+            raise Forbidden(
+                f"{self.service.by} is a submitter and may not {self.order.verb} the jobs of "
+                f"{job_filter.submitter}: that takes an operator; {ASK}"
+            )
+        return replace(job_filter, submitter=self.service.by)
 
     def sift(self, job_ids: Sequence[int], *, named: bool = True) -> tuple[Sequence[int], Mapping[int, str]]:
         """Return which of the jobs the order reaches, and by job id why it does not reach the others.
@@ -150,12 +152,12 @@ def lies_beyond(service: Service, job: Job) -> bool:
     return service.store.bulk.count(beyond, most=1) > 0
 
 
-def require_queue_within(service: Service, queue: str, what: str) -> None:
-    """Raise Forbidden unless the caller may put jobs into this queue. ``what``: ``submit into``."""
+def require_queue_within(service: Service, queue: str, action: str) -> None:
+    """Raise Forbidden unless the caller may put jobs into this queue. ``action``: ``submit into``."""
     allowed = service.rights.within.queues
     if allowed is not None and queue not in allowed:
         raise Forbidden(
-            f"{service.by} is limited to {limits(service.rights)} and may not {what} queue {queue!r}; {ASK}"
+            f"{service.by} is limited to {limits(service.rights)} and may not {action} queue {queue!r}; {ASK}"
         )
 
 

@@ -50,24 +50,26 @@ class Queries(Service):
         """Return one job. Raises NoSuchJob, also when it is not visible."""
         return self._shown([self._job(job_id)])[0]
 
-    def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
+    def jobs(
+        self, job_filter: Filter, *, after: int = 0, limit: int = 100, newest: bool = False
+    ) -> list[Job]:
         """Return visible jobs that match, by id (``newest``: in descending order), after the id ``after``."""
-        return self._shown(self.store.jobs(self.within(which), after=after, limit=limit, newest=newest))
+        return self._shown(self.store.jobs(self.within(job_filter), after=after, limit=limit, newest=newest))
 
-    def counts(self, which: Filter) -> Mapping[str, int]:
+    def counts(self, job_filter: Filter) -> Mapping[str, int]:
         """Return how many visible jobs that match are in each state."""
-        return self.store.counts(self.within(which))
+        return self.store.counts(self.within(job_filter))
 
     def below(self, job_ids: Sequence[int]) -> Mapping[int, ChildSummary]:
         """Summarize the visible direct children of visible jobs, by parent."""
         return self.store.below(job_ids, within=self._within)
 
-    def within(self, which: Filter) -> Filter:
+    def within(self, job_filter: Filter) -> Filter:
         """Return the filter narrowed to visible jobs, for code that queries the store itself."""
         if self._within is None:
-            return which
-        both = self._within if which.within is None else which.within.narrowed(self._within)
-        return replace(which, within=both)
+            return job_filter
+        both = self._within if job_filter.within is None else job_filter.within.narrowed(self._within)
+        return replace(job_filter, within=both)
 
     def tree(self, job_id: int, *, limit: int = 1000) -> list[Job]:
         """Return the job and all visible jobs below it, in lineage order."""

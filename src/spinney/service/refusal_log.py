@@ -81,19 +81,21 @@ class RefusalLog:
         self._kinds: dict[_Key, _Kind] = {}
         self._hours: dict[str, _Hour] = {}
 
-    def enter(self, audit: "SqlAudit", by: str, verb: str, what: Mapping[str, Any], *, now_us: int) -> None:
-        """Record that a caller was refused something. ``verb`` is one of few; ``what`` may be anything, but no
+    def enter(
+        self, audit: "SqlAudit", by: str, verb: str, details: Mapping[str, Any], *, now_us: int
+    ) -> None:
+        """Record that a caller was refused something. ``verb`` is one of few; ``details`` may be anything, but no
         secret."""
-        same = {key: value for key, value in what.items() if by != NOBODY or key not in _CHOSEN}
+        same = {key: value for key, value in details.items() if by != NOBODY or key not in _CHOSEN}
         with self._lock:
             key = self._key((by, verb, orjson.dumps(same, option=orjson.OPT_SORT_KEYS).decode()), now_us)
             kind = self._kinds.get(key)
             if kind is not None:
-                kind.count(what.get("address"))
+                kind.count(details.get("address"))
             else:
                 self._kinds[key] = _Kind(since_us=now_us)
         if kind is None:
-            _enter(audit, key, 1, now_us, {} if key[2] == _OTHERS else what)
+            _enter(audit, key, 1, now_us, {} if key[2] == _OTHERS else details)
         self.flush(audit, now_us=now_us)
 
     def flush(self, audit: "SqlAudit", *, now_us: int, all_: bool = False) -> None:
@@ -137,6 +139,6 @@ class RefusalLog:
 
 
 def _enter(audit: "SqlAudit", key: _Key, count: int, now_us: int, more: Mapping[str, Any]) -> None:
-    by, verb, what = key
+    by, verb, details = key
     actor = Actor(by=by, call=uuid.uuid4().hex)
-    audit.enter(verb, {**orjson.loads(what), **more}, actor, count=count, now_us=now_us)
+    audit.enter(verb, {**orjson.loads(details), **more}, actor, count=count, now_us=now_us)

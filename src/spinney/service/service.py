@@ -66,19 +66,19 @@ class Service:
         """Return another part of ``control``, on the same store, with the same caller and rights."""
         return cls(**{field.name: getattr(self, field.name) for field in fields(Service)})
 
-    def require(self, role: Role, what: str) -> None:
-        """Raise Forbidden unless the caller has this role. ``what`` ends "may not …": ``submit jobs``."""
+    def require(self, role: Role, action: str) -> None:
+        """Raise Forbidden unless the caller has this role. ``action`` ends "may not …": ``submit jobs``."""
         if not self.rights.permits(role):
             raise Forbidden(
-                f"{self.by} is {_A[self.rights.role]} and may not {what}: that takes {_A[role]}; {ASK}"
+                f"{self.by} is {_A[self.rights.role]} and may not {action}: that takes {_A[role]}; {ASK}"
             )
 
-    def require_everywhere(self, role: Role, what: str) -> None:
+    def require_everywhere(self, role: Role, action: str) -> None:
         """Raise Forbidden unless the caller has this role without limits: for operations that concern all jobs."""
-        self.require(role, what)
+        self.require(role, action)
         if not self.rights.everywhere:
             raise Forbidden(
-                f"{self.by} is limited to {limits(self.rights)} and may not {what}, which is not limited to it; {ASK}"
+                f"{self.by} is limited to {limits(self.rights)} and may not {action}, which is not limited to it; {ASK}"
             )
 
     def require_within(self, job: Job) -> None:

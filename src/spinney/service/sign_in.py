@@ -148,10 +148,10 @@ class SignIn(Service):
         """Use a link: set the password of its user, or make the first admin under this name. Raises BadLogin (no longer
         valid), BadName, UsageError (the password)."""
         link = self.link(secret)
-        who = user_name(name or "") if link.user is None else link.user
+        user = user_name(name or "") if link.user is None else link.user
         hash_ = passwords.hashed(require_password(password))
-        actor = Actor(by=who, call=self.actor().call)
-        return self.store.sign_in.accept(digest(secret), who, hash_, actor, now_us=self.clock())
+        actor = Actor(by=user, call=self.actor().call)
+        return self.store.sign_in.accept(digest(secret), user, hash_, actor, now_us=self.clock())
 
     def secret(self, name: str) -> bytes:
         """Return 32 random bytes to sign with; they are made once and are the same for all servers of this store."""
@@ -206,8 +206,8 @@ class SignIn(Service):
         # People type their passwords where the name goes; what is no user's name is not written anywhere.
         user = name if self.store.accounts.password(name) is not None else None
         why = "too soon" if isinstance(error, TooManyAttempts) else "wrong"
-        what = {"user": user, "address": visit.address, "why": why}
-        refusals.enter(self.store.audit, NOBODY, "login refused", what, now_us=self.clock())
+        details = {"user": user, "address": visit.address, "why": why}
+        refusals.enter(self.store.audit, NOBODY, "login refused", details, now_us=self.clock())
 
 
 def _is_of(device: Device | None, user: User) -> bool:

@@ -83,12 +83,13 @@ def _require_internal(service: Service, spec: TypeSpec, *, internal: bool) -> No
 
 
 def _words(service: Service, spec: TypeSpec, beyond: BeyondLimit) -> str:
-    what = f"job type {spec.name!r}: parameter {beyond.parameter!r}"
+    subject = f"job type {spec.name!r}: parameter {beyond.parameter!r}"
     if beyond.limit == "submitter":
-        return f"{what} says in whose name the job is, and {service.by} is a submitter: give {service.by!r}, or {ASK}"
+        who = f"in whose name the job is, and {service.by} is a submitter"
+        return f"{subject} says {who}: give {service.by!r}, or {ASK}"
     limited = f"shares {_listed(beyond.allowed)}" if beyond.limit == "share" else limits(service.rights)
     return (
-        f"{what} names the {beyond.limit}, and {service.by} is limited to {limited}; give "
+        f"{subject} names the {beyond.limit}, and {service.by} is limited to {limited}; give "
         f"{_listed(beyond.allowed)}, or "
         f"{ASK}"
     )

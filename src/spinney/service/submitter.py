@@ -92,10 +92,10 @@ class Submitter(Service):
         todo = authorized(self, submissions, types, internal=internal)
         try:
             done = self.store.submit(todo, once=once, under=under, now_us=self.clock())
-        except DuplicateKey as taken:
-            if self.rights.everywhere or self.store.bulk.count(self._sight(taken.job_id), most=1):
+        except DuplicateKey as error:
+            if self.rights.everywhere or self.store.bulk.count(self._sight(error.job_id), most=1):
                 raise
-            raise Refused(f"the key {taken.key!r} is taken; choose another key") from None
+            raise Refused(f"the key {error.key!r} is taken; choose another key") from None
         self.wake_nodes()
         return done
 

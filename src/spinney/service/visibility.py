@@ -29,12 +29,12 @@ class Visibility:
     def __init__(self, store: "Store", within: AccessScope) -> None:
         self._store, self._within = store, within
 
-    def seen(self, job_ids: Iterable[int]) -> set[int]:
+    def visible(self, job_ids: Iterable[int]) -> set[int]:
         """Return which of these jobs are visible."""
-        wanted = sorted(set(job_ids))
+        ids = sorted(set(job_ids))
         visible: set[int] = set()
-        for start in range(0, len(wanted), _PAGE):
-            page = tuple(wanted[start : start + _PAGE])
+        for start in range(0, len(ids), _PAGE):
+            page = tuple(ids[start : start + _PAGE])
             visible.update(self._store.bulk.find(Filter(ids=page, within=self._within), limit=_PAGE))
         return visible
 
@@ -52,16 +52,16 @@ class Visibility:
         """Return the visible ones of these jobs, with their messages reworded."""
         visible = [job for job in jobs if self._within.holds(job.collection, job.queue)]
         named = {int(n) for job in visible for _, n in _NAMED.findall(job.message or "")}
-        seen = self.seen(named) if named else set[int]()
-        return [self._job(job, seen) for job in visible]
+        visible_ids = self.visible(named) if named else set[int]()
+        return [self._job(job, visible_ids) for job in visible]
 
-    def _job(self, job: Job, seen: Collection[int]) -> Job:
+    def _job(self, job: Job, visible_ids: Collection[int]) -> Job:
         if job.waits_for == "hold":
             # Its message is a hold's, whose name may be that of others.
             return replace(job, message="; ".join(map(str, self.holds_on(job.id))) or _HIDDEN_HOLD)
         if job.message is None:
             return job
-        return replace(job, message=_without(job.message, seen))
+        return replace(job, message=_without(job.message, visible_ids))
 
     # --- holds ----------------------------------------------------------------------------
 
@@ -92,17 +92,17 @@ class Visibility:
         if hold.scope is Scope.SUBMITTER:
             return self.any_of(submitter=hold.name)
         if hold.scope in (Scope.TREE, Scope.JOB):
-            return bool(self.seen([int(hold.name)]))
+            return bool(self.visible([int(hold.name)]))
         return True
 
     # --- locks ----------------------------------------------------------------------------
 
     def locks(self, locks: Sequence[LockInfo]) -> list[LockInfo]:
         """Return the locks, without owners that are not visible."""
-        seen = self.seen(info.owner_id for info in locks if info.owner_id is not None)
+        visible_ids = self.visible(info.owner_id for info in locks if info.owner_id is not None)
         return [
             info
-            if info.owner_id is None or info.owner_id in seen
+            if info.owner_id is None or info.owner_id in visible_ids
             else replace(info, owner_id=None, node=None, since_us=None)
             for info in locks
         ]
@@ -110,8 +110,8 @@ class Visibility:
 
 def without_hidden_jobs(text: str, visibility: Visibility) -> str:
     """Return a message of the engine without the ids of jobs that are not visible."""
-    return _without(text, visibility.seen({int(n) for _, n in _NAMED.findall(text)}))
+    return _without(text, visibility.visible({int(n) for _, n in _NAMED.findall(text)}))
 
 
-def _without(text: str, seen: Collection[int]) -> str:
-    return _NAMED.sub(lambda m: m.group(0) if int(m.group(2)) in seen else _NOBODY[m.group(1)], text)
+def _without(text: str, visible_ids: Collection[int]) -> str:
+    return _NAMED.sub(lambda m: m.group(0) if int(m.group(2)) in visible_ids else _NOBODY[m.group(1)], text)

@@ -9,7 +9,7 @@ from spinney.model.bulk_runs import Plan, Report
 from spinney.model.errors import Refused
 from spinney.model.rights.operators import BulkStep, Order, Verb
 
-PLAN = Plan(order=Order(verb=Verb.CANCEL), which=None, jobs=2)
+PLAN = Plan(order=Order(verb=Verb.CANCEL), job_filter=None, jobs=2)
 
 
 async def begun(runs: BulkRuns, work: Any) -> BulkRun:

@@ -69,7 +69,7 @@ class LockTaken(Signal):
     def __init__(self, lock: str, amount: int = 1, capacity: int | None = None) -> None:
         super().__init__(f"waits for {'' if amount == 1 else f'{amount} of '}the lock {lock!r}")
         self.lock = lock
-        self.wanted = None if (amount, capacity) == (1, None) else (amount, capacity)
+        self.lock_request = None if (amount, capacity) == (1, None) else (amount, capacity)
         """The amount and the capacity; None: an amount of 1, and no capacity."""
 
 
@@ -256,10 +256,10 @@ class Job:
         require_amount(amount)
         if capacity is not None:
             require_amount(capacity)
-        taken = self._port.ask(
+        granted = self._port.ask(
             "take_lock", name=names.lock_name(name), until=until, amount=amount, capacity=capacity
         )
-        if not taken:
+        if not granted:
             raise LockTaken(name, amount, capacity)
 
     def prioritise(self, priority: int) -> None:

@@ -157,9 +157,9 @@ def _check_lengths(type_: str, texts: Sequence[str]) -> None:
     for number, text in enumerate(texts, 1):
         # A character has at most four bytes: only what may be too long is counted in bytes.
         if len(text) * 4 > PARAMS_MAX_BYTES and len(text.encode()) > PARAMS_MAX_BYTES:
-            which = f" (job {number} of the list)" if len(texts) > 1 else ""
+            place = f" (job {number} of the list)" if len(texts) > 1 else ""
             raise BadParameters(  # the message quotes none of them, because there may be a secret among them
-                f"the parameters of a {type_!r} job{which} are "
+                f"the parameters of a {type_!r} job{place} are "
                 f"{len(text.encode())} bytes long as JSON, the most is {PARAMS_MAX_BYTES}; put larger things into a "
                 f"file and submit its path"
             )

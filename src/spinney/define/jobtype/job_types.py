@@ -187,13 +187,13 @@ class JobType:
         """Return the function that runs the stage; a coroutine function when the stage's function is async."""
         defined = self._stages.get(stage)
         if defined is None or defined.function is None:
-            what = (
+            subject = (
                 "no stage"
                 if defined is None
                 else f"{_WITHOUT_FUNCTION[defined.spec.isolation]}, no function, as stage"
             )
             names = ", ".join(self._stages)
-            raise UsageError(f"job type {self.name!r} has {what} {stage!r}; its stages are: {names}")
+            raise UsageError(f"job type {self.name!r} has {subject} {stage!r}; its stages are: {names}")
         read = reader(f"stage {stage!r} of {self.name!r}", defined.signature, self._fields)
         return _runner(defined.function, read, defined.signature.job_name)
 

@@ -9,8 +9,8 @@ import orjson
 from spinney.model.errors import BadParameters
 
 
-def to_text(value: Any, what: str) -> str:
-    """Return ``value`` as JSON text; ``what`` names it in the message when it has no JSON form.
+def to_text(value: Any, description: str) -> str:
+    """Return ``value`` as JSON text; ``description`` names it in the message when it has no JSON form.
 
     Beyond JSON's own types it accepts dataclasses, datetimes (ISO 8601), enums, UUIDs, paths, sets, named tuples
     and pydantic models; keys that are numbers, dates or enums become text.
@@ -18,16 +18,16 @@ def to_text(value: Any, what: str) -> str:
     try:
         return orjson.dumps(value, default=_plain).decode()
     except TypeError:
-        return _with_other_keys(value, what)
+        return _with_other_keys(value, description)
 
 
-def _with_other_keys(value: Any, what: str) -> str:
+def _with_other_keys(value: Any, description: str) -> str:
     """Try again for dicts whose keys are numbers, dates or enums: this option is slow, so it comes second."""
     try:
         return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError as error:
         raise BadParameters(
-            f"{what} cannot be kept as JSON: {error}; use text, numbers, lists and dicts, "
+            f"{description} cannot be kept as JSON: {error}; use text, numbers, lists and dicts, "
             f"and put larger or other things into a file in job.folder"
         ) from error
 

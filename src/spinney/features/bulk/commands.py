@@ -104,8 +104,8 @@ class PlanBulk(_BulkCommand, route="POST /jobs/verbs", dry_run=True, long=True):
     def run(self, service: Service) -> BulkPreview:
         plan = self._plan(service, exact=self.exact)
         sample: Sequence[int] = plan.ids[:SAMPLE]
-        if plan.which is not None:
-            sample = [job.id for job in service.part(Queries).jobs(plan.which, limit=SAMPLE)]
+        if plan.job_filter is not None:
+            sample = [job.id for job in service.part(Queries).jobs(plan.job_filter, limit=SAMPLE)]
         stages = service.part(Bulk).stages(plan) if self.stages else ()
         return BulkPreview(verb=self.verb, jobs=plan.jobs, more=plan.more, stages=stages, sample=sample)
 

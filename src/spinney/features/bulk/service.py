@@ -73,7 +73,7 @@ class Bulk(Service):
         jobs = self.store.bulk.count(fits, most=COUNTED + 1)
         if which is not None and not jobs:
             require_known(self.store, which, labels=True, within=self.rights.within)
-        plan = Plan(order=order, which=which, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
+        plan = Plan(order=order, job_filter=which, ids=tuple(dict.fromkeys(ids)), last=last, jobs=jobs)
         if exact:
             jobs = self._tried(plan)
         else:
@@ -118,11 +118,11 @@ class Bulk(Service):
 
     def _pages(self, plan: Plan) -> Iterator[Sequence[int]]:
         """Of those counted."""
-        if plan.which is None:
+        if plan.job_filter is None:
             yield self._order_scope(plan.order).sift(plan.ids)[0]
             return
         left = COUNTED
-        for page in pages(self.store, plan.order.verb, plan.which, plan.last):
+        for page in pages(self.store, plan.order.verb, plan.job_filter, plan.last):
             yield page[:left]
             left -= len(page)
             if left <= 0:
@@ -134,7 +134,7 @@ class Bulk(Service):
             return
         order_scope = self._order_scope(plan.order)
         ids, _ = order_scope.sift(plan.ids)
-        for root_id in roots(self.store, plan.order.verb, plan.which, ids, plan.last):
+        for root_id in roots(self.store, plan.order.verb, plan.job_filter, ids, plan.last):
             if order_scope.whole_tree(root_id) and (found := finished_after(self.store, root_id)) is not None:
                 yield found
 
@@ -145,7 +145,11 @@ class Bulk(Service):
         """The plan, whoever made it, as who asks may run it. Raises Forbidden."""
         order_scope = self._order_scope(plan.order)
         order_scope.require()
-        return plan if plan.which is None else replace(plan, which=order_scope.bounded(plan.which))
+        return (
+            plan
+            if plan.job_filter is None
+            else replace(plan, job_filter=order_scope.bounded(plan.job_filter))
+        )
 
     def _in_sight(self, job_ids: Collection[int]) -> Collection[int]:
         if self.rights.everywhere:
@@ -158,7 +162,7 @@ class Bulk(Service):
     def _meant(verb: Verb, which: Filter) -> Filter:
         """The filter with what the verb adds to it."""
         if which.states is None and verb is Verb.RELEASE:
-            which = replace(which, states=_KEPT, kept=True)
+            which = replace(which, states=_KEPT, has_own_hold=True)
         if which.states is None:
             which = replace(which, states=DEFAULT_STATES[verb])
         require_possible(verb, which.states or ())
@@ -241,11 +245,13 @@ class Bulk(Service):
         actor, order_scope = self.actor(plan.order.reason), self._order_scope(plan.order)
         if plan.order.and_after:
             return AndAfterRun(order_scope, actor, self.clock, at_once, trial=trial).steps(
-                plan.which, plan.ids, plan.last
+                plan.job_filter, plan.ids, plan.last
             )
         limited = None if order_scope.unlimited else order_scope
         step_run = StepRun(self.store, plan.order, actor, self.clock, size, at_once, limited)
-        return step_run.to(plan.ids) if plan.which is None else step_run.to_all(plan.which, plan.last)
+        return (
+            step_run.to(plan.ids) if plan.job_filter is None else step_run.to_all(plan.job_filter, plan.last)
+        )
 
 
 class _Enough(Exception):

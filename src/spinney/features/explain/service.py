@@ -49,7 +49,7 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
     """Return the facts without what a caller with limits may not see. The wording does without them."""
     facts = cause.facts
     needs, ring = facts.get("needs", ()), facts.get("ring", ())
-    seen = visibility.seen([*(facts[name] for name in _JOBS if name in facts), *needs, *ring])
+    seen = visibility.visible([*(facts[name] for name in _JOBS if name in facts), *needs, *ring])
     shown = {
         name: value
         for name, value in facts.items()

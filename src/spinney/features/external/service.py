@@ -147,7 +147,7 @@ class External(Service):
         if answer.leases:
             # Durable before the external worker hears of it: it may be elsewhere, and outlive a loss of power here.
             self.store.started([lease.fence for lease in answer.leases], now_us=self.clock())
-        if back or answer.left:
+        if back or answer.work_for_others:
             self.wake_nodes()
         return ClaimedWork(
             work=self._works(answer.leases, types),

@@ -25,7 +25,7 @@ def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
             f"job {job_id} has its folder on {home}; upload to a server there, or copy the file there"
         )
     mine = folders.fingerprint(root, make=False)
-    others = [home for home in store.homes.all() if not home.gone and home.mark != mine]
+    others = [home for home in store.homes.all() if not home.given_up and home.mark != mine]
     unbound = job_id is None or store.homes.of(job_id) is None
     if others and unbound:
         raise Refused(

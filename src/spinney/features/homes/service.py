@@ -17,7 +17,7 @@ class Homes(Service):
     def on_host(self, host: str) -> Sequence[Home]:
         """The folder roots of a host that nobody has let go of. Raises Refused when there is none."""
         self.require_everywhere(Role.OPERATOR, "let go of job folders")
-        known = [home for home in self.store.homes.all() if not home.gone]
+        known = [home for home in self.store.homes.all() if not home.given_up]
         found = [home for home in known if home.host == host]
         if not found:
             hosts = sorted({home.host for home in known})

@@ -86,7 +86,7 @@ class SqlHomes:
         with self._session.write() as tx:
             self._require_local()
             home = self._session.registry.homes.known.get(home_id)
-            if home is None or home.gone:
+            if home is None or home.given_up:
                 raise Refused("somebody has let go of that folder root already; 'spinney audit' shows who")
             there = [
                 n for (n,) in tx.all("select name from nodes where home = ? and state <> 'left'", (home_id,))

@@ -33,7 +33,7 @@ class _JobCommand(Command, route=""):
         OrderScope(service=service, order=order).require_job(self.job)
         require_order(service, order)
         steps: list[BulkStep] = []
-        plan = Plan(order=order, which=None, ids=(self.job,))
+        plan = Plan(order=order, job_filter=None, ids=(self.job,))
         report = service.part(Bulk).run(plan, on_step=lambda _, step: steps.append(step))
         if report.refused:
             service.part(Queries).job(self.job)

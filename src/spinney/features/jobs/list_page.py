@@ -239,7 +239,7 @@ async def _asked_about(
     def call(control: Control) -> VerbPreview:
         fits = None if ids else filters.resolve(control)
         bulk_plan = verbs.planned(control, order, fits, ids)
-        sample = Filter(ids=ids) if ids else bulk_plan.which
+        sample = Filter(ids=ids) if ids else bulk_plan.job_filter
         return VerbPreview(
             plan=bulk_plan,
             stages=control.part(Bulk).stages(bulk_plan) if verb in (Verb.RETRY, Verb.RERUN) else (),

@@ -151,7 +151,7 @@ def _named_by_sight(service: Service) -> bool:
 
 def _require_owners_seen(service: Service, name: str) -> None:
     owners = {info.owner_id for info in service.store.locks.get(name) if info.owner_id is not None}
-    seen = Visibility(service.store, service.rights.within).seen(owners)
+    seen = Visibility(service.store, service.rights.within).visible(owners)
     if not seen:
         raise _not_had(name)
     if seen != owners:

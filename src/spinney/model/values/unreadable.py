@@ -11,28 +11,28 @@ import orjson
 class Unreadable(dict[str, str]):
     """The placeholder for an unreadable value: an object with one entry, ``unreadable``, that says so in a sentence."""
 
-    def __init__(self, what: str) -> None:
-        """``what``: the value in words, as in "the parameters of job 5"."""
+    def __init__(self, description: str) -> None:
+        """``description``: the value in words, as in "the parameters of job 5"."""
         super().__init__(
-            unreadable=f"{what} cannot be read: the database is damaged there ('spinney doctor' names the row)"
+            unreadable=f"{description} cannot be read: the database is damaged there ('spinney doctor' names the row)"
         )
 
     def __str__(self) -> str:
         return self["unreadable"]
 
 
-def json_value(text: Any, what: str) -> Any:
+def json_value(text: Any, description: str) -> Any:
     """Return the value of a JSON text of the database; ``Unreadable`` when it cannot be read."""
     try:
         return orjson.loads(text)
     except (TypeError, ValueError):
-        return Unreadable(what)
+        return Unreadable(description)
 
 
-def json_object(text: Any, what: str) -> dict[str, Any]:
+def json_object(text: Any, description: str) -> dict[str, Any]:
     """Return the object of a JSON text, such as parameters; ``Unreadable`` when it cannot be read."""
-    value = json_value(text, what)
-    return value if isinstance(value, dict) else Unreadable(what)
+    value = json_value(text, description)
+    return value if isinstance(value, dict) else Unreadable(description)
 
 
 def json_list(text: Any) -> list[Any]:

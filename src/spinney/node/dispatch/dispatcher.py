@@ -139,7 +139,7 @@ class Dispatcher:
         if answer.wake_us is not None:
             self._signals.wake_due(answer.wake_us)
         self._signals.last_hold(answer.last_hold)
-        if answer.left:
+        if answer.work_for_others:
             self._signals.work_for_peers()
         if claim_request is None:
             return

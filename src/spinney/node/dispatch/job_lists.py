@@ -36,8 +36,8 @@ def messages(groups: Sequence[Group], size: int) -> Iterator[list[Group]]:
 def _fitting(rows: Sequence[Any], chars: int) -> tuple[Sequence[Any], int]:
     """Return as many of the first rows as have no more than ``chars`` characters of parameters, and their characters;
     for an empty message at least one row."""
-    so_far = list(accumulate([len(row[_PARAMS]) for row in rows]))
-    if so_far[-1] <= chars:
-        return rows, so_far[-1]
-    fit = max(bisect_right(so_far, chars), int(chars == LIST_CHARS))
-    return rows[:fit], so_far[fit - 1] if fit else 0
+    lengths = list(accumulate([len(row[_PARAMS]) for row in rows]))
+    if lengths[-1] <= chars:
+        return rows, lengths[-1]
+    fit = max(bisect_right(lengths, chars), int(chars == LIST_CHARS))
+    return rows[:fit], lengths[fit - 1] if fit else 0

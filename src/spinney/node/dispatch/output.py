@@ -149,8 +149,8 @@ class Pump:
         data = text.encode("utf-8", "replace")
 
         def take() -> None:
-            if (known := self._children.get(child)) is not None:
-                self._write(known, fence, stream, data)
+            if (worker := self._children.get(child)) is not None:
+                self._write(worker, fence, stream, data)
 
         self._order(take)
 
@@ -159,9 +159,9 @@ class Pump:
         output is written."""
 
         def take() -> None:
-            if (known := self._children.get(child)) is not None:
-                self._finish(known, fence, STREAMS)
-            self._tell(fence, None if known is None else _remark(known, fence))
+            if (worker := self._children.get(child)) is not None:
+                self._finish(worker, fence, STREAMS)
+            self._tell(fence, None if worker is None else _remark(worker, fence))
 
         self._order(take)
 
@@ -183,10 +183,10 @@ class Pump:
 
     # --- the thread -----------------------------------------------------------------------
 
-    def _order(self, what: Callable[[], None], done: "Future[dict[int, str]] | None" = None) -> None:
+    def _order(self, order: Callable[[], None], done: "Future[dict[int, str]] | None" = None) -> None:
         def step() -> None:
             try:
-                what()
+                order()
             except Exception as error:
                 log.exception("the pump could not do what it was told")
                 if done is not None and not done.done():

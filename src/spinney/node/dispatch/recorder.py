@@ -138,12 +138,12 @@ class Recorder:
 
     async def _reconciled(self, records: list[Record]) -> list[Record]:
         """Return the records that the store has not written yet. Leases that the node does not know are handed back."""
-        node_id, known = self._dispatcher.leases()
+        node_id, fences = self._dispatcher.leases()
         in_doubt = list(records)
         reconciliation = await self._db.call(lambda store: store.reconcile(node_id, in_doubt))
         self._in_doubt = False
-        known.update(record.fence for record in self._queue.pending())
-        unheard = [(job_id, fence) for job_id, fence in reconciliation.leased if fence not in known]
+        fences.update(record.fence for record in self._queue.pending())
+        unheard = [(job_id, fence) for job_id, fence in reconciliation.leased if fence not in fences]
         leased = {fence for _, fence in reconciliation.leased}
         # An attempt that had not begun leaves no history; only its lease is gone.
         unrecorded = [

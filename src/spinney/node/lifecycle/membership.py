@@ -51,12 +51,12 @@ async def membership(
     ``root_fingerprint``: of the folder root, where folders are local. ``on_dead``: see ``Heartbeat``. ``trouble``
     returns why the node is degraded, which each heartbeat stores. Raises NodeRefused when another node has the name.
     """
-    settings, here, writer, now_us = context.settings, context.host, context.writer, context.now_us
-    node = _node_info(settings, own, here, hello, root_fingerprint)
+    settings, host, writer, now_us = context.settings, context.host, context.writer, context.now_us
+    node = _node_info(settings, own, host, hello, root_fingerprint)
     lease_s = settings.lease_period_s
-    async with startup_lock(here.run_dir, settings.name):
+    async with startup_lock(host.run_dir, settings.name):
         await wait_for_name(
-            writer, here, name=settings.name, replace=settings.replace, insist_s=lease_s, now_us=now_us
+            writer, host, name=settings.name, replace=settings.replace, insist_s=lease_s, now_us=now_us
         )
         # It is set before the node joins, because the guard cleans up after it only when it holds no leases.
         deadline.renew(good_until_ns(boot_ns(), lease_s))
@@ -74,7 +74,7 @@ async def membership(
     )
     socket_name = wakeup_socket.socket_name(settings.name, own.pid)
     with heartbeat:
-        async with wakeup_socket.received_wakeups(here.run_dir, socket_name, context.signals.woken):
+        async with wakeup_socket.received_wakeups(host.run_dir, socket_name, context.signals.woken):
             yield Member(node_id=joined.id, home=joined.home, heartbeat=heartbeat)
     # Only after the last heartbeat: one of a node that has left would be refused.
     left_us = now_us()
@@ -82,18 +82,18 @@ async def membership(
         lambda store: store.update_node(joined.id, state="left", now_us=left_us), for_s=lease_s
     )
     deadline.renew(0)  # nothing is leased any more, nothing can come too late
-    await context.reader.call(lambda store: wakeup.wake_all(store, here.run_dir))
+    await context.reader.call(lambda store: wakeup.wake_all(store, host.run_dir))
 
 
 def _node_info(
-    settings: NodeSettings, own: Instance, here: LocalHost, hello: Hello, root_fingerprint: str | None
+    settings: NodeSettings, own: Instance, host: LocalHost, hello: Hello, root_fingerprint: str | None
 ) -> NodeInfo:
     root = None if root_fingerprint is None else FolderRoot(root_fingerprint, str(Path(settings.folders)))
     return NodeInfo(
         id=0,
         name=settings.name,
-        boot_id=here.boot_id,
-        host=here.host,
+        boot_id=host.boot_id,
+        host=host.host,
         pid=own.pid,
         slots=settings.slots,
         state="active",

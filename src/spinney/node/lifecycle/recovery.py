@@ -78,16 +78,16 @@ class LivenessWatch:
 
         ``queried_s``, ``answered_s``: the observer's monotonic clock just before it queried the store for these nodes,
         and just after it had the answer (seconds)."""
-        dead, seen = [], {}
+        dead, beats = [], {}
         for node in nodes:
             beat, since = self._seen.get(node.id, (node.beat, answered_s))
             if beat != node.beat:
                 self._moved.add(node.id)
                 beat, since = node.beat, answered_s
-            seen[node.id] = (beat, since)
+            beats[node.id] = (beat, since)
             if queried_s - since > node.dead_after_s:
                 dead.append(node)
-        self._seen = seen
+        self._seen = beats
         return dead
 
     def forget(self) -> None:

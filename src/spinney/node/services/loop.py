@@ -18,8 +18,8 @@ _RETRY_S, _RETRY_MOST_S = 0.5, 2.0
 Step = Callable[[], Awaitable[None]]
 
 
-async def every(seconds: float, step: Step, what: str, *, wake: asyncio.Event | None = None) -> None:
-    """Run ``step`` for ever: again ``seconds`` after it has ended, or as soon as ``wake`` is set. ``what`` names it in
+async def every(seconds: float, step: Step, name: str, *, wake: asyncio.Event | None = None) -> None:
+    """Run ``step`` for ever: again ``seconds`` after it has ended, or as soon as ``wake`` is set. ``name`` is for
     the log."""
     delays = RetryDelays(seconds, 4 * seconds)
     while True:
@@ -28,7 +28,7 @@ async def every(seconds: float, step: Step, what: str, *, wake: asyncio.Event | 
         try:
             await step()
         except StoreUnusable as error:
-            log.debug("%s waits: %s", what, error)
+            log.debug("%s waits: %s", name, error)
             await asyncio.sleep(delays.next_s())
             continue
         delays.reset()
@@ -40,9 +40,9 @@ async def every(seconds: float, step: Step, what: str, *, wake: asyncio.Event | 
                 await wake.wait()
 
 
-async def on_wake(wake: asyncio.Event, step: Step, what: str, *, pause_s: float = 0.0) -> None:
+async def on_wake(wake: asyncio.Event, step: Step, name: str, *, pause_s: float = 0.0) -> None:
     """Run ``step`` for ever, once whenever ``wake`` has been set, with a pause of ``pause_s`` seconds after it.
-    ``what`` names it in the log."""
+    ``name`` is for the log."""
     delays = RetryDelays(_RETRY_S, _RETRY_MOST_S)
     while True:
         await wake.wait()
@@ -50,7 +50,7 @@ async def on_wake(wake: asyncio.Event, step: Step, what: str, *, pause_s: float 
         try:
             await step()
         except StoreUnusable as error:
-            log.debug("%s waits: %s", what, error)
+            log.debug("%s waits: %s", name, error)
             wake.set()
             await asyncio.sleep(delays.next_s())
         else:

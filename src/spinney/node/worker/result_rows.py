@@ -139,10 +139,10 @@ def _of_wrong(stage: str, wrong: Exception) -> Detail:
 
 
 def _untold(stage: str | None) -> Detail:
-    which = "the stage" if stage is None else f"stage {stage!r}"
+    subject = "the stage" if stage is None else f"stage {stage!r}"
     return {
         "outcome": Outcome.ERROR,
-        "message": f"what {which} ended with cannot be told, because it is not made of plain text and "
+        "message": f"what {subject} ended with cannot be told, because it is not made of plain text and "
         f"numbers; raise Fail with a short message, or return something small that has a JSON form",
         "retryable": False,
     }
@@ -177,7 +177,7 @@ def _of_signal(stage: str, signal: Signal) -> Detail:
             return (value_detail(stage, signal.value, signal.outcome) or {}) | {"message": message}
     # Including those of ``spinney.define.job``, of which one names a lock.
     detail = {"outcome": signal.outcome, "message": message, "lock": getattr(signal, "lock", None)}
-    lock_request = getattr(signal, "wanted", None)
+    lock_request = getattr(signal, "lock_request", None)
     return detail if lock_request is None else detail | {"wanted": lock_request}
 
 

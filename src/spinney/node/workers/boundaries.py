@@ -105,11 +105,11 @@ class BoundaryWriter:
             if not (self._cells[_READING_OUT] or self._cells[_READING_ERR]):
                 break
             os.sched_yield()  # the pump has read bytes and is about to count them
-        seen = sum(
+        written = sum(
             self._cells[CELL_PUMP + 2 * stream + 1] + _waiting(fd) for stream, fd in enumerate(self._fds)
         )
         # The sum is too small where the pump has not counted them even then, because its process is suspended.
-        self._most = max(self._most, seen)
+        self._most = max(self._most, written)
         return self._most
 
     def set(self, fence: int) -> None:

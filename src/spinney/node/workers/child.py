@@ -3,7 +3,7 @@
 A ``Child`` belongs to the event loop that started it and reports through ``Events``. It detects the worker's death by a
 pidfd, passes on the worker's last messages, ends the processes that it left behind, and only then calls ``exited``: an
 attempt has ended when no descendant of it is left. The supervisor must be a child subreaper
-(``proctree.become_subreaper``) for that, and must start nothing that is not in ``known``."""
+(``proctree.become_subreaper``) for that, and must start nothing that is not in ``live_pids``."""
 
 import asyncio
 import contextlib
@@ -114,7 +114,7 @@ class Child:
         page: Path,
         log_file: Path,
         folder_root: Path,
-        known: set[int],
+        live_pids: set[int],
         concurrent: bool = False,
         node: str = "",
         lock_fd: int | None = None,
@@ -123,7 +123,7 @@ class Child:
         launch: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
     ) -> None:
         """``page``: the path of its page file. ``log_file``: its output outside attempts (``Pump.add`` gets the same).
-        ``known``: the pids of all live children of this supervisor, shared by them all; each adds itself, and removes
+        ``live_pids``: the pids of all live children of this supervisor, which all share; each adds itself, and removes
         itself when it has been reaped. ``env``: variables in addition to the supervisor's own."""
         self.name, self.app, self.concurrent = name, app, concurrent
         self.token = secrets.token_bytes(16)
@@ -137,13 +137,13 @@ class Child:
         """Its resident memory at its last report."""
         self.ready = False
         """Whether it has sent ``hello`` without an error."""
-        self.given = 0
+        self.sent = 0
         """The number of attempts sent to it so far."""
         self.returned = 0
         """The number of attempts reported done or handed back so far; it has the difference."""
         self._page_path, self._folder_root, self._node = page, folder_root, node
         self._python, self._env, self._launch = python, dict(env or {}), launch
-        self._events, self._known, self._lock_fd = events, known, lock_fd
+        self._events, self._live_pids, self._lock_fd = events, live_pids, lock_fd
         self._lists = 0
         self._backlog = Backlog()
         self._done_rows = 0
@@ -171,7 +171,7 @@ class Child:
             self._process = self._spawn(worker_socket.fileno(), pipes[0][1], pipes[1][1], watch.fileno())
             on_failure.pop_all()
         self.pid = self._process.pid
-        self._known.add(self.pid)
+        self._live_pids.add(self.pid)
         self._proc = proctree.identify(self.pid)
         self.stdout_fd, self.stderr_fd = pipes[0][0], pipes[1][0]
         self._worker_socket = WorkerSocket(own_socket, self._received, self._broken)
@@ -183,7 +183,7 @@ class Child:
     def send_run(self, groups: Sequence[Group]) -> None:
         """Send it attempts to run, in this order, behind those that it has."""
         self._lists += 1
-        self.given += sum(len(rows) for _, _, rows in groups)
+        self.sent += sum(len(rows) for _, _, rows in groups)
         self._worker_socket.send({"run": groups})
         self._look_later()
 
@@ -234,7 +234,7 @@ class Child:
     @property
     def outstanding(self) -> int:
         """Return how many attempts it has neither reported nor handed back."""
-        return self.given - self.returned
+        return self.sent - self.returned
 
     @property
     def alive(self) -> bool:
@@ -270,13 +270,13 @@ class Child:
             proctree.kill_all(processes[:1] if self.concurrent else processes, signal.SIGTERM)
         deadline = self._loop.time() + grace_s
         while self.alive and self._loop.time() < deadline and self._remaining():
-            await self._settle(deadline - self._loop.time())
+            await self._wait_for_end(deadline - self._loop.time())
             # When another thread has received TERM, this wakes the main thread, which runs the handler.
             self._signal(FLUSH_SIGNAL)
         warn_at = self._loop.time() + _WARN_S
         while self.alive and (remaining := self._remaining()):
             proctree.kill_all(remaining, signal.SIGKILL)
-            await self._settle(_LOOK_S)
+            await self._wait_for_end(_LOOK_S)
             if self._loop.time() > warn_at:
                 log.warning("%s: the kernel has not ended %s yet; still waiting", self.name, remaining)
                 warn_at += _WARN_S
@@ -284,12 +284,12 @@ class Child:
 
     def _remaining(self) -> list[proctree.Proc]:
         """Return the worker with its descendants; when it is dead, the processes that it left to this one."""
-        if self.pid not in self._known:
-            return proctree.strays(self._known)
+        if self.pid not in self._live_pids:
+            return proctree.strays(self._live_pids)
         own = [] if self._proc is None else [self._proc]
         return own + proctree.descendants(self.pid)
 
-    async def _settle(self, timeout_s: float) -> None:
+    async def _wait_for_end(self, timeout_s: float) -> None:
         """Wait a little for the end. It is polled, because processes may still fork."""
         try:
             async with asyncio.timeout(min(_LOOK_S, timeout_s)):
@@ -385,14 +385,14 @@ class Child:
         self._worker_socket.drain()
         self._worker_socket.close()
         code = self._process.wait()  # returns at once, because the process is dead
-        self._known.discard(self.pid)
+        self._live_pids.discard(self.pid)
         self._exit_task = self._loop.create_task(self._after_exit(code), name=f"exit of {self.name}")
 
     async def _after_exit(self, code: int) -> None:
         """End its remaining processes, and report the exit. Processes that are being killed keep their grace period,
         unless another worker dies meanwhile: it is not known to which worker a stray belongs."""
         look = proctree.strays if self._forced else proctree.reap_strays
-        while look(self._known):  # noqa: ASYNC110 - no event tells the end of what may still multiply
+        while look(self._live_pids):  # noqa: ASYNC110 - no event tells the end of what may still multiply
             await asyncio.sleep(_LOOK_S / 4)
         how = Exit(
             code=code if code >= 0 else None,

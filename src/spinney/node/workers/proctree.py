@@ -134,12 +134,12 @@ def reap() -> bool:
             return True
 
 
-def strays(known: Collection[int]) -> list[Proc]:
-    """Return the processes that dead children left to this process: its live children that are not ``known``, and their
-    descendants. Those that have ended are reaped."""
+def strays(live_pids: Collection[int]) -> list[Proc]:
+    """Return the processes that dead children left to this process: its live children that are not in ``live_pids``,
+    and their descendants. Those that have ended are reaped."""
     processes: list[Proc] = []
     for pid in children(os.getpid()):
-        if pid in known or _reaped(pid):
+        if pid in live_pids or _reaped(pid):
             continue
         stray = identify(pid)
         if stray is not None:
@@ -148,12 +148,12 @@ def strays(known: Collection[int]) -> list[Proc]:
     return processes
 
 
-def reap_strays(known: Collection[int]) -> bool:
+def reap_strays(live_pids: Collection[int]) -> bool:
     """KILL all strays once, and reap dead ones; return whether any was left.
 
-    Every child of this process that is not in ``known`` counts as a stray: a process that calls this must start no
+    Every child of this process that is not in ``live_pids`` counts as a stray: a process that calls this must start no
     others, or must add them there."""
-    remaining = strays(known)
+    remaining = strays(live_pids)
     kill_all(remaining, signal.SIGKILL)
     return bool(remaining)
 

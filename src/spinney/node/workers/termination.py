@@ -11,14 +11,14 @@ class Terminated(BaseException):
     """Raised in user code by TERM, so that its ``finally`` and ``with`` run."""
 
 
-def on_term(what: Callable[[], None]) -> None:
-    """Call ``what`` in the main thread when this process gets TERM, but not in its forks."""
+def on_term(action: Callable[[], None]) -> None:
+    """Call ``action`` in the main thread when this process gets TERM, but not in its forks."""
     own = os.getpid()
 
     def handler(number: int, frame: FrameType | None) -> Any:
         if os.getpid() != own:
             die_of(number)
-        what()
+        action()
 
     signal.signal(signal.SIGTERM, handler)
 

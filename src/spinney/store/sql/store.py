@@ -198,7 +198,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             starved=starved,
             wake_us=now_us if unplaced else wake_us,
             last_hold=last_hold,
-            left=more,
+            work_for_others=more,
         )
 
     def _left_for_others(self, tx: Tx) -> bool:

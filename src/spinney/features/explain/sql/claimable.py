@@ -105,7 +105,7 @@ class Claimable(Case):
     def _away(self, there: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Cause | None:
         """Its folder is where no node runs, or none of those that may run it."""
         row, home = self.row, self.registry.homes.known.get(self.home)
-        if home is None or home.gone:
+        if home is None or home.given_up:
             return None
         active = [n for n in there if n.state == "active"]
         able = [n for n in everywhere if n.state == "active" and self._takes(n, row.queue)]

@@ -192,7 +192,7 @@ def conditions(which: Filter) -> Conditions:
         )
     if which.superseded is not None:
         say(f"jobs.superseded is {'not ' if which.superseded else ''}null")
-    if which.kept:
+    if which.has_own_hold:
         say(
             "(jobs.state = 'held' or exists (select 1 from holds h where h.scope = 'job' "
             "and h.name = cast(jobs.id as text)))"

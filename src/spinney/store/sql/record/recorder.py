@@ -371,12 +371,12 @@ class Recorder:
                 now_us=now,
                 waits_for=f"lock:{lock}",
                 reason=f"for the lock {lock}",
-                wanted=record.wanted,
+                wanted=record.lock_request,
                 leased=True,
             )
             c.began_to_wait(row.id)
             # Since it was refused, the lock, or some of it, may have become free.
-            wide = record.wanted is not None or self.registry.capacities.in_force(lock) > 1
+            wide = record.lock_request is not None or self.registry.capacities.in_force(lock) > 1
             if wide or tx.value("select 1 from locks where name = ?", (lock,)) is None:
                 c.lock_freed(lock)
         else:

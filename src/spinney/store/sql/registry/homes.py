@@ -33,7 +33,7 @@ class KnownHomes:
     def __init__(self, homes: Mapping[int, Home] | None) -> None:
         self.local = homes is not None
         self.known: Mapping[int, Home] = homes or {}
-        self.gone = frozenset(home.id for home in self.known.values() if home.gone)
+        self.gone = frozenset(home.id for home in self.known.values() if home.given_up)
         self._of_node: dict[int, int] = {}
 
     @property
@@ -68,7 +68,7 @@ def read(tx: Tx) -> KnownHomes:
 def all_(tx: Tx) -> list[Home]:
     rows = tx.all("select id, mark, host, path, gone from homes order by id")
     return [
-        Home(id=i, mark=mark, host=host, path=path, gone=bool(gone)) for i, mark, host, path, gone in rows
+        Home(id=i, mark=mark, host=host, path=path, given_up=bool(gone)) for i, mark, host, path, gone in rows
     ]
 
 
