@@ -78,7 +78,7 @@ def test_a_host_is_allowed_at_its_port_only(web: Web, folder: Path) -> None:
         ("http://169.254.169.254/", "public Internet"),
         ("//127.0.0.1:1/", "public Internet"),
         ("http://me:secret@example.org/", "password"),
-        ("http://[::1", "no URL"),
+        ("http://[::1", "not a URL"),
         ("http://127.0.0.1:99999/", "port"),
     ],
 )

@@ -481,7 +481,7 @@ def test_redirects_end(web: Web, fetch: Fetch) -> None:
 
 
 def test_a_redirect_to_nowhere_is_told(web: Web, fetch: Fetch) -> None:
-    assert "without saying whereto" in failure_of(fetch, web.put("/a", always=status(302))).reason
+    assert "without a target" in failure_of(fetch, web.put("/a", always=status(302))).reason
 
 
 def test_neither_query_nor_its_secrets_are_in_a_failure(web: Web, fetch: Fetch) -> None:

@@ -35,9 +35,9 @@ def test_servers_are_named_once_with_a_port_that_is_not_the_usual_one() -> None:
         ("http://example.org:99999999/", "port"),
         ("http://example.org:0/", "port"),
         ("http://example.org:-1/", "port"),
-        ("http://example.org/a\nHost: b", "no URL"),
-        ("http://[::1", "no URL"),
-        ("http://" + "a" * 300 + ".example/é\udcff", "no URL"),
+        ("http://example.org/a\nHost: b", "not a URL"),
+        ("http://[::1", "not a URL"),
+        ("http://" + "a" * 300 + ".example/é\udcff", "not a URL"),
         ("http://example.org/" + "a" * 9000, "longer than"),
     ],
 )

@@ -199,7 +199,7 @@ def test_an_entry_that_is_wrong_is_refused_by_its_place(
         ({"files": []}, "list the files"),
         ({"files": "x"}, "list the files"),
         ({"files": [FILE], "url": URL}, "a key 'url'"),
-        ({"files": [FILE, {"url": "x"}]}, "files, entry 2: 'x' is no URL"),
+        ({"files": [FILE, {"url": "x"}]}, "files, entry 2: 'x' is not a URL"),
         ({"files": [FILE, FILE]}, "files, entry 2: .* on entry 1 already"),
         ({"files": [OBJECT]}, "files, entry 1: .*'creator'"),
         ({"files": [{"files": [FILE]}]}, "files, entry 1: .*'files'"),

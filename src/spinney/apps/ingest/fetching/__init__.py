@@ -32,8 +32,8 @@ one whose file never got its name, has no effect.
 
 ``rules`` the rules, the files and the results · ``urls`` which URLs are allowed · ``connections`` sockets under
 these rules · ``http_client`` one request with its redirects · ``response_headers`` parsing of headers ·
-``size_estimates`` · ``partial_files``, ``journal``, ``existing_files`` the files on disk · ``http_files``,
-``local_files`` one try of one file · ``fetches`` all files, all tries · ``parallel_tasks`` several at once.
+``size_estimates`` · ``partial_files``, ``journal`` the files on disk · ``downloads`` one try of one file ·
+``fetches`` all files, all tries · ``parallel_tasks`` several at once.
 """
 
 from spinney.apps.ingest.fetching.fetches import aside_of, fetch_all

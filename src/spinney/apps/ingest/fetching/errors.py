@@ -22,9 +22,9 @@ class TryFailed(Exception):
 class Differs(TryFailed):
     """The content has another size or digest than was given: the file is fetched again once."""
 
-    def __init__(self, what: str, expected: object, actual: object) -> None:
+    def __init__(self, quantity: str, expected: object, actual: object) -> None:
         super().__init__(
-            f"its {what} is {actual}, but {expected} was given; mend the file or the manifest, then retry",
+            f"its {quantity} is {actual}, but {expected} was given; correct the file or the manifest, then retry",
             retryable=False,
         )
 

@@ -9,13 +9,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import parallel_tasks, partial_files, urls
+from spinney.apps.ingest.fetching.downloads import copy_file, download
 from spinney.apps.ingest.fetching.errors import Differs, Halted, TryFailed
-from spinney.apps.ingest.fetching.existing_files import existing_file
-from spinney.apps.ingest.fetching.journal import Entry, Journal
-from spinney.apps.ingest.fetching.local_files import copy_file
+from spinney.apps.ingest.fetching.http_client import HttpClient
+from spinney.apps.ingest.fetching.journal import Entry, Journal, existing_file
 from spinney.apps.ingest.fetching.partial_files import Part, Place
 from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, RemoteFile, Rules, Surroundings
 from spinney.apps.ingest.fetching.size_checks import Measure
@@ -23,9 +22,6 @@ from spinney.apps.ingest.files import copies, disk_space, paths
 from spinney.apps.ingest.files.digests import canonical
 from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.jobs import delay_s
-
-if TYPE_CHECKING:
-    from spinney.apps.ingest.fetching.http_client import HttpClient
 
 JOURNAL = "fetched.jsonl"
 LOCK = "lock"
@@ -64,8 +60,6 @@ def fetch_all(
 
     Raises FetchFailed, Stopped; NotAdmitted for an unknown algorithm; NoRoom where the disk is full.
     """
-    from spinney.apps.ingest.fetching.http_client import HttpClient  # with httpx, which is slow to load
-
     _require_names(files)
     if not files:
         return []
@@ -111,7 +105,7 @@ class _Fetching:
     halt: threading.Event
     surroundings: Surroundings
     journal: Journal
-    client: "HttpClient"
+    client: HttpClient
 
     def fetch(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> Fetched:
         try:
@@ -124,7 +118,7 @@ class _Fetching:
         except OSError as error:
             if disk_space.is_full(error):
                 raise disk_space.no_room(self.folder, file.size_bytes or 0) from error
-            reason = f"the file system failed ({error.strerror or error}); mend that, then retry"
+            reason = f"the file system failed ({error.strerror or error}); repair it, then retry"
             raise _failed(file, reason, retryable=True) from error
 
     def _target(self, file: RemoteFile) -> Path:
@@ -193,8 +187,6 @@ class _Fetching:
             root, path = urls.beneath(parsed, self.rules.file_roots)
             part = copy_file(place, _source(file), root, path, measure, count_bytes)
         else:
-            from spinney.apps.ingest.fetching.http_files import download
-
             part = download(self.client, place, _source(file), file.url, measure, count_bytes)
         try:
             measure.check_whole(part.size_bytes, part.sums)

@@ -12,8 +12,7 @@ from email.errors import (
     MisplacedEnvelopeHeaderDefect,
     MissingHeaderBodySeparatorDefect,
 )
-
-import httpx
+from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import response_headers, urls
 from spinney.apps.ingest.fetching.connections import Connection, Connector, Response
@@ -21,6 +20,9 @@ from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
 from spinney.apps.ingest.files import paths
 from spinney.apps.ingest.files.paths import NotAdmitted
+
+if TYPE_CHECKING:
+    import httpx
 
 _KEPT_ALIVE_S = 15.0
 _CHUNK_BYTES = 64 << 10
@@ -91,7 +93,7 @@ class HttpClient:
         )
 
     @contextmanager
-    def _send(self, method: str, url: httpx.URL, headers: Mapping[str, str]) -> Iterator[Answer]:
+    def _send(self, method: str, url: "httpx.URL", headers: Mapping[str, str]) -> Iterator[Answer]:
         """Send one request. Report that its host answered, and add to an error the host that did not answer."""
         host = urls.host_name(url)
         if host in self._rules.skipped_hosts:
@@ -111,7 +113,7 @@ class HttpClient:
             raise
 
     @contextmanager
-    def _connected(self, url: httpx.URL) -> Iterator["_Use"]:
+    def _connected(self, url: "httpx.URL") -> Iterator["_Use"]:
         """Yield an idle connection or a new one; afterwards it is kept if it can serve another request."""
         server = url.scheme, url.raw_host.decode("ascii"), url.port or urls.PORTS[url.scheme]
         use = _Use(connection=self._idle_connection(server) or self._connector.connect(*server))
@@ -142,7 +144,7 @@ class HttpClient:
             if len(self._idle) > self._at_once:
                 self._idle.pop(0)[1].close()
 
-    def _exchange(self, use: "_Use", method: str, url: httpx.URL, headers: Mapping[str, str]) -> Answer:
+    def _exchange(self, use: "_Use", method: str, url: "httpx.URL", headers: Mapping[str, str]) -> Answer:
         response = use.response = use.connection.request(method, _request_head(method, url, headers))
         answer_headers = response_headers.headers_of(response.headers.items())
         _require_valid(response, answer_headers)
@@ -181,7 +183,7 @@ class _Use:
     """Whether the whole answer has been read."""
 
 
-def _request_head(method: str, url: httpx.URL, headers: Mapping[str, str]) -> bytes:
+def _request_head(method: str, url: "httpx.URL", headers: Mapping[str, str]) -> bytes:
     lines = [
         f"{method} {url.raw_path.decode('ascii')} HTTP/1.1",
         f"Host: {url.netloc.decode('ascii')}",
@@ -226,28 +228,24 @@ def status_error(answer: Answer, rules: Rules) -> TryFailed:
             retryable=True,
             after_s=response_headers.retry_after_s(answer.headers, rules.retry_after_max_s),
         )
-    return TryFailed(
-        f"the server answers {answer.status}; see to it that the file can be had there", retryable=False
-    )
+    return TryFailed(f"the server answers {answer.status}; make the file available there", retryable=False)
 
 
-def _admitted(url: str) -> httpx.URL:
+def _admitted(url: str) -> "httpx.URL":
     try:
         return urls.admitted(url)
     except NotAdmitted as error:
         raise TryFailed(str(error), retryable=False) from None
 
 
-def _next(current_url: httpx.URL, answer: Answer) -> httpx.URL:
+def _next(current_url: "httpx.URL", answer: Answer) -> "httpx.URL":
     location = answer.headers.get("location", "")
     if not location:
-        raise TryFailed(f"the server answers {answer.status} without saying whereto", retryable=False)
+        raise TryFailed(f"the server answers {answer.status} without a target", retryable=False)
     try:
-        # Joined first: a Location may be relative (RFC 9110 section 10.2.2).
-        next_url = urls.admitted(str(current_url.join(location)))
-    except (NotAdmitted, httpx.InvalidURL, ValueError) as error:
-        reason = str(error) if isinstance(error, NotAdmitted) else "that is no URL; ask its operators"
-        raise TryFailed(f"it is redirected, but {reason}", retryable=False) from None
+        next_url = urls.joined(current_url, location)
+    except NotAdmitted as error:
+        raise TryFailed(f"it is redirected, but {error}", retryable=False) from None
     if next_url.scheme not in urls.PORTS:
         raise TryFailed(
             f"it is redirected to {urls.shown(next_url)}; from http only http and https are followed",

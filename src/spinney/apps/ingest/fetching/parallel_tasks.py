@@ -84,7 +84,9 @@ def run_parallel(
     if failures:
         raise failures[0]
     if is_stopped:
-        raise Stopped("fetching was called off; what has come is kept, so start it again to go on from there")
+        raise Stopped(
+            "fetching was stopped; the received bytes are kept, so that another start continues after them"
+        )
     return [results[number] for number in range(len(tasks))]
 
 

@@ -3,16 +3,13 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import parallel_tasks, response_headers, urls
+from spinney.apps.ingest.fetching.downloads import size_of
 from spinney.apps.ingest.fetching.errors import TryFailed
-from spinney.apps.ingest.fetching.local_files import size_of
+from spinney.apps.ingest.fetching.http_client import HttpClient, status_error
 from spinney.apps.ingest.fetching.rules import Estimate, FetchFailed, Rules, Surroundings
 from spinney.apps.ingest.files.paths import NotAdmitted
-
-if TYPE_CHECKING:
-    from spinney.apps.ingest.fetching.http_client import HttpClient
 
 TRIES = 2
 """Two, since a connection that was kept alive may close just as it is used again; downloads have more tries."""
@@ -37,8 +34,6 @@ def estimate(
     files would be in vain; hosts in ``skipped_hosts`` are not asked, and their sizes are unknown. ``answered``: as in
     ``fetch_all``. Raises FetchFailed, Stopped.
     """
-    from spinney.apps.ingest.fetching.http_client import HttpClient  # with httpx, which is slow to load
-
     halt = threading.Event()
     rules = replace(rules, skipped_hosts=rules.skipped_hosts | skipped_hosts)
     client = HttpClient(rules, halt, surroundings or Surroundings(), at_once=at_once, answered=answered)
@@ -60,7 +55,7 @@ def estimate(
         client.close()
 
 
-def _estimate(client: "HttpClient", url: str, rules: Rules) -> Estimate:
+def _estimate(client: HttpClient, url: str, rules: Rules) -> Estimate:
     """Return the estimate of one URL. Raises TryFailed for a host that does not answer."""
     try:
         parsed = urls.admitted(url)
@@ -76,13 +71,11 @@ def _estimate(client: "HttpClient", url: str, rules: Rules) -> Estimate:
         return Estimate(url=url, problem=f"{urls.shown_text(url)}: {failure.reason}")
     except OSError as error:
         return Estimate(
-            url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); mend that"
+            url=url, problem=f"{urls.shown_text(url)} cannot be read ({error.strerror}); make it readable"
         )
 
 
-def _content_length(client: "HttpClient", url: str, rules: Rules) -> int | None:
-    from spinney.apps.ingest.fetching.http_client import status_error
-
+def _content_length(client: HttpClient, url: str, rules: Rules) -> int | None:
     for tries_left in reversed(range(TRIES)):
         try:
             with client.request("HEAD", url, {}) as answer:

@@ -21,7 +21,7 @@ PORTS = {"http": 80, "https": 443}
 
 @lru_cache(
     maxsize=1024
-)  # each is parsed several times, and that takes a tenth of the time of fetching a small file
+)  # each is parsed several times, which takes a tenth of the time of fetching a small file
 def admitted(url: str) -> "httpx.URL":
     """Return the parsed URL if it is valid; otherwise raise NotAdmitted.
 
@@ -34,7 +34,7 @@ def admitted(url: str) -> "httpx.URL":
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
-        raise NotAdmitted(f"'{_cut(url)}' is no URL; mend it") from None
+        raise NotAdmitted(f"'{_cut(url)}' is not a URL; correct it") from None
     if parsed.scheme not in ("http", "https", "file"):
         raise NotAdmitted(
             f"'{_cut(url)}' begins with '{paths.shown(parsed.scheme[:20])}:'; "
@@ -42,14 +42,26 @@ def admitted(url: str) -> "httpx.URL":
         )
     if b"@" in parsed.netloc or parsed.userinfo:
         raise NotAdmitted(
-            f"the URL of {paths.shown(parsed.host)} bears a user name or password; leave them out and make "
-            f"the file readable without, or with a signed URL"
+            f"the URL of {paths.shown(parsed.host)} contains a user name or password; leave them out and make "
+            f"the file readable without them, or by a signed URL"
         )
     if parsed.scheme != "file" and not parsed.host:
-        raise NotAdmitted(f"'{_cut(url)}' names no host; give the whole URL")
+        raise NotAdmitted(f"'{_cut(url)}' names no host; give the complete URL")
     if parsed.port is not None and not 0 < parsed.port < 1 << 16:
-        raise NotAdmitted(f"'{_cut(url)}' names a port that cannot be; mend the URL")
+        raise NotAdmitted(f"'{_cut(url)}' names an impossible port; correct the URL")
     return parsed
+
+
+def joined(url: "httpx.URL", location: str) -> "httpx.URL":
+    """Return the URL that a redirect leads to; ``location`` may be relative (RFC 9110 section 10.2.2). Raises
+    NotAdmitted."""
+    import httpx
+
+    try:
+        target = str(url.join(location))
+    except (httpx.InvalidURL, ValueError):
+        raise NotAdmitted("that is not a URL; ask its operators") from None
+    return admitted(target)
 
 
 def shown(url: "httpx.URL") -> str:
@@ -107,7 +119,7 @@ def beneath(url: "httpx.URL", roots: Sequence[Path]) -> tuple[Path, str]:
         if root.is_absolute() and inside.startswith(above):
             return root, inside.removeprefix(above)
     raise NotAdmitted(
-        f"'{paths.shown(path)}' lies below no folder that file: URLs are admitted from; "
+        f"'{paths.shown(path)}' lies below no folder that is allowed for file: URLs; "
         f"move it there, or have the folder added to file_roots in the settings"
     )
 

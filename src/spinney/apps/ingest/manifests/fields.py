@@ -40,7 +40,7 @@ def url(text: str) -> str:
         parts = urlsplit(text)
         host, port, userinfo = parts.hostname, parts.port, "@" in parts.netloc
     except ValueError:
-        raise NotAdmitted(f"'{_shown(text)}' is no URL; mend it") from None
+        raise NotAdmitted(f"'{_shown(text)}' is not a URL; correct it") from None
     if userinfo:
         raise NotAdmitted(
             f"the URL '{_shown(text)}' has a user name or password in it; take them out, for manifests are kept"
@@ -54,7 +54,7 @@ def url(text: str) -> str:
                 f"a '?' in it as %3F"
             )
     elif parts.scheme not in ("http", "https") or not host or port == 0:
-        raise NotAdmitted(f"'{_shown(text)}' is no URL of http, https or file; write one of them in full")
+        raise NotAdmitted(f"'{_shown(text)}' is not a URL of http, https or file; write one of these in full")
     return text
 
 
