@@ -155,7 +155,7 @@ def test_what_is_no_such_manifest_is_refused_before_any_row(
         ("https://example.org/a", "no JSON object but 'https"),
         ({}, "no URL"),
         ({"url": 7}, "url is 7; write text"),
-        ({"url": "x"}, "no URL of http"),
+        ({"url": "x"}, "not a URL of http"),
         ({**FILE, "name": ["a"]}, "name is"),
         ({**FILE, "name": ""}, "no name of a file"),
         ({**FILE, "name": "../up"}, "go downward only"),
