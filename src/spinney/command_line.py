@@ -6,29 +6,32 @@ from typing import TYPE_CHECKING
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
+    from spinney.cli.remote import RetryingClient
     from spinney.client.calls import IDEMPOTENCY, Call, query_params
+    from spinney.commands import Performs
     from spinney.features.files.job_files import files_of
-    from spinney.features.submission.wait_cli import LOOK_S, wait_for
+    from spinney.features.submission.wait_cli import wait_for
     from spinney.terminal import completion, display, endpoint
     from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-    from spinney.terminal.connection import client_of, open_control, resolve_settings
+    from spinney.terminal.connection import open_client, open_control, resolve_settings
     from spinney.terminal.exit_codes import Exit
     from spinney.terminal.for_each import for_each
 
 __all__ = [
     "IDEMPOTENCY",
-    "LOOK_S",
     "ByOption",
     "Call",
     "Exit",
     "JsonOption",
+    "Performs",
+    "RetryingClient",
     "StoreOption",
-    "client_of",
     "completion",
     "display",
     "endpoint",
     "files_of",
     "for_each",
+    "open_client",
     "open_control",
     "query_params",
     "resolve_settings",
@@ -36,16 +39,15 @@ __all__ = [
 ]
 
 _HOMES = {
+    "spinney.cli.remote": ("RetryingClient",),
     "spinney.client.calls": (
         "Call",
         "IDEMPOTENCY",
         "query_params",
     ),
+    "spinney.commands": ("Performs",),
     "spinney.features.files.job_files": ("files_of",),
-    "spinney.features.submission.wait_cli": (
-        "LOOK_S",
-        "wait_for",
-    ),
+    "spinney.features.submission.wait_cli": ("wait_for",),
     "spinney.terminal": (
         "completion",
         "display",
@@ -57,7 +59,7 @@ _HOMES = {
         "StoreOption",
     ),
     "spinney.terminal.connection": (
-        "client_of",
+        "open_client",
         "open_control",
         "resolve_settings",
     ),

@@ -58,8 +58,8 @@ from .shell import Shell
         (["submit", "double", "-p", "n"], "--param name=value"),
         (["submit", "double", "-p", "n=1", "-p", "n=2"], "given twice"),
         (["submit", "double", "-p", "n=1", "--queue", "../up"], "cannot name a queue"),
-        (["submit", "double", "-p", "n=1", "--priority", "100"], "from 0 (first) to 99 (last)"),
-        (["submit", "double", "-p", "n=1", "--at", "tomorrow"], "--at 'tomorrow' is no time"),
+        (["submit", "double", "-p", "n=1", "--priority", "100"], "0 (first) to 99 (last)"),
+        (["submit", "double", "-p", "n=1", "--at", "tomorrow"], "--at 'tomorrow' is not a time"),
         (["submit", "double", "-p", "n=1", "--needs", "x"], "--needs 12"),
         *[
             (["submit", "double", "-p", "n=1", "--needs", n], "(1 to 999999999999)")
@@ -74,7 +74,7 @@ from .shell import Shell
         (["list", "--store", "sqlite:///"], "write it as sqlite:///spinney.db or"),
         (["submit", "double", "-p", "n=1", "--key", "a\nb"], "cannot be a key"),
         (["submit", "double", "--json", "gone.json"], "cannot read gone.json"),
-        (["submit", "double", "--json", "jobs.py"], "jobs.py is no JSON"),
+        (["submit", "double", "--json", "jobs.py"], "jobs.py is not JSON"),
         (["submit", "double", "--jobs", "x", "-p", "n=1"], "leave out --param"),
         (["node"], "no application is named"),
         (["node", "jobs.py"], "module:attribute"),

@@ -18,6 +18,7 @@ from spinney.features.accounts.commands import ShowUser
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.holds.commands import LayHold, LiftHold
 from spinney.features.jobs.commands import RetryJob
+from spinney.features.submission.commands import SubmitJob, SubmitJobs
 from spinney.features.types.commands import ShowType
 from spinney.model.errors import BadParameters, Forbidden, NoSuch, NoSuchJob, Refused, UnknownType, UsageError
 from spinney.model.rights.operators import Verb
@@ -26,6 +27,11 @@ from spinney.model.states import State
 from spinney.schemas import BulkProgress
 
 PATIENCE_S = 60.0
+HELLO = SubmitJob(type="tell", params={"text": "hello"}, priority=7, idempotency_key="first")
+
+
+def doubles(jobs: int) -> SubmitJobs:
+    return SubmitJobs(type="double", lines=[b'{"n": %d}' % n for n in range(jobs)])
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +60,8 @@ def settled(client: Client, job: int) -> State:
 
 def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
     # when
-    made = client.submit("tell", {"text": "hello"}, priority=7, idempotency_key="first")
-    again = client.submit("tell", {"text": "hello"}, priority=7, idempotency_key="first")
+    made = client.do(HELLO)
+    again = client.do(HELLO)
 
     # then
     assert again == made
@@ -79,10 +85,8 @@ def test_a_job_is_submitted_watched_and_read(client: Client) -> None:
 def test_files_go_there_and_come_back(client: Client) -> None:
     # given: a job that waits, so that it may be given files
     made = client.submit_with_files(
-        "double",
-        {"n": 1},
+        SubmitJob(type="double", params={"n": 1}, at="2040-01-01T00:00:00Z"),
         {"in/ä b.txt": b"one", "large": io.BytesIO(b"x" * 300_000)},
-        at="2040-01-01T00:00:00Z",
     )
 
     # when
@@ -101,7 +105,7 @@ def test_files_go_there_and_come_back(client: Client) -> None:
 
 def test_all_of_a_list_is_gone_through(client: Client) -> None:
     # given
-    made = client.submit_many(({"n": n} for n in range(25)), type_="double")
+    made = client.do(doubles(25))
 
     # when
     found = [job.id for job in client.each(ListJobs(type="double", newest=False, limit=4))]
@@ -113,9 +117,9 @@ def test_all_of_a_list_is_gone_through(client: Client) -> None:
 
 def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
     # given
-    client.submit_many(({"n": n} for n in range(5)), type_="double")
+    client.do(doubles(5))
     held = client.do(LayHold(scope=Scope.COLLECTION, name="kept", reason="not yet"))
-    made = client.submit_many([{"type": "double", "params": {"n": 1}, "collection": "kept"}] * 3)
+    made = client.do(SubmitJobs(lines=[b'{"type": "double", "params": {"n": 1}, "collection": "kept"}'] * 3))
 
     # when
     kept = JobFilterBody(collection="kept")
@@ -138,8 +142,8 @@ def test_many_are_looked_at_first_and_done_step_by_step(client: Client) -> None:
         (("do", ShowJob(job=99_999)), NoSuchJob),
         (("do", ShowUser(name="nobody")), NoSuch),
         (("do", ShowType(name="dobule")), NoSuch),
-        (("submit", "dobule", {}), UnknownType),
-        (("submit", "double", {}), BadParameters),
+        (("do", SubmitJob(type="dobule")), UnknownType),
+        (("do", SubmitJob(type="double")), BadParameters),
     ],
 )
 def test_what_is_refused_is_raised_as_control_raises_it(
@@ -158,7 +162,7 @@ def test_a_token_that_is_none_is_forbidden(site: Both) -> None:
 def test_the_same_is_awaited(site: Both) -> None:
     async def work() -> tuple[list[int], bytes, bool]:
         async with AsyncClient(site.url) as client:
-            made = await client.submit("tell", {"text": "later"})
+            made = await client.do(SubmitJob(type="tell", params={"text": "later"}))
             async with asyncio.timeout(PATIENCE_S):
                 async for _ in client.watch(f"job:{made.id}"):
                     if (await client.do(ShowJob(job=made.id))).state is State.COMPLETED:

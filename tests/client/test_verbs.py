@@ -19,6 +19,7 @@ from spinney.commands import Command
 from spinney.commands.job_filter import JobFilterBody
 from spinney.features.bulk.commands import CanaryFields
 from spinney.features.external.commands import Lane
+from spinney.features.submission.commands import SUBMISSION, SubmitJob
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
 from spinney.server import openapi
@@ -42,8 +43,7 @@ UNSAID_BODY: Mapping[str, set[str]] = {
 UNSAID_QUERY: Mapping[str, set[str]] = {"LiftHold": {"dry_run", "together"}, "PlanRelease": {"reason"}}
 """By verb: what another verb of the same operation says."""
 GIVEN: Mapping[str, Mapping[str, Any]] = {
-    "submit_with_files": {"files": {"a/b.txt": b"x"}},
-    "submit_many": {"jobs": [{}]},
+    "submit_with_files": {"job": SubmitJob(type="x"), "files": {"a/b.txt": b"x"}},
     "upload": {"file": "a/b.txt", "content": b"x"},
 }
 """Arguments that their annotations do not tell."""
@@ -94,16 +94,17 @@ def made() -> Mapping[str, Call[Any]]:
             found[name] = member._make(None, **_arguments(name, member._make))
     for command in commands():
         values = {name: _value(field.annotation) for name, field in command.model_fields.items()}
+        values |= {"lines": [b"{}"]} if command.route.lines else {}
         found[command.__name__] = command_call(command.model_construct(**values))
     return found
 
 
 def commands() -> list[type[Command]]:
-    return [command for group in COMMANDS.values() for command in group]
+    return [*SUBMISSION, *(command for group in COMMANDS.values() for command in group)]
 
 
 def _arguments(name: str, function: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(function)
+    hints = typing.get_type_hints(function, localns={"SubmitJob": SubmitJob})
     given: dict[str, Any] = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         hint = hints[parameter.name]
@@ -208,7 +209,9 @@ def _answers() -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name, member in inspect.getmembers_static(Verbs):
         if isinstance(member, verb):
-            (answer,) = typing.get_args(typing.get_type_hints(member._make)["return"])
+            (answer,) = typing.get_args(
+                typing.get_type_hints(member._make, localns={"SubmitJob": SubmitJob})["return"]
+            )
             found[name] = typing.get_origin(answer) or answer
     return found | {each.__name__: typing.get_origin(each.answer()) or each.answer() for each in commands()}
 

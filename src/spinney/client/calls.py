@@ -1,7 +1,7 @@
 """A call of the API as a value: the request, and what its answer means. Nothing is sent here."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 from urllib.parse import quote
@@ -42,6 +42,9 @@ class Call(Generic[T]):
 Part = tuple[str | None, bytes | IO[bytes], str]
 """File name, content, media type."""
 IDEMPOTENCY = "Idempotency-Key"
+IDEMPOTENCY_FIELD = "idempotency_key"
+"""The field of a command that travels in this header."""
+NDJSON = "application/x-ndjson"
 
 
 def path(text: str, *parts: object, **named: object) -> str:
@@ -71,7 +74,8 @@ def request(method: str, where: str, answer: Any = None, json: Any = None, **que
 def command_call(command: Returns[T]) -> "Call[T]":
     """The call that has a server do a command."""
     asked = cast("Command", command)
-    said = asked.model_dump(mode="json", exclude_unset=True)
+    lines = asked.route.lines
+    said = asked.model_dump(mode="json", exclude_unset=True, exclude={lines} if lines else None)
     where = path(asked.route.path, **{name: said.pop(name) for name in asked.route.in_path})
     answer = asked.answer()
     if asked.route.dry_run:
@@ -79,7 +83,13 @@ def command_call(command: Returns[T]) -> "Call[T]":
     query = {
         name: said.pop(name) for name in [*said] if not asked.route.has_body or name in asked.route.query
     }
-    return request(asked.route.method, where, answer, said if asked.route.has_body else None, **query)
+    key = (said if asked.route.has_body else query).pop(IDEMPOTENCY_FIELD, None)
+    call = request(asked.route.method, where, answer, said if asked.route.has_body else None, **query)
+    headers = {} if key is None else {IDEMPOTENCY: key}
+    if lines is None:
+        return replace(call, headers=headers)
+    content = b"\n".join(line.rstrip(b"\r\n") for line in getattr(asked, lines))
+    return replace(call, content=content, headers=headers | {"Content-Type": NDJSON})
 
 
 def decode_json(type_: Any) -> Callable[[bytes], Any]:

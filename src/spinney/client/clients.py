@@ -5,12 +5,12 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import httpx
 import orjson
 
-from spinney.client.calls import Call, command_call, path
+from spinney.client.calls import NDJSON, Call, command_call, path
 from spinney.client.command_lines import CommandLines
 from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
 from spinney.client.streaming import Event, EventParser
@@ -30,7 +30,6 @@ STREAM_S = 45.0
 AGAIN_S = 1.0
 UNIX = "unix:"
 _ONE_BYTE = {"Range": "bytes=0-0"}
-_NDJSON = "application/x-ndjson"
 _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
 """Where nothing may come for long though the server lives: steps of a verb that waits for jobs, followed output."""
 
@@ -73,7 +72,7 @@ def _request(call: Call[Any]) -> dict[str, Any]:
 
 def _as_lines(call: Call[Any]) -> dict[str, Any]:
     asked = _request(call)
-    return asked | {"headers": asked["headers"] | {"Accept": _NDJSON}, "timeout": _SILENT_S}
+    return asked | {"headers": asked["headers"] | {"Accept": NDJSON}, "timeout": _SILENT_S}
 
 
 def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> dict[str, Any]:
@@ -106,6 +105,8 @@ def _decoded(call: Call[T], status: int, content: bytes) -> T:
 
 class Client(Verbs):
     """Waits for each answer. ``with`` closes its connections; safe in several threads."""
+
+    poll_s: ClassVar[float] = 0.5
 
     def __init__(self, url: str, *, token: str | None = None, timeout_s: Duration = TIMEOUT_S) -> None:
         """``url``: of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token make``

@@ -7,7 +7,15 @@ through a server (``spinney.terminal.connection.open_commands``). A feature's co
 ``commands``; docs/design.md has an example.
 """
 
-from spinney.commands.command import Command, CompletePerformer, LocalPerformer, Performs, Route, each
+from spinney.commands.command import (
+    Command,
+    CompletePerformer,
+    LocalPerformer,
+    Performs,
+    Returns,
+    Route,
+    each,
+)
 
-__all__ = ["Command", "CompletePerformer", "LocalPerformer", "Performs", "Route", "each"]
+__all__ = ["Command", "CompletePerformer", "LocalPerformer", "Performs", "Returns", "Route", "each"]
 """``Performs``: whatever does commands, near or far."""

@@ -30,6 +30,8 @@ class Route:
     """Of its answer, where it has one: 200, or 201 where it makes something."""
     query: tuple[str, ...]
     """The fields that are in the query although others are in a body."""
+    lines: str | None
+    """The field whose lines of JSON are the body. The others are in the query, as those of a GET."""
     dry_run: bool
     """Whether it only tells what the command with the same route would do, whose route has a field ``dry_run``."""
 
@@ -40,8 +42,8 @@ class Route:
 
     @property
     def has_body(self) -> bool:
-        """Whether fields travel in a body."""
-        return self.method not in ("GET", "DELETE")
+        """Whether fields travel in a body of JSON."""
+        return self.method not in ("GET", "DELETE") and self.lines is None
 
 
 class Returns(Protocol[T_co]):
@@ -57,6 +59,9 @@ class Returns(Protocol[T_co]):
 class Performs(Protocol):
     """A store, or a server in front of one, that does commands in somebody's name."""
 
+    poll_s: ClassVar[float]
+    """How many seconds a command that waits for something pauses before it looks again."""
+
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """Return the command's answer. ``tell`` is called with each value of the classes that the command's
         ``progress`` names, while it runs. Raises Forbidden, and what the command's ``run`` and ``tell`` raise."""
@@ -68,8 +73,9 @@ class Command(BaseModel):
         class DrainNode(Command, route="POST /nodes/{node}/drain", role=Role.OPERATOR, to="drain nodes"):
 
     ``role``: the least that its caller needs. ``everywhere``: that the caller may not be limited to collections or
-    queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``, ``query``, ``dry_run``: see
-    ``Route``. ``then``: what follows, which a server does behind its answer; whoever has the store does it, too.
+    queues. ``to``: what a refusal says that the caller may not. ``long``, ``status``, ``query``, ``lines``,
+    ``dry_run``: see ``Route``. ``then``: what follows, which a server does behind its answer; whoever has the store
+    does it, too.
     ``progress``: the classes of the values that ``run`` hands to ``Service.tell``, by what a line of the API's answer
     calls them; a command that has none of them tells nothing before its end.
 
@@ -95,13 +101,16 @@ class Command(BaseModel):
         long: bool = False,
         status: int = 200,
         query: tuple[str, ...] = (),
+        lines: str | None = None,
         dry_run: bool = False,
         then: Callable[[Service], None] | None = None,
         progress: Mapping[str, type] = MappingProxyType({}),
         **config: Any,
     ) -> None:
         method, _, path = route.partition(" ")
-        cls.route = Route(method=method, path=path, long=long, status=status, query=query, dry_run=dry_run)
+        cls.route = Route(
+            method=method, path=path, long=long, status=status, query=query, lines=lines, dry_run=dry_run
+        )
         cls.role, cls.everywhere, cls.to, cls.then, cls.progress = role, everywhere, to, then, progress
         super().__init_subclass__(**config)
 
@@ -136,6 +145,8 @@ class Command(BaseModel):
 
 class LocalPerformer(Service):
     """A store that does commands in somebody's name."""
+
+    poll_s: ClassVar[float] = 0.1
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """Return the command's answer. Raises Forbidden, and what the command and ``tell`` raise."""

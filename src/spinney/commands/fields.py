@@ -53,6 +53,18 @@ Priority = Annotated[
     Field(description="0 (first) to 99 (last)."),
 ]
 
+IdempotencyKey = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="A word of your choice, new for each submission. Sent again with the same request within a day, "
+        "also after a crash, it answers with the same jobs and `Idempotent-Replay: true`.",
+    ),
+]
+"""Of a command's field ``idempotency_key``, which travels in the header ``Idempotency-Key``."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST_US = 253_402_300_799_999_999
 """The end of the year 9999."""

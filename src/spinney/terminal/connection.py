@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from spinney.config import Settings, settings
 from spinney.model.errors import UsageError
@@ -16,7 +16,7 @@ from spinney.model.values import names
 from spinney.terminal import endpoint
 
 if TYPE_CHECKING:
-    from spinney.cli.remote import RemoteControl, RetryingClient
+    from spinney.cli.remote import RetryingClient
     from spinney.commands import Performs
     from spinney.control import Control
     from spinney.service.service import Service
@@ -59,16 +59,10 @@ def _say_wait(sentence: str) -> None:
 
 
 @contextmanager
-def open_control(
-    store: str | None, by: str | None = None, *, wait_for_server: bool = True
-) -> Iterator["Control"]:
-    """The operator's verbs on that store, in somebody's name; through a server, in the name that it knows
-    one by. ``wait_for_server``: wait for a server that goes away meanwhile."""
-    if (server := endpoint.server(store)) is not None:
-        _require_unnamed(by)
-        with _connected(server, wait_for_server=wait_for_server) as client:
-            yield cast("Control", _remote_control(client))
-        return
+def open_control(store: str | None, by: str | None = None) -> Iterator["Control"]:
+    """Open what somebody does on a store, for commands that need the store itself. Raises UsageError where a server is
+    to be asked."""
+    endpoint.require_local(store)
     from spinney.control import Control
 
     with _open_locally(Control, store, by) as control:
@@ -76,11 +70,13 @@ def open_control(
 
 
 @contextmanager
-def open_commands(store: str | None, by: str | None = None) -> Iterator["Performs"]:
-    """What does commands on that store, in somebody's name; through a server, in the name that it knows one by."""
-    if (server := endpoint.server(store)) is not None:
-        _require_unnamed(by)
-        with _connected(server) as client:
+def open_commands(
+    store: str | None, by: str | None = None, *, wait_for_server: bool = True
+) -> Iterator["Performs"]:
+    """Open what does commands in somebody's name: a store, or the client of a server, which knows the user by the
+    token. ``wait_for_server``: wait for a server that goes away meanwhile."""
+    if endpoint.server(store) is not None:
+        with open_client(store, by, wait_for_server=wait_for_server) as client:
             yield client
         return
     from spinney.commands import CompletePerformer
@@ -114,34 +110,26 @@ def _wake(store: "Store", run_dir: Path | None) -> None:
     wake_all(store, run_dir)
 
 
-def _require_unnamed(by: str | None) -> None:
+@contextmanager
+def open_client(
+    store: str | None, by: str | None = None, *, wait_for_server: bool = True
+) -> Iterator["RetryingClient"]:
+    """Open the client of the server that is to be asked (``endpoint.server``): for commands of applications, which have
+    routes of their own. Raises UsageError."""
+    server = endpoint.server(store)
+    if server is None:
+        raise UsageError("no server is named; name it with --server URL")
     if by is not None:
         raise UsageError("--by does not work with a server, which knows the user by the token; leave it out")
-
-
-def client_of(control: "Control") -> "RetryingClient":
-    """The client of a hand on the store of a server: for commands of applications, which have routes of their own."""
-    return cast("RemoteControl", control).client
-
-
-@contextmanager
-def _connected(server: endpoint.Endpoint, *, wait_for_server: bool = True) -> Iterator["RetryingClient"]:
     try:
-        from spinney.cli.remote import client as remote_client
+        from spinney.cli import remote
     except ImportError as error:  # pragma: no cover - the tests have them
         raise UsageError(
             f"a client needs more packages ({error}); install them: pip install spinney[client]"
         ) from None
-    with remote_client.open_client(
-        server, outage_limit_s=remote_client.PATIENCE_S if wait_for_server else 0.0
-    ) as client:
+    outage_limit_s = remote.PATIENCE_S if wait_for_server else 0.0
+    with remote.open_client(server, outage_limit_s=outage_limit_s) as client:
         yield client
-
-
-def _remote_control(client: "RetryingClient") -> "RemoteControl":
-    from spinney.cli.remote import RemoteControl
-
-    return RemoteControl(client)
 
 
 def now_us() -> int:

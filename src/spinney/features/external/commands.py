@@ -190,15 +190,17 @@ class ReportProgress(_AttemptCommand, route="POST /external/{worker}/attempts/{j
 
     Pages and lists show it while the attempt runs."""
 
-    fraction: float = Field(ge=0, le=1, examples=[0.25])
-    message: Text | None = Field(default=None, examples=["12 of 48 minutes"])
+    fraction: float = Field(ge=0, le=1, description="How far it is, 0 to 1.", examples=[0.25])
+    message: Text | None = Field(
+        default=None, description="A line for people.", examples=["12 of 48 minutes"]
+    )
 
     def run(self, service: Service) -> None:
         service.part(External).progress(*self._attempt(), self.fraction, self.message)
 
 
 class _DataCommand(_AttemptCommand, route="PUT /external/{worker}/attempts/{job}/{fence}/data"):
-    name: Word = Field(examples=["words"])
+    name: Word = Field(description="The name of the entry.", examples=["words"])
     value: Any = Field(description="Any JSON, up to 64 kB; null removes the entry.", examples=[17])
     of: Literal["job", "parent", "root"] = Field(default="job", description="Whose data.")
 
@@ -247,7 +249,7 @@ class TakeAttemptLock(_AttemptCommand, route="POST /external/{worker}/attempts/{
     Never waits. An attempt that cannot continue without the lock is settled as `locked`, and its stage starts again
     when the lock is free."""
 
-    name: Word = Field(examples=["receiver:SG-1"])
+    name: Word = Field(description="The name of the lock.", examples=["receiver:SG-1"])
     until: Literal["attempt", "job"] = Field(default="attempt", description="How long it is kept.")
     amount: int = Field(default=1, ge=1, le=2**31 - 1, description="How much of the lock's capacity.")
 

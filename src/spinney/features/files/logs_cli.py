@@ -19,8 +19,6 @@ from spinney.terminal.display import Content, safe
 if TYPE_CHECKING:
     from spinney.commands import Performs
 
-LOOK_S = 0.2
-
 
 def add_to(app: typer.Typer) -> None:
     app.command()(logs)
@@ -52,7 +50,7 @@ def logs(
             reader.print_new(found)
             if settled or not follow:
                 break
-            time.sleep(getattr(performer, "look_s", LOOK_S))
+            time.sleep(performer.poll_s)
     missing = [(a, remark) for a in found if (remark := remarks.of(a.message))]
     for a, remark in missing:
         typer.echo(f"spinney: {a.stage}, attempt {a.fence}: {safe(remark)}", err=True)

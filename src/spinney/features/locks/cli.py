@@ -22,7 +22,7 @@ from spinney.terminal.arguments import (
     option,
 )
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import open_commands, open_control
+from spinney.terminal.connection import open_commands
 
 if TYPE_CHECKING:
     from spinney.commands import Performs
@@ -141,13 +141,13 @@ def unlock(
     names.label("reason", reason)
     from spinney.features.locks.commands import FreeLock, ShowLock
 
-    with open_control(store, by) as control:
-        infos = control.do(ShowLock(name=name)).items
+    with open_commands(store, by) as performer:
+        infos = performer.do(ShowLock(name=name)).items
         losers = [i.owner_id for i in infos if i.owner_id is not None and job in (None, i.owner_id)]
         if losers:  # else it is refused, and nobody need be asked
-            require_yes(_question(control, name, losers, infos[0].waiting), yes=yes)
-        control.do(FreeLock(name=name, reason=reason, job=job))
-        infos = control.do(ShowLock(name=name)).items
+            require_yes(_question(performer, name, losers, infos[0].waiting), yes=yes)
+        performer.do(FreeLock(name=name, reason=reason, job=job))
+        infos = performer.do(ShowLock(name=name)).items
     owners = [i.owner_id for i in infos if i.owner_id is not None]
     waiting = infos[0].waiting if infos else 0
     display.print_result(

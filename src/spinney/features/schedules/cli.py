@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from spinney.features.submission.cli import params_from_options
+from spinney.features.submission.cli import JobOptions, ParamOption, ParamsFileOption, params_from_options
 from spinney.model.values import durations
 from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import (
@@ -19,10 +19,11 @@ from spinney.terminal.arguments import (
     command_group,
     option,
 )
-from spinney.terminal.connection import open_commands, open_control
+from spinney.terminal.connection import open_commands
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
+    from spinney.commands import LocalPerformer
     from spinney.model.settings.schedules import Schedule
 
 COMING = 5
@@ -64,24 +65,6 @@ class TimeOptions:
     ] = "last"
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobOptions:
-    """The options of a schedule's jobs."""
-
-    queue: Annotated[
-        str | None, option(help_="The queue (default: the type's).", complete=completion.queues)
-    ] = None
-    priority: Annotated[int | None, option(help_="The priority, 0 (first) to 99 (last).")] = None
-    collection: Annotated[
-        str | None, option(help_="The collection of its jobs.", complete=completion.collections)
-    ] = None
-    submitter: Annotated[
-        str | None,
-        option(help_="The submitter of its jobs (default: you).", complete=completion.submitters),
-    ] = None
-    share: Annotated[str | None, option(help_="The share that its jobs count against.")] = None
-
-
 def add_to(app: typer.Typer) -> None:
     """Add the group ``schedule`` to the command line."""
     group = command_group(
@@ -105,16 +88,8 @@ def add(
     type_: Annotated[str, argument("TYPE", "The job type.", completion.types)],
     *,
     times: TimeOptions,
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
-    ] = None,
-    params: Annotated[
-        str | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Read the parameters from a file with a JSON object; - is stdin."
-        ),
-    ] = None,
+    param: ParamOption = None,
+    params: ParamsFileOption = None,
     jobs: JobOptions,
     paused: Annotated[bool, typer.Option("--paused", help="Create the schedule paused.")] = False,
     replace: Annotated[
@@ -130,21 +105,25 @@ def add(
 
     if endpoint.server(store):
         endpoint.require_not_internal(internal)
-    with open_control(store, by) as control:
+    with open_commands(store, by) as performer:
         command = PutSchedule(
             name=name,
             type=type_,
             cron=times.cron,
             zone=times.zone,
             every_s=durations.optional(times.every, "--every"),
-            params=params_from_options(control, type_, param or [], params),
+            params=params_from_options(performer, type_, param or [], params),
             options={key: value for key, value in asdict(jobs).items() if value is not None},
             overlap=_policy(times.overlap, Overlap),
             catch_up=_policy(times.catch_up, CatchUp),
             paused=paused,
             replace=replace,
         )
-        schedule = command.put(control, internal=True) if internal else control.do(command)
+        schedule = (
+            command.put(cast("LocalPerformer", performer), internal=True)
+            if internal
+            else performer.do(command)
+        )
     typer.echo(f"schedule {name} {_next(schedule)}")
 
 

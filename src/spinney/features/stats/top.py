@@ -17,11 +17,12 @@ from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.rights.operators import Verb
 from spinney.model.settings.holds import Scope
 from spinney.model.states import LEASED, State
+from spinney.terminal import endpoint
 from spinney.terminal.arguments import ByOption, StoreOption, length
-from spinney.terminal.connection import now_us, open_control
+from spinney.terminal.connection import now_us, open_client, open_control
 
 if TYPE_CHECKING:
-    from spinney.control import Control
+    from spinney.commands import Performs
     from spinney.schemas import BulkProgress, BulkResult
     from spinney.store.contract import Store
     from spinney.terminal.screen import Screen
@@ -54,11 +55,14 @@ def top(
     from spinney.terminal.screen import Screen, require_terminal
 
     require_terminal("spinney top", "'spinney stats' prints the same figures")
-    with open_control(store, by, wait_for_server=False) as control:
+    opened = (
+        open_client(store, by, wait_for_server=False) if endpoint.server(store) else open_control(store, by)
+    )
+    with opened as performer:
         # Before the terminal is taken: a store that cannot be read is told as always.
-        first = _look(control, Board())
+        first = _look(performer, Board())
         with Screen() as screen:
-            _Session(control, screen, every).run(first)
+            _Session(performer, screen, every).run(first)
     if screen.ended_by:
         # The terminal is as it was; now the signal may do what it does.
         signal.signal(screen.ended_by, signal.SIG_DFL)
@@ -68,9 +72,9 @@ def top(
 class _Session:
     """From taking the screen to leaving it."""
 
-    def __init__(self, control: "Control", screen: "Screen", every_s: float) -> None:
-        self._control, self._screen, self._every_s = control, screen, every_s
-        self._store: Store | None = getattr(control, "store", None)
+    def __init__(self, performer: "Performs", screen: "Screen", every_s: float) -> None:
+        self._performer, self._screen, self._every_s = performer, screen, every_s
+        self._store: Store | None = getattr(performer, "store", None)
         """None: through a server, which lets held jobs go on by itself."""
         self._board = Board()
         self._due = 0.0
@@ -94,7 +98,7 @@ class _Session:
     def _refresh(self) -> None:
         begun = time.monotonic()
         try:
-            self._board.see(_look(self._control, self._board))
+            self._board.see(_look(self._performer, self._board))
         except StoreUnusable as error:
             # Perhaps for a moment only: what is shown stays, and its time tells how old it is.
             self._board.message = str(error)
@@ -134,7 +138,7 @@ class _Session:
             ids=[int(action.item.name)] if is_job else None,
             filter=None if is_job else JobFilterBody(failure=action.item.name),
         )
-        return f"{action.verb} {action.item}: {_result_text(self._control.do(command, tell=self._show_progress))}"
+        return f"{action.verb} {action.item}: {_result_text(self._performer.do(command, tell=self._show_progress))}"
 
     def _show_progress(self, progress: "BulkProgress") -> None:
         self._board.message = f"{progress.touched:,} jobs so far …"
@@ -143,12 +147,12 @@ class _Session:
     def _queue(self, action: Action) -> str:
         from spinney.features.holds.commands import LayHold, LiftHold, lying_on
 
-        name, control = action.item.name, self._control
+        name, performer = action.item.name, self._performer
         if action.verb is Verb.HOLD:
-            told = str(control.do(LayHold(scope=Scope.QUEUE, name=name, reason=action.reason)))
+            told = str(performer.do(LayHold(scope=Scope.QUEUE, name=name, reason=action.reason)))
         else:
-            found, reason = lying_on(control, Scope.QUEUE, name), action.reason or None
-            lifted = [control.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
+            found, reason = lying_on(performer, Scope.QUEUE, name), action.reason or None
+            lifted = [performer.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
             told = f"released: {'; '.join(map(str, lifted))}"
         self._sweeping = self._store is not None
         return told
@@ -162,11 +166,11 @@ class _Session:
     def _explained(self, job_id: int) -> str:
         from spinney.features.explain.commands import ExplainJob
 
-        found = self._control.do(ExplainJob(job=job_id))
+        found = self._performer.do(ExplainJob(job=job_id))
         return f"{found.sentence}{f'; {found.command}' if found.command else ''}"
 
 
-def _look(control: "Control", board: Board) -> Snapshot:
+def _look(performer: "Performs", board: Board) -> Snapshot:
     from spinney.commands.job_queries import ListJobs
     from spinney.features.failures.commands import ListFailures
     from spinney.features.stats.commands import ShowStats
@@ -174,9 +178,9 @@ def _look(control: "Control", board: Board) -> Snapshot:
     states: list[State] = sorted(LEASED) if board.listed is State.RUNNING else [board.listed]
     newest = board.listed in (State.HELD, State.FAILED)
     return Snapshot(
-        stats=control.do(ShowStats()),
-        jobs=control.do(ListJobs(state=states, limit=LISTED_MAX, newest=newest)).items,
-        failures=control.do(ListFailures(limit=LISTED_MAX)).groups,
+        stats=performer.do(ShowStats()),
+        jobs=performer.do(ListJobs(state=states, limit=LISTED_MAX, newest=newest)).items,
+        failures=performer.do(ListFailures(limit=LISTED_MAX)).groups,
     )
 
 

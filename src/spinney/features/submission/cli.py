@@ -3,77 +3,100 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from spinney.model.errors import NoSuch, UsageError
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.terminal import completion, endpoint
-from spinney.terminal.arguments import InternalOption, StoreOption
-from spinney.terminal.connection import open_control
+from spinney.terminal.arguments import InternalOption, StoreOption, argument, option
+from spinney.terminal.connection import open_commands
+from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
-    from spinney.control import Control
-    from spinney.define.job.options import Options
-    from spinney.store.contract import SubmitResult
+    from spinney.commands import LocalPerformer, Performs
+    from spinney.features.submission.commands import SubmitJob, SubmitJobs
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHOWN_IDS = 20
-"""So many numbers go to a terminal; what reads a pipe gets all."""
+"""A terminal gets the first and the last of more numbers than this; a pipe gets all."""
+
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
+]
+ParamsFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--json", metavar="FILE", help="Read the parameters from a file with a JSON object; - is stdin."
+    ),
+]
+LinesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Many jobs: parameters as a JSON object a line; - is stdin. Without TYPE, lines say type, params and any "
+        "option.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """The options of new jobs that ``submit`` and ``schedule add`` share."""
+
+    queue: Annotated[
+        str | None, option(help_="The queue (default: the type's).", complete=completion.queues)
+    ] = None
+    priority: Annotated[int | None, option(help_="The priority, 0 (first) to 99 (last).")] = None
+    collection: Annotated[
+        str | None, option(help_="The collection of the jobs.", complete=completion.collections)
+    ] = None
+    submitter: Annotated[
+        str | None,
+        option(help_="The submitter of the jobs (default: you).", complete=completion.submitters),
+    ] = None
+    share: Annotated[str | None, option(help_="The share that the jobs count against.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitOptions(JobOptions):
+    """The options of a submission."""
+
+    key: Annotated[str | None, option(help_="Refused while an unsettled job has this key.")] = None
+    at: Annotated[
+        str | None,
+        option(metavar="TIME", help_="Not before this time, as 2030-01-31T08:00 (or with a zone)."),
+    ] = None
+    needs: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOB", help="Jobs that must complete first; may be repeated."),
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the command that the options set. Raises UsageError."""
+        given = asdict(self) | {"at": _time_us(self.at), "needs": _needs(self.needs) or None}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def add_to(app: typer.Typer) -> None:
     app.command()(submit)
 
 
+@with_option_groups
 def submit(
     type_: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TYPE]", help="The job type.", show_default=False, autocompletion=completion.types
-        ),
+        str | None, argument("[TYPE]", "The job type (default: that of --queue).", completion.types)
     ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated."),
-    ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Parameters: a file with a JSON object; - is stdin."),
-    ] = None,
-    jobs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Many jobs: parameters as a JSON object a line; - is stdin. Without TYPE, "
-            "lines say type, params and any option.",
-        ),
-    ] = None,
-    queue: Annotated[
-        str | None,
-        typer.Option(
-            help="The queue, if not the type's; without TYPE, its default type counts.",
-            autocompletion=completion.queues,
-        ),
-    ] = None,
-    priority: Annotated[int | None, typer.Option(help="0 (first) to 99 (last).")] = None,
-    collection: Annotated[
-        str | None, typer.Option(help="The collection it belongs to.", autocompletion=completion.collections)
-    ] = None,
-    submitter: Annotated[
-        str | None, typer.Option(help="In whose name.", autocompletion=completion.submitters)
-    ] = None,
-    share: Annotated[str | None, typer.Option(help="Whom it counts against when slots are shared.")] = None,
-    key: Annotated[str | None, typer.Option(help="Refused while an unsettled job has this key.")] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Not before this time, as 2030-01-31T08:00 (or with a zone)."),
-    ] = None,
-    needs: Annotated[
-        list[str] | None, typer.Option(metavar="JOB", help="Jobs that must complete first; may be repeated.")
-    ] = None,
+    *,
+    param: ParamOption = None,
+    json: ParamsFileOption = None,
+    jobs: LinesOption = None,
+    job_options: SubmitOptions,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until settled; exit code 1 unless all completed.")
     ] = False,
@@ -81,91 +104,109 @@ def submit(
     store: StoreOption = None,
 ) -> None:
     """Submit a job (or many): all are accepted, or none. Prints their numbers."""
-    from spinney.define.job.options import Options
-
-    options = Options(
-        queue=queue,
-        priority=priority,
-        collection=collection,
-        submitter=submitter,
-        share=share,
-        key=key,
-        at=_time(at),
-        needs=_needs(needs),
-    )
-    # A server knows who asks; in whose name it is made is an option of the job.
-    with open_control(store, None if endpoint.server(store) else submitter) as control:
-        done = _submit(control, type_, param, json, jobs, options, internal=internal)
-        _tell(done)
-        if wait and done.ids:
+    options = job_options.fields()
+    is_remote = endpoint.server(store) is not None
+    if is_remote:
+        endpoint.require_not_internal(internal)
+    # A server knows the caller by the token; the submitter is an option of the job only.
+    with open_commands(store, None if is_remote else job_options.submitter) as performer:
+        if jobs is None:
+            ids, held = _submit_one(performer, type_, param or [], json, options, internal=internal)
+        elif param or json is not None:
+            raise UsageError("--jobs brings the parameters of every job; leave out --param and --json")
+        else:
+            ids, held = _submit_lines(performer, type_, jobs, options, internal=internal)
+        _print_result(ids, held)
+        if wait and ids:
             from spinney.features.submission.wait_cli import wait_for
 
-            raise typer.Exit(0 if wait_for(control, done.ids) else 1)
+            raise typer.Exit(0 if wait_for(performer, ids) else 1)
 
 
-def _submit(
-    control: "Control",
+def _submit_one(
+    performer: "Performs",
     type_: str | None,
-    param: list[str] | None,
+    words: Sequence[str],
     json: str | None,
-    jobs: str | None,
-    options: "Options",
+    options: Mapping[str, Any],
     *,
     internal: bool,
-) -> "SubmitResult":
-    if jobs is not None:
-        if param or json is not None:
-            raise UsageError("--jobs brings the parameters of every job; leave out --param and --json")
-        with _read(jobs) as lines:
-            return control.submit_lines(lines, type_=type_, options=options, internal=internal)
-    if type_ is None and options.queue is not None:
-        type_ = _default_type(control, options.queue)
+) -> tuple[Sequence[int], int]:
+    from spinney.features.submission.commands import SubmitJob
+
+    if type_ is None and "queue" in options:
+        type_ = _default_type(performer, options["queue"])
     if type_ is None:
         raise UsageError(
             "name a job type, as in 'spinney submit TYPE', or a queue that has a default type, as in 'spinney submit "
             "--queue QUEUE', or give --jobs FILE with types in its lines"
         )
-    return control.submit(
-        type_, [params_from_options(control, type_, param or [], json)], options, internal=internal
-    )
+    params = params_from_options(performer, type_, words, json)
+    command = SubmitJob(type=type_, params=params, **options)
+    if internal:
+        return _submit_internal(performer, command)
+    created = performer.do(command)
+    return [created.id], int(created.held)
+
+
+def _submit_lines(
+    performer: "Performs", type_: str | None, file: str, options: Mapping[str, Any], *, internal: bool
+) -> tuple[Sequence[int], int]:
+    from spinney.features.submission.commands import SubmitJobs
+
+    if type_ is not None:
+        options = {**options, "type": type_}
+    with _read(file) as lines:
+        command = SubmitJobs(lines=lines, **options)
+        if internal:
+            return _submit_internal(performer, command)
+        created = performer.do(command)
+        return created.ids, created.held
+
+
+def _submit_internal(performer: "Performs", command: "SubmitJob | SubmitJobs") -> tuple[Sequence[int], int]:
+    """Submit jobs of types that only their application submits: whoever has the store itself may."""
+    result = command.submit(cast("LocalPerformer", performer), internal=True)
+    return result.ids, result.held
 
 
 def params_from_options(
-    control: "Control", type_: str, words: Sequence[str], json: str | None
+    performer: "Performs", type_: str, words: Sequence[str], json: str | None
 ) -> dict[str, Any]:
-    """Parameters as ``--json FILE`` and ``--param NAME=VALUE`` give them; words win."""
+    """Return the parameters that ``--json FILE`` and ``--param NAME=VALUE`` give; a parameter that both give is that of
+    ``--param``."""
     from spinney.define.params.schema import from_words
     from spinney.features.types.commands import ShowType
 
     whole = {} if json is None else _object(json)
     try:
-        schema = control.do(ShowType(name=type_)).schema
-    except NoSuch:  # which is refused when the job is submitted
-        schema = {}
+        schema = performer.do(ShowType(name=type_)).schema
+    except NoSuch:
+        schema = {}  # the submission is refused, with a hint at types of a similar name
     return whole | from_words(schema, _pairs(words))
 
 
-def _default_type(control: "Control", queue: str) -> str | None:
-    """Raises UsageError for a queue that is not there."""
+def _default_type(performer: "Performs", queue: str) -> str:
+    """Return the default job type of a queue. Raises UsageError for a queue that does not exist or has none."""
     from spinney.features.queues.commands import ShowQueue
 
     try:
-        return control.do(ShowQueue(name=queue)).in_force.default_type()
+        return performer.do(ShowQueue(name=queue)).in_force.default_type()
     except NoSuch as error:
         raise UsageError(str(error)) from None
 
 
 def _pairs(words: Sequence[str]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
             missing = "value" if name else "name"  # not the value, which may be a secret
             raise UsageError(f"--param {name!r} has no {missing}; write --param name=value")
-        if name in found:
+        if name in pairs:
             raise UsageError(f"--param {name} is given twice; give it once")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 def _object(path: str) -> dict[str, Any]:
@@ -176,9 +217,9 @@ def _object(path: str) -> dict[str, Any]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"{path} is no JSON: {error}; fix it and submit again") from error
+        raise UsageError(f"{path} is not JSON: {error}; fix it and submit again") from error
     if not isinstance(value, dict):
-        raise UsageError(f'{path} holds no JSON object; write {{"name": value, …}}')
+        raise UsageError(f'{path} does not hold a JSON object; write {{"name": value, …}}')
     return value
 
 
@@ -195,39 +236,38 @@ def _read(path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _time(text: str | None) -> datetime | None:
+def _time_us(text: str | None) -> int | None:
+    """Return the time of ``--at`` in microseconds since 1970 UTC; without a zone it is local time."""
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        # A local time at an end of the calendar has no zone to be in.
-        return found if found.tzinfo else found.astimezone()
-    except (ValueError, OverflowError):
+        moment = datetime.fromisoformat(text)
+        return ((moment if moment.tzinfo else moment.astimezone()) - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):  # OverflowError: a local time at an end of the calendar
         raise UsageError(
-            f"--at {text!r} is no time; write it as 2030-01-31T08:00 or 2030-01-31T08:00+01:00"
+            f"--at {text!r} is not a time; write it as 2030-01-31T08:00 or 2030-01-31T08:00+01:00"
         ) from None
 
 
 def _needs(words: list[str] | None) -> list[int]:
-    found = [n for word in words or [] for n in word.split(",")]
-    for number in found:
+    numbers = [n for word in words or [] for n in word.split(",")]
+    for number in numbers:
         digits = number.strip()
         # Counted first: Python refuses to read a number of thousands of digits.
         if not digits.isdecimal() or len(digits) > len(str(JOB_ID_MAX)) or int(digits) == 0:
             raise UsageError(
-                f"--needs {number!r:.80} is no job's number (1 to {JOB_ID_MAX}); write --needs 12, or --needs 12,13"
+                f"--needs {number!r:.80} is not a job's number (1 to {JOB_ID_MAX}); write --needs 12, or --needs 12,13"
             )
-    return [int(n) for n in found]
+    return [int(number) for number in numbers]
 
 
-def _tell(done: "SubmitResult") -> None:
-    ids = done.ids
+def _print_result(ids: Sequence[int], held: int) -> None:
     if len(ids) > SHOWN_IDS and sys.stdout.isatty():
         typer.echo(f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}")
     else:
-        sys.stdout.writelines(f"{n}\n" for n in ids)
+        sys.stdout.writelines(f"{job_id}\n" for job_id in ids)
         sys.stdout.flush()
     if not ids:
         typer.echo("spinney: there was no job in it; nothing was submitted", err=True)
-    if done.held:
-        typer.echo(f"spinney: {done.held:,} of them are held at once; 'spinney show' tells why", err=True)
+    if held:
+        typer.echo(f"spinney: {held:,} of them are held at once; 'spinney show' tells why", err=True)

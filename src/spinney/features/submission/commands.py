@@ -1,27 +1,182 @@
-"""What people ask of batches: how far they are, and what is below them. Jobs are submitted by routes (``api``), since
-they come as forms with files, or in lines."""
+"""Submission of jobs, and what people ask of batches: how far they are, and what is below them.
 
-from collections.abc import Sequence
+The routes of submission are by hand (``api``), since a job may come as a form with files, and many jobs come in lines.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from spinney.commands import Command
-from spinney.commands.fields import PAGE_MAX, After, JobNumber, Text, Word
+from spinney.commands.fields import (
+    PAGE_MAX,
+    After,
+    BoundedNumber,
+    IdempotencyKey,
+    JobNumber,
+    Moment,
+    Name,
+    Priority,
+    Text,
+    Word,
+)
 from spinney.commands.job_details import JobDetails, job_details
+from spinney.define.job.options import Options
 from spinney.features.submission.batches import PAGE, Batch, Batches
+from spinney.model.access import Role
+from spinney.model.errors import UsageError
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import FailureGroups
 from spinney.model.states import State
 from spinney.model.values.lists import Page
+from spinney.schemas import CreatedJob, CreatedJobs
 from spinney.service.queries import Queries
 from spinney.service.service import Service
+from spinney.service.submitter import Submitter
+from spinney.store.contract import SubmissionKey, SubmitResult
 
 OBJECTS_MAX = 5_000
 _FACTS = tuple(field.name for field in fields(Batch) if field.name != "job")
 
 States = Annotated[list[Annotated[State, Field(strict=False)]], Field(max_length=len(State))]
+
+
+NEEDS_MAX = 10_000
+LONG_LINES = 2_000
+"""More jobs than this are not written within a moment."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SubmissionOptions(BaseModel):
+    """How a job is submitted, beside its parameters. What is left out comes from the job type, or the defaults."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+    queue: Name | None = Field(
+        default=None, description="The queue, for all stages of the job.", examples=["nightly"]
+    )
+    priority: Priority | None = Field(
+        default=None, description="0 (first) to 99 (last); by default the type's.", examples=[40]
+    )
+    share: Name | None = Field(
+        default=None,
+        description="The share that the job counts against when slots are distributed.",
+        examples=["bird-lab"],
+    )
+    collection: Name | None = Field(
+        default=None, description="The collection that the job belongs to.", examples=["birds"]
+    )
+    submitter: Name | None = Field(
+        default=None, description="In whose name, if not in yours.", examples=["ann"]
+    )
+    key: Name | None = Field(
+        default=None, description="At most one unsettled job has this key.", examples=["scan-17"]
+    )
+    forever: bool = Field(default=False, description="The key stays taken until the job is deleted.")
+    at: Moment | None = Field(
+        default=None, description="Not before this time.", examples=["2030-01-31T08:00:00Z"]
+    )
+    needs: Annotated[list[BoundedNumber], Field(max_length=NEEDS_MAX)] = Field(
+        default=[], description="Jobs that must complete first."
+    )
+
+    def options(self) -> Options:
+        """Return them as the submission service takes them. Raises UsageError for values that cannot be meant."""
+        given = {name: getattr(self, name) for name in _OPTIONS if hasattr(self, name)}
+        if self.at is not None:
+            try:
+                given["at"] = _EPOCH + timedelta(microseconds=self.at)
+            except OverflowError:
+                raise UsageError(
+                    f"at must lie in the years 1970 to 8999, not {self.at} µs after the beginning of 1970"
+                ) from None
+        return Options(**given)
+
+
+_OPTIONS = tuple(field.name for field in fields(Options))
+
+
+class SubmitJob(
+    SubmissionOptions, Command, route="POST /jobs", role=Role.SUBMITTER, to="submit jobs", status=201
+):
+    """Submit a job.
+
+    It is durable when this returns. Files that it needs from the start are sent along by
+    ``Client.submit_with_files``."""
+
+    type: Name | None = Field(
+        default=None, description="The job type; without it, the default type of the queue."
+    )
+    params: dict[str, Any] = Field(default={}, description="Its parameters, as the type's schema says.")
+    data: dict[Text, Any] = Field(default={}, description="The initial `job.data`.")
+    idempotency_key: IdempotencyKey | None = None
+
+    def run(self, service: Service) -> CreatedJob:
+        result = self.submit(service)
+        return CreatedJob(id=result.ids[0], held=result.held > 0)
+
+    def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
+        """Submit it, as ``Submitter.submit`` does."""
+        return service.part(Submitter).submit(
+            self.type, [self.params], self.options(), once=self.once(service.by), internal=internal
+        )
+
+    def once(self, owner: str, *, files: str = "") -> SubmissionKey | None:
+        """Return what the store knows the request by when it is sent again. ``files``: a digest of those beside it."""
+        return _once(self, owner, files.encode())
+
+
+class SubmitJobs(
+    SubmissionOptions,
+    Command,
+    route="POST /jobs/batch",
+    role=Role.SUBMITTER,
+    to="submit jobs",
+    status=201,
+    lines="lines",
+):
+    """Submit many jobs: all, or none.
+
+    A line is a JSON object: `type`, `params` and options of a job, which win over those given for all. In `needs` of a
+    line, -k means the job of the k-th line. With `type`, each line is the parameters of a job. Some thousand lines at a
+    time are fastest."""
+
+    lines: SkipValidation[Iterable[bytes]]
+    type: Name | None = Field(
+        default=None, description="Lines are parameters of jobs of this type.", examples=["resize"]
+    )
+    idempotency_key: IdempotencyKey | None = None
+
+    def is_long(self) -> bool:
+        return isinstance(self.lines, Sequence) and len(self.lines) > LONG_LINES
+
+    def run(self, service: Service) -> CreatedJobs:
+        result = self.submit(service)
+        return CreatedJobs(ids=result.ids, held=result.held)
+
+    def submit(self, service: Service, *, internal: bool = False) -> SubmitResult:
+        """Submit them, as ``Submitter.submit_lines`` does."""
+        return service.part(Submitter).submit_lines(
+            self.lines,
+            type_=self.type,
+            options=self.options(),
+            once=_once(self, service.by, self.lines) if self.idempotency_key else None,
+            internal=internal,
+        )
+
+
+def _once(command: SubmitJob | SubmitJobs, owner: str, body: bytes | Iterable[bytes]) -> SubmissionKey | None:
+    if command.idempotency_key is None:
+        return None
+    digest = hashlib.sha256(
+        command.model_dump_json(exclude={"lines", "idempotency_key"}, exclude_unset=True).encode()
+    )
+    digest.update(b"\0" + (body if isinstance(body, bytes) else b"\n".join(body)))
+    return SubmissionKey(owner=owner, key=command.idempotency_key, digest=digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +285,7 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
         return Page(items=items, next=jobs[-1].id if len(jobs) == self.limit else None)
 
 
+SUBMISSION = (SubmitJob, SubmitJobs)
 COMMANDS = (ListBatches, ShowBatch, ListObjects)
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from spinney.commands import Performs
 
-LOOK_S = 0.1
 REST = 4
 """A look that took long (a big tree, a busy machine) is followed by a pause so many times as long."""
 LINE_EVERY_S = 2.0
@@ -70,7 +69,7 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             picture.update(counts, running, stuck.among(line.last), last=settled)
             if settled:
                 break
-            time.sleep(max(getattr(performer, "look_s", LOOK_S), REST * (time.monotonic() - begun)))
+            time.sleep(max(performer.poll_s, REST * (time.monotonic() - begun)))
     if json:
         display.print_json_lines(_job(performer, job) for job in sorted(jobs))
         return line.all_completed

@@ -1,6 +1,6 @@
 """The routes of commands: parameters of the path, query and body are made from a command's fields."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter, Signature, cleandoc
 from typing import Annotated, Any
 
@@ -65,7 +65,7 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
 
     async def endpoint(context: RequestContext, **values: Any) -> Any:
         for name in ("query", "body"):
-            values |= _given(values.pop(name, None))
+            values |= set_fields(values.pop(name, None))
         if plan is not None and values.pop("dry_run", False):
             planned = plan(**_fields(plan, values))
             return told(await context.run(lambda control: control.do(planned), long=planned.is_long()))
@@ -125,13 +125,22 @@ def _in_path(field: FieldInfo) -> Any:
     ]
 
 
+def request_model(
+    command: type[Command], *, without: Collection[str], strict: bool = True
+) -> type[BaseModel]:
+    """Return the model of a request that has the command's fields, for a route by hand; ``set_fields`` reads it."""
+    fields = {name: field for name, field in command.model_fields.items() if name not in without}
+    return _model(command, fields, strict=strict)
+
+
 def _model(command: type[Command], fields: dict[str, FieldInfo], *, strict: bool) -> type[BaseModel]:
-    """What is sent beside the path. A query's values are texts, so they are turned into what the fields take."""
+    """Return a model of what is sent beside the path. The values of a query are texts (``strict`` is False), and are
+    converted to what the fields take."""
     made: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
     config = ConfigDict(extra="forbid", strict=strict, frozen=True)
     return create_model(command.__name__, __config__=config, __doc__=command.__doc__, **made)
 
 
-def _given(part: BaseModel | None) -> dict[str, Any]:
-    """What the request says; what it leaves out is the command's own default."""
+def set_fields(part: BaseModel | None) -> dict[str, Any]:
+    """Return the fields that the request sets; for the others the command has its defaults."""
     return {} if part is None else {name: getattr(part, name) for name in part.model_fields_set}

@@ -72,14 +72,14 @@ def fetch(
 
 def _wait(session: IngestSession, ticket: Mapping[str, Any], *, json: bool) -> Mapping[str, Any]:
     """Wait until the package is ready or has failed, and return the ticket then."""
-    from spinney.command_line import LOOK_S, wait_for
+    from spinney.command_line import wait_for
 
     look = Token(token=ticket["token"])
     if not json:
-        wait_for(session.control, [ticket["job"]])
+        wait_for(session.performer, [ticket["job"]])
         ticket = session.do(look)
     while ticket["status"] in _OPEN:
-        time.sleep(LOOK_S)
+        time.sleep(session.performer.poll_s)
         ticket = session.do(look)
     return ticket
 

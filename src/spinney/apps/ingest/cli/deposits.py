@@ -73,7 +73,7 @@ def submit(
             accepted = session.submit(source, submission, key)
         _print_accepted(accepted, json=json)
         if wait:
-            wait_for(session.control, [accepted["job"]], json=json)
+            wait_for(session.performer, [accepted["job"]], json=json)
             completed = session.do(Status(batch=str(accepted["job"])))["state"] == BatchState.COMPLETED
             raise typer.Exit(Exit.DONE if completed else Exit.REFUSED)
 

@@ -31,7 +31,7 @@ def report(
         answer = session.do(query)
         if not query.now:
             with display.closed_pipe_ends_output():
-                for piece in files_of(session.control, answer["job"], store).content(answer["path"]):
+                for piece in files_of(session.performer, answer["job"], store).content(answer["path"]):
                     sys.stdout.buffer.write(piece)
             return
     if json:

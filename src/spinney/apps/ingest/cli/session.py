@@ -17,11 +17,11 @@ from spinney.apps.ingest.verbs.archive import File, Manifest
 from spinney.apps.ingest.verbs.arrivals import submit
 from spinney.apps.ingest.verbs.service import Service, refused
 from spinney.apps.ingest.verbs.submission import Submit
-from spinney.command_line import client_of, endpoint, open_control, resolve_settings
+from spinney.command_line import endpoint, open_client, open_control, resolve_settings
 from spinney.errors import CommitUncertain
 
 if TYPE_CHECKING:
-    from spinney.command_line import Call
+    from spinney.command_line import Call, Performs, RetryingClient
     from spinney.operations import Control
 
 ROUTE_PREFIX = "/apps/ingest"
@@ -31,8 +31,8 @@ class IngestSession(Protocol):
     """Runs verbs; every answer is a JSON value, the same from a local store and from a server."""
 
     @property
-    def control(self) -> "Control":
-        """The engine's operations: on the local store, or by calls to the server."""
+    def performer(self) -> "Performs":
+        """Does commands of the engine: on the local store, or through the server."""
 
     def do(self, verb: Verb) -> Any:
         """Run a verb, and return its answer."""
@@ -49,13 +49,18 @@ class IngestSession(Protocol):
 def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSession]:
     """Open a session on ``store``: the URL of a store or of a server, by default the configured one. Local changes are
     made in the name of ``by``, by default the login name."""
-    with refused(), open_control(store, by) as control:
-        yield _RemoteSession(control) if endpoint.server(store) is not None else _LocalSession(control, store)
+    with refused():
+        if endpoint.server(store) is None:
+            with open_control(store, by) as control:
+                yield _LocalSession(control, store)
+        else:
+            with open_client(store, by) as client:
+                yield _RemoteSession(client)
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalSession:
-    control: "Control"
+    performer: "Control"
     _store: str | None
 
     def do(self, verb: Verb) -> Any:
@@ -70,13 +75,13 @@ class _LocalSession:
     @property
     def _service(self) -> Service:
         return Service(
-            control=self.control, settings=settings.load(), folders=resolve_settings(self._store).folders
+            control=self.performer, settings=settings.load(), folders=resolve_settings(self._store).folders
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _RemoteSession:
-    control: "Control"
+    performer: "RetryingClient"
 
     def do(self, verb: Verb) -> Any:
         from spinney.command_line import Call, query_params  # with httpx, which is slow to load
@@ -124,10 +129,10 @@ class _RemoteSession:
         query = query_params(**selection.model_dump(exclude_defaults=True))
         name = "file" if isinstance(selection, File) else "manifest"
         call = Call(method="GET", path=f"{ROUTE_PREFIX}/{name}", decode=bytes, query=query)
-        return client_of(self.control).pieces(call)
+        return self.performer.pieces(call)
 
     def _send(self, call: "Call[Any]") -> Any:
-        return client_of(self.control).send(call)
+        return self.performer.send(call)
 
 
 def _without_links(answer: bytes) -> Any:

@@ -1,4 +1,5 @@
-"""The client of a command: it knows its token, and waits for a server that is away for a moment."""
+"""The client by which commands work through a server (``spinney --server URL …``): it reads the token, and waits for a
+server that is away for a moment."""
 
 import os
 import stat
@@ -6,16 +7,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
+from uuid import uuid4
 
 import typer
 
-from spinney.cli.remote.files import RemoteFiles
 from spinney.client import Client
 from spinney.client.calls import Call
 from spinney.client.errors import ServerUnavailable
+from spinney.commands import Returns
 from spinney.commands.job_queries import ShowJob
 from spinney.model.errors import StoreUnavailable, UsageError
+from spinney.model.homes import DirectoryEntry
+from spinney.model.jobs import Attempt
 from spinney.terminal import display
 from spinney.terminal.endpoint import FILE_VARIABLE, TOKEN_VARIABLE, Endpoint
 
@@ -24,8 +28,6 @@ T = TypeVar("T")
 PATIENCE_S = 60.0
 """So long a server that has answered before may be away: it is started anew, or its store is."""
 AGAIN_S = 0.5
-LOOK_S = 0.5
-"""Between two looks of a command that waits."""
 _TOKEN_MAX = 10_000
 
 
@@ -40,17 +42,20 @@ class RetryingClient(Client):
     """Repeats what may be repeated while a server that has answered before does not; the first question fails at
     once."""
 
-    look_s = LOOK_S
-
     def __init__(self, url: str, *, token: str | None, outage_limit_s: float) -> None:
         super().__init__(url, token=token)
         self._outage_limit_s = outage_limit_s
         self._answered = False
 
-    def job_files(self, job_id: int) -> RemoteFiles:
+    def job_files(self, job_id: int) -> "RemoteFiles":
         """The files of a job, and what it wrote. Raises NoSuchJob."""
         self.do(ShowJob(job=job_id))
         return RemoteFiles(self, job_id)
+
+    def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
+        if getattr(command, "idempotency_key", "") is None:  # so that it may be sent again
+            command = cast("Any", command).model_copy(update={"idempotency_key": uuid4().hex})
+        return super().do(command, tell=tell)
 
     def send(self, call: Call[T]) -> T:
         give_up: float | None = None
@@ -88,6 +93,32 @@ class RetryingClient(Client):
     def _tell(self, away: StoreUnavailable) -> None:
         if self._outage_limit_s:
             typer.echo(f"spinney: {display.safe(str(away))}; waiting for it", err=True)
+
+
+class RemoteFiles:
+    """As ``spinney.features.files.job_folder``: the files of one job."""
+
+    def __init__(self, client: "RetryingClient", job_id: int) -> None:
+        self._client, self._job_id = client, job_id
+
+    def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
+        """What a file has from there on. What is not there is refused, whether it must be or not."""
+        return self._client.whole(lambda at: self._client.download(self._job_id, path, start=at), start)
+
+    def output(self, attempt: Attempt, stream: str, *, start: int = 0) -> Iterator[bytes]:
+        """What an attempt wrote."""
+        fence = attempt.fence
+        return self._client.whole(
+            lambda at: self._client.output(self._job_id, fence, stream, start=at), start
+        )
+
+    def everything(self) -> Iterator[tuple[str, DirectoryEntry]]:
+        """All files, by path."""
+        for file in self._client.files(self._job_id).items:
+            yield (
+                file.path,
+                DirectoryEntry(name=file.path.rpartition("/")[2], kind=file.kind, size=file.size),
+            )
 
 
 def _token(endpoint: Endpoint) -> str | None:
