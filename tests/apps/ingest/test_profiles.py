@@ -55,13 +55,13 @@ def test_all_that_may_be_said(found: settings.Settings) -> None:
     ("text", "sentence"),
     [
         ("collection = ", "is no TOML"),
-        ("", "collections: Field required; mend it there"),
+        ("", "collections: Field required; correct it there"),
         ('collection = "a b"', "collections.0: 'a b' cannot name a collection"),
         ("collection = 5", "collections.0: Input should be a valid string"),
         ('collection = "a"\ncollections = "bcd"', "collections: Input should be a valid tuple"),
         ('collection = "a"\ncollections = 5', "collections: Input should be a valid tuple"),
         ("collections = []", "collections: Tuple should have at least 1 item"),
-        ('collection = "a"\nname = "b"', "name: a profile is called as its file is; take it out"),
+        ('collection = "a"\nname = "b"', "name: a profile has the name of its file; remove this key"),
         ('collection = "a"\nhosts = "example.org"', "hosts: Input should be a valid frozenset"),
         ('collection = "a"\nhosts = ["http://x.org"]', "hosts.0: String should match pattern"),
         ('collection = "a"\nhosts = ["10.0.0.0/8"]', "hosts.0: String should match pattern"),
@@ -117,5 +117,5 @@ def test_what_editors_leave_is_no_profile(found: settings.Settings) -> None:
 def test_a_folder_that_cannot_be_read_is_named(found: settings.Settings) -> None:
     # Given one that the system refuses to look at.
     long = found.model_copy(update={"profiles": found.profiles / ("x" * 300)})
-    with pytest.raises(UsageError, match=r"cannot be read \(File name too long\); mend its rights"):
+    with pytest.raises(UsageError, match=r"cannot be read \(File name too long\); correct its permissions"):
         profiles.load(long, "maps")

@@ -74,10 +74,10 @@ def test_no_file_is_a_sentence(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("x = ", "is no TOML"),
-        ('homes = "x"\n' + LEAST, "homes: Extra inputs are not permitted; mend it there"),
+        ('homes = "x"\n' + LEAST, "homes: Extra inputs are not permitted; correct it there"),
         ("home = 5\n" + LEAST, "home: "),
-        ('home = "a\\u0000"\n' + LEAST, "home: a path cannot contain a NUL; mend it there"),
-        ('file_roots = "/srv"\n' + LEAST, "file_roots: Input should be a valid tuple; mend it there"),
+        ('home = "a\\u0000"\n' + LEAST, "home: a path cannot contain a NUL; correct it there"),
+        ('file_roots = "/srv"\n' + LEAST, "file_roots: Input should be a valid tuple; correct it there"),
         ('areas = ["x"]\n' + LEAST, "areas: Input should be a valid"),
         ('areas = {"../x" = "x"}\n' + LEAST, "areas.../x.[key]: String should match"),
         ("inventory = 1\n" + LEAST, "inventory: Input should be a valid string"),

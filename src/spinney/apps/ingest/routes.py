@@ -32,6 +32,7 @@ from spinney.routes import (
     Authenticated,
     IdempotencyKey,
     LargeBody,
+    RequestContext,
     SingleFileForm,
     attachment,
     documented,
@@ -80,24 +81,19 @@ async def submit(
         form = SingleFileForm(content_type, pieces, name=FILE)
         fields, file_name, pieces = await form.fields(), form.file_name, form.pieces()
     submission = _parse_submission(query, fields, file_name)
-    with await context.run(
-        lambda control: _with_engine_errors(lambda: expect(_service(control, root), submission, key))
-    ) as arrival:
+    with await _run(context, root, lambda service: expect(service, submission, key)) as arrival:
         async for piece in pieces:
             await asyncio.to_thread(arrival.file.write, piece)
         await asyncio.to_thread(arrival.file.finish)
     handed_over = False
 
-    def hand_over(control: Control) -> Accepted:
+    def hand_over(service: Service) -> Accepted:
         nonlocal handed_over
-        service = _service(control, root)
         handed_over = True
         return accept(service, arrival)
 
     try:
-        accepted = await context.run(
-            lambda control: _with_engine_errors(lambda: hand_over(control)), long=True
-        )
+        accepted = await _run(context, root, hand_over, long=True)
     except Exception:
         if not handed_over:  # the server is busy, or the right was lost; otherwise ``accept`` has removed it
             await asyncio.to_thread(arrival.forget)
@@ -132,17 +128,7 @@ def _accepted_response(accepted: Accepted) -> dict[str, Any]:
 async def file(context: Authenticated, request: Request, query: Annotated[File, Query()]) -> Response:
     """The file is compared with its digests while it is sent. If it is damaged and longer than a piece, the connection
     is closed before its end."""
-    root = request.app.state.folders
-
-    def opened(control: Control) -> Content:
-        return _with_engine_errors(lambda: query.content(_service(control, root)))
-
-    def may(control: Control) -> None:
-        _with_engine_errors(lambda: query.require_may(_service(control, root)))
-
-    content = await context.run(opened, long=True)
-    name = content.path.rpartition("/")[2]
-    return attachment(request, context, content.pieces, size=content.size_bytes, name=name, may=may)
+    return await _attached(context, request, query, query.content)
 
 
 @router.get(
@@ -154,21 +140,27 @@ async def file(context: Authenticated, request: Request, query: Annotated[File, 
 )
 async def manifest(context: Authenticated, request: Request, query: Annotated[Manifest, Query()]) -> Response:
     """The manifest is in Checkm; the URL of each row is that of the file on this server."""
-    root = request.app.state.folders
     base = (request.app.state.settings.url or str(request.base_url)).rstrip("/")
 
     def locate(ark: str, version: int, path: str) -> str:
         parameters = urlencode({"ark": ark, "version": version, "path": path}, quote_via=quote)
         return f"{base}{router.prefix}/file?{parameters}"
 
-    def opened(control: Control) -> Content:
-        return _with_engine_errors(lambda: query.content(_service(control, root), locate))
+    return await _attached(context, request, query, lambda service: query.content(service, locate))
+
+
+async def _attached(
+    context: RequestContext, request: Request, query: File | Manifest, opened: Callable[[Service], Content]
+) -> Response:
+    """Send content in pieces, as long as the caller may see its object."""
+    root = request.app.state.folders
+    content = await _run(context, root, opened, long=True)
 
     def may(control: Control) -> None:
-        _with_engine_errors(lambda: query.require_may(_service(control, root)))
+        _with_service(control, root, query.require_may)
 
-    content = await context.run(opened, long=True)
-    return attachment(request, context, content.pieces, size=content.size_bytes, name=content.path, may=may)
+    name = content.path.rpartition("/")[2]
+    return attachment(request, context, content.pieces, size=content.size_bytes, name=name, may=may)
 
 
 def _add(to: APIRouter, verb: type[Verb]) -> None:
@@ -180,11 +172,8 @@ def _add(to: APIRouter, verb: type[Verb]) -> None:
         request: Request,
         parameters: Annotated[verb, from_where],  # type: ignore[valid-type]
     ) -> dict[str, Any]:
-        root = request.app.state.folders
-        answer_json = await context.run(
-            lambda control: _with_engine_errors(lambda: written(parameters.run(_service(control, root)))),  # type: ignore[attr-defined]
-            long=verb.is_long,
-        )
+        root, run = request.app.state.folders, parameters.run  # type: ignore[attr-defined]
+        answer_json = await _run(context, root, lambda service: written(run(service)), long=verb.is_long)
         return _json_response(answer_json)
 
     to.add_api_route(
@@ -192,7 +181,7 @@ def _add(to: APIRouter, verb: type[Verb]) -> None:
         answer,
         methods=["POST" if verb.changes else "GET"],
         name=f"ingest_{verb.name}",
-        summary=_first_clause(verb),
+        summary=(verb.__doc__ or "").partition(";")[0].partition(".")[0],
         description=verb.__doc__,
         responses=documented(404, 409, 415),
     )
@@ -205,27 +194,26 @@ def _json_response(
     return cast("dict[str, Any]", Response(answer, status, headers=headers, media_type="application/json"))
 
 
-def _first_clause(verb: type[Verb]) -> str:
-    return (verb.__doc__ or "").partition(";")[0].partition(".")[0]
+async def _run(
+    context: RequestContext, folders: Path, call: Callable[[Service], T], *, long: bool = False
+) -> T:
+    """Return the result of ``call``, in a thread and in the name of the caller."""
+    return await context.run(lambda control: _with_service(control, folders, call), long=long)
 
 
-def _service(control: Control, folders: Path) -> Service:
+def _with_service(control: Control, folders: Path, call: Callable[[Service], T]) -> T:
+    """Return the result of ``call``, with errors of the application turned into errors of the engine."""
     try:
         config = settings.load()
     except UsageError as error:
         # The message names files of this host, which only those who run the server should see.
         log.warning("%s", error)
         raise Refused(
-            "the settings of the ingest service cannot be read on the server; its log tells why"
+            "the settings of the ingest service cannot be read on the server; its log shows why"
         ) from error
-    return Service(control=control, settings=config, folders=folders)
-
-
-def _with_engine_errors(call: Callable[[], T]) -> T:
-    """Return the result of ``call``, with errors of the application turned into errors of the engine."""
     try:
         with refused():
-            return call()
+            return call(Service(control=control, settings=config, folders=folders))
     except TablesUnusable as error:
         raise StoreUnavailable(str(error)) from error
 

@@ -17,9 +17,9 @@ import bagit
 import pytest
 
 from long_tests import long_alone
-from spinney.apps.ingest.access import archives, bags, dates, packages
+from spinney.apps.ingest.access import archives, bags, packages
 from spinney.apps.ingest.access.archives import Format
-from spinney.apps.ingest.access.package_job import accesses
+from spinney.apps.ingest.access.package_job import accesses, parsed_date
 from spinney.apps.ingest.storage import Storage
 from spinney.model.outcomes import Outcome
 from spinney.testing import StageHarness, StageResult
@@ -174,7 +174,7 @@ def test_files_bear_the_time_at_which_they_were_last_changed_where_it_is_known(a
     ],
 )
 def test_dates_in_usual_forms_are_read(text: str | None, seconds: int | None) -> None:
-    found = dates.moment(text)
+    found = parsed_date(text)
 
     assert (found and found.timestamp()) == seconds
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.access.bags import Checked
 from spinney.apps.ingest.access.requests import recorded_object, version_of
-from spinney.apps.ingest.config import storage_targets
+from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers import arks
@@ -44,7 +44,7 @@ def stored(settings: Settings, object_: Object, number: int | None) -> tuple[Ver
     chosen = version_of(object_, number)
     try:
         with reading(chosen):
-            return chosen, storage_targets.open_target(settings, chosen.storage)
+            return chosen, open_resources.storage(settings, chosen.storage)
     except NotThere:
         raise StoreUnavailable(
             f"the storage {chosen.storage!r} is not there now; see that its disk is mounted, or its bucket to be had"

@@ -2,24 +2,24 @@
 
 import shutil
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from spinney import Defer, Fail, Job
-from spinney.apps.ingest.access import archives, bags, dates, packages
+from spinney.apps.ingest.access import archives, bags, packages
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.access.requests import LARGE, SMALL
 from spinney.apps.ingest.access.tickets import TYPE, AccessOrder
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import app
-from spinney.apps.ingest.config import open_resources, settings, storage_targets
+from spinney.apps.ingest.byte_progress import byte_progress
+from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import priorities
 from spinney.apps.ingest.files import disk_space
 
-SHOW_S = 0.5
 ROOM_S = 300.0
 """How long a package waits while there is no space for it, in seconds."""
 
@@ -57,7 +57,7 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
 
     def write(out: BinaryIO) -> Package:
         with archives.writing(order.format, out, order.created) as archive:
-            bagged = bags.bag(archive, storage, version, _progress(job, order.size_bytes), modified)
+            bagged = bags.bag(archive, storage, version, byte_progress(job, order.size_bytes), modified)
         now = datetime.now(UTC)
         return Package(
             file=f"{version.name}.{order.format}",
@@ -71,7 +71,7 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
 
     with admission():
         try:
-            storage = storage_targets.open_target(config, order.storage)
+            storage = open_resources.storage(config, order.storage)
             return packages.make(folder, job.fence, write)
         except bags.Differs as error:
             _record_damage(config, order, str(error))
@@ -88,7 +88,7 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
 def _modified(config: Settings, order: AccessOrder) -> dict[str, datetime]:
     """Return when the files of the version were last changed, where the depositor gave a date that can be parsed."""
     files = open_resources.inventory(config).files(order.ark, order.version)
-    return {file.path: when for file in files if (when := dates.moment(file.modified)) is not None}
+    return {file.path: when for file in files if (when := parsed_date(file.modified)) is not None}
 
 
 def _record_damage(config: Settings, order: AccessOrder, fault: str) -> None:
@@ -97,15 +97,17 @@ def _record_damage(config: Settings, order: AccessOrder, fault: str) -> None:
     inventory.audited(order.ark, datetime.now(UTC), order.files, order.size_bytes, [fault])
 
 
-def _progress(job: Job, total: int) -> Callable[[int], None]:
-    done_bytes, shown_s = 0, time.monotonic()
-
-    def progress(size_bytes: int) -> None:
-        nonlocal done_bytes, shown_s
-        done_bytes += size_bytes
-        job.check_cancelled()
-        if total and time.monotonic() - shown_s > SHOW_S:
-            shown_s = time.monotonic()
-            job.progress(min(1.0, done_bytes / total), f"{done_bytes:,} of {total:,} bytes")
-
-    return progress
+def parsed_date(text: str | None) -> datetime | None:
+    """Parse a date in the format of ISO 8601 or of mail (RFC 5322), by default in UTC. Return None for other formats,
+    also for ambiguous ones such as 05/04/2026."""
+    if not text:
+        return None
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            date = read(text)
+            date = date.replace(tzinfo=date.tzinfo or UTC)
+            date.timestamp()
+        except (ValueError, OverflowError, TypeError, IndexError):
+            continue
+        return date
+    return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.batches import unchanged_objects
-from spinney.apps.ingest.config import storage_targets
+from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.files.paths import NotAdmitted
@@ -83,7 +83,7 @@ def check(store: Store, batch: int, settings: Settings, folders: Path) -> CheckR
         unchanged = unchanged_objects.read(folders / job_folder(batch))
         faults += _inventory_faults(objects, recorded, unchanged)
         storages = {
-            name: storage_targets.open_target(settings, name)
+            name: open_resources.storage(settings, name)
             for name in {entry.version.storage for entry in recorded}
         }
         verified = [_verify(storages[e.version.storage], inventory, e, faults) for e in recorded]

@@ -15,7 +15,7 @@ the report.
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -34,6 +34,7 @@ from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectO
 from spinney.apps.ingest.files import copies, disk_space
 from spinney.apps.ingest.files.digests import Sums
 from spinney.apps.ingest.files.paths import SYSTEM, NotAdmitted, component, shown
+from spinney.apps.ingest.inventory import Recorded
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.space_waits import awaited
 from spinney.errors import BadParameters
@@ -95,9 +96,8 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     last_number = job.data.get("told", 0)
     with admission():
         report_ = report_of(job, config, profile, order, number=last_number + 1)
-    files = report.write(report_, job.folder / "reports" / f"{report_.facts.number:04d}")
-    for part, mail in _mails(config, profile, order, report_, files).items():
-        outgoing_mails.set_owner(config, report.key(report_, part), job.submit(outbox.mail, **mail))
+    for key, mail in _write(job, config, profile, order, report_).items():
+        outgoing_mails.set_owner(config, key, job.submit(outbox.mail, **mail))
     failed = report_.totals.failed
     summary = {
         "number": report_.facts.number,
@@ -250,42 +250,41 @@ def report_of(
     number: int,
     fault: str | None = None,
 ) -> report.Report:
-    """Build the report with this number, as of now. The time at which it was first made is kept as the date of its
-    mail. ``fault``: why the batch failed as a whole."""
-    name = f"reported {number}"
-    reported = job.data.setdefault(name, datetime.now(UTC).isoformat())
-    facts = _facts(job, config, profile, order, number, datetime.fromisoformat(reported), fault)
-    return report.build(facts, _ends(job, config, order), _previous_report(job, number))
+    """Build the report with this number, as of now. ``fault``: why the batch failed as a whole."""
+    return _report(job, config, profile, order, number, _ends(job, config, order), fault)
 
 
-def _previous_report(job: BatchView, number: int) -> report.PreviousReport | None:
-    return report.read_previous(job.folder / "reports" / f"{number - 1:04d}") if number > 1 else None
-
-
-def _facts(
+def _report(
     job: BatchView,
     config: Settings,
     profile: Profile,
     order: BatchOrder,
     number: int,
-    reported: datetime,
-    fault: str | None = None,
-) -> report.BatchFacts:
-    accepted = order.accepted or datetime.fromisoformat(job.data["begun"])
-    return report.BatchFacts(
+    ends: Iterable[report.ObjectEnd],
+    fault: str | None,
+) -> report.Report:
+    # The time at which the report was first made is kept as the date of its mail.
+    reported = job.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
+    facts = report.BatchFacts(
         bid=order.bid,
         job=job.id,
         profile=profile.name,
         submitter=order.submitter,
         collections=profile.collections,
         payload=order.name,
-        accepted=accepted,
-        reported=reported,
+        accepted=order.accepted or datetime.fromisoformat(job.data["begun"]),
+        reported=datetime.fromisoformat(reported),
         number=number,
         fault=fault,
         link=_link(config, job.id),
         warnings=tuple(job.data.get("warnings", ())),
     )
+    before = report.read_previous(_report_folder(job, number - 1)) if number > 1 else None
+    return report.build(facts, ends, before)
+
+
+def _report_folder(job: BatchView, number: int) -> Path:
+    return job.folder / "reports" / f"{number:04d}"
 
 
 def _link(config: Settings, job_id: int) -> str | None:
@@ -299,36 +298,45 @@ def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[repor
     unchanged = unchanged_objects.read(job.folder)
     for child in job.children():
         child_order = ObjectOrder.model_validate(child.params["order"])
-        unchanged_version = unchanged.get(child_order.jid) if child.state == "completed" else None
-        entry = None if unchanged_version else recorded.get(child_order.jid)
+        is_completed = child.state == "completed"
+        same = unchanged.get(child_order.jid) if is_completed else None
+        entry = None if same else recorded.get(child_order.jid)
+        about = child_order.about
         yield report.ObjectEnd(
             jid=child_order.jid,
             job=child.id,
             state=str(child.state),
-            local_ids=tuple((entry or unchanged_version or child_order.about).local_ids),
-            ark=entry.ark
-            if entry
-            else unchanged_version.ark
-            if unchanged_version
-            else child_order.about.primary_id,
-            version=entry.version.version
-            if entry
-            else unchanged_version.version
-            if unchanged_version
-            else None,
-            unchanged=unchanged_version is not None,
-            title=child_order.about.title or child_order.payload.name,
-            passed=STAGES[-1] if child.state == "completed" else _before(child.stage),
-            stage=None if child.state == "completed" else child.stage,
+            unchanged=same is not None,
+            title=about.title or child_order.payload.name,
+            passed=STAGES[-1] if is_completed else _before(child.stage),
+            stage=None if is_completed else child.stage,
             message=child.message,
             warnings=child.warnings,
             link=_link(config, child.id),
-            files=entry.version.files - entry.apart_files if entry else 0,
-            bytes=entry.version.size_bytes - entry.apart_bytes if entry else 0,
-            system_files=entry.apart_files if entry else 0,
-            system_bytes=entry.apart_bytes if entry else 0,
-            verified=entry.version.verified if entry else 0,
+            **(_stored(entry) if entry else _known(same, about)),
         )
+
+
+def _stored(entry: Recorded) -> dict[str, Any]:
+    """Return the parts of an object's result that describe its new version."""
+    version = entry.version
+    return {
+        "local_ids": tuple(entry.local_ids),
+        "ark": entry.ark,
+        "version": version.version,
+        "files": version.files - entry.apart_files,
+        "bytes": version.size_bytes - entry.apart_bytes,
+        "system_files": entry.apart_files,
+        "system_bytes": entry.apart_bytes,
+        "verified": version.verified,
+    }
+
+
+def _known(same: unchanged_objects.UnchangedVersion | None, about: Description) -> dict[str, Any]:
+    """Return the same of an object without a new version: by its existing version, or by its description."""
+    if same is not None:
+        return {"local_ids": tuple(same.local_ids), "ark": same.ark, "version": same.version}
+    return {"local_ids": about.local_ids, "ark": about.primary_id}
 
 
 def _before(stage: str | None) -> str | None:
@@ -338,15 +346,12 @@ def _before(stage: str | None) -> str | None:
     return STAGES[STAGES.index(stage) - 1]
 
 
-def _mails(
-    config: Settings,
-    profile: Profile,
-    order: BatchOrder,
-    report_: report.Report,
-    files: Mapping[str, report.Written],
+def _write(
+    job: Job, config: Settings, profile: Profile, order: BatchOrder, report_: report.Report
 ) -> dict[str, dict[str, Any]]:
-    """Return the parameters of the report's mails: one to the addresses in the profile, and one to those that the
-    depositor named, so that neither see the other addresses."""
+    """Write the files of the report, and return the parameters of its mails by their keys: one to the addresses in the
+    profile, and one to those that the depositor named, so that neither see the other addresses."""
+    files = report.write(report_, _report_folder(job, report_.facts.number))
     if config.mail is None:
         return {}
     admins = config.mail.admins if profile.report.admins is None else profile.report.admins
@@ -354,8 +359,9 @@ def _mails(
     to, cc = depositors or admins, admins if depositors else ()
     others = {mailbox(address).addr_spec for address in (*to, *cc)}
     named = [address for address in order.notify if mailbox(address).addr_spec not in others]
-    mails = {
-        part: report.mail(
+    mails = {}
+    for part, to_, cc_ in (("", to, cc), (NOTIFIED, named, ())):
+        mail = report.mail(
             report_,
             profile.report.kind,
             sender=config.mail.sender,
@@ -365,25 +371,18 @@ def _mails(
             files=files,
             part=part,
         )
-        for part, to_, cc_ in (("", to, cc), (NOTIFIED, named, ()))
-    }
-    return {
-        part: mail
-        | {"attachments": outgoing_mails.keep(config, report.key(report_, part), mail["attachments"])}
-        for part, mail in mails.items()
-        if mail is not None
-    }
+        if mail is not None:
+            key = report.key(report_, part)
+            mail["attachments"] = outgoing_mails.keep(config, key, mail["attachments"])
+            mails[key] = mail
+    return mails
 
 
 def _report_refusal(job: Job, config: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
     """Report a batch that fails before it has objects, and so never reaches its report stage. The mails are submitted
     under a key, as this attempt will not pass."""
     number = job.data.get("told", 0) + 1
-    reported = job.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
-    facts = _facts(job, config, profile, order, number, datetime.fromisoformat(reported), fault=why)
-    report_ = report.build(facts, (), _previous_report(job, number))
-    files = report.write(report_, job.folder / "reports" / f"{number:04d}")
-    for part, mail in _mails(config, profile, order, report_, files).items():
-        key = report.key(report_, part)
+    report_ = _report(job, config, profile, order, number, (), fault=why)
+    for key, mail in _write(job, config, profile, order, report_).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
     job.data["told"] = number

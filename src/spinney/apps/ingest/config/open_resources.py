@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.config.settings import Settings, Target
 from spinney.apps.ingest.inventory import open_inventory
-from spinney.apps.ingest.storage import Storage, open_storage
+from spinney.apps.ingest.storage import NotThere, Storage, open_storage
+from spinney.apps.ingest.storage.layout import ROOT_DECLARATION
+from spinney.errors import UsageError
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory
@@ -19,8 +21,23 @@ def inventory(settings: Settings) -> "Inventory":
 
 
 def storage(settings: Settings, name: str) -> Storage:
-    """Return the storage of this name. Raises NotThere, since only ``ingest init`` makes one."""
-    return _storage(settings.storage[name], os.getpid())
+    """Return the storage with this name in the settings. Raises UsageError when there is none, NotThere, NotAdmitted,
+    OSError.
+
+    A folder that is no storage root is refused, and not made one: where a disk is not mounted, every object would seem
+    to be lost, and a second archive would begin in its place. Only ``ingest init`` makes one.
+    """
+    target = settings.storage.get(name)
+    if target is None:
+        raise UsageError(
+            f"the settings have no storage {name!r}, where objects are kept; add it to the settings again"
+        )
+    folder = target.folder
+    if folder is not None and not (folder / ROOT_DECLARATION).exists():
+        raise NotThere(
+            f"{folder} is no storage root now; mount the disk of storage {name!r}, or correct its url"
+        )
+    return _storage(target, os.getpid())
 
 
 # Cached by process, since a connection must not be used across a fork.

@@ -169,7 +169,7 @@ def _read(settings: Settings, name: str) -> Profile:
     with readable_errors(path):
         document = read(path)
         if "name" in document:
-            raise UsageError(f"{path}: name: a profile is called as its file is; take it out")
+            raise UsageError(f"{path}: name: a profile has the name of its file; remove this key")
         others = document.get("collections", [])
         if "collection" in document and isinstance(others, list):
             document["collections"] = [document.pop("collection"), *others]
@@ -194,7 +194,7 @@ def names_of(settings: Settings) -> list[str]:
         return sorted(_names(settings.profiles))
     except OSError as error:
         raise UsageError(
-            f"{settings.profiles} cannot be read ({error.strerror}); mend its rights, or the disk it is on"
+            f"{settings.profiles} cannot be read ({error.strerror}); correct its permissions, or repair its disk"
         ) from None
 
 

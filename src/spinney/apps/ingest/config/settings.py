@@ -333,7 +333,7 @@ def read(path: Path) -> dict[str, Any]:
             f"{path} cannot be read ({error.strerror}); correct its permissions, or the path"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML: {error}; mend it there") from None
+        raise UsageError(f"{path} is no TOML: {error}; correct it there") from None
 
 
 @contextmanager
@@ -345,5 +345,5 @@ def readable_errors(path: Path) -> Iterator[None]:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageError(
-            f"{path}: {key}: {shown(first['msg']).removeprefix('Value error, ')}; mend it there"
+            f"{path}: {key}: {shown(first['msg']).removeprefix('Value error, ')}; correct it there"
         ) from None

@@ -1,11 +1,10 @@
 """The limits of what a container may unpack to, and the meter that enforces them."""
 
 import errno
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.files import paths
+from spinney.apps.ingest.files import disk_space, paths
 from spinney.apps.ingest.files.paths import NotAdmitted
 
 RATIO_FROM_BYTES = 10_000_000
@@ -46,8 +45,7 @@ class Meter:
         if size_bytes < 0:
             raise NotAdmitted("it declares a negative size; pack it again")
         self._check(self._unpacked_bytes + size_bytes, self._inflated_bytes + size_bytes)
-        disk = os.statvfs(self._into)
-        free = disk.f_bavail * disk.f_frsize
+        free = disk_space.free_bytes(self._into)
         if size_bytes > free - ROOM_LEFT_BYTES:
             raise OSError(
                 errno.ENOSPC,

@@ -4,10 +4,8 @@ import re
 
 from spinney.apps.ingest.containers.limits import Limits
 from spinney.apps.ingest.files import paths
-from spinney.apps.ingest.files.paths import NotAdmitted, folded, shown
+from spinney.apps.ingest.files.paths import PATH_MAX_BYTES, NotAdmitted, folded, shown
 
-PATH_MAX_BYTES = 2048
-"""The maximum length of a member's path, so that it can be opened below the folder of a job (Linux: 4096 in all)."""
 NAMES_MAX_BYTES = 256 << 20
 """The maximum length of all paths of a container together, which are kept in memory while it is unpacked."""
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from spinney.apps.ingest.containers import formats, tars, zips
 from spinney.apps.ingest.containers.formats import Kind
@@ -18,6 +17,7 @@ from spinney.apps.ingest.containers.limits import Limits, Meter
 from spinney.apps.ingest.containers.member_names import Tree
 from spinney.apps.ingest.containers.members import Entry
 from spinney.apps.ingest.containers.safe_folder import SafeFolder
+from spinney.apps.ingest.files import copies
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 
 CHUNK_BYTES = 1 << 20
@@ -76,7 +76,11 @@ def unpack(
         with container.open("rb") as source, SafeFolder(into) as below:
             meter = Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
             tree = Tree(limits)
-            members = list(_members(_entries(source, kind, limits, meter), below, kind, tree, meter, between))
+            if kind is Kind.ZIP:
+                entries = zips.entries(source, most_members=limits.members)
+            else:
+                entries = tars.entries(source, kind, meter=meter)
+            members = list(_members(entries, below, kind, tree, meter, between))
         for first, other in tree.near:
             near(first, other)
         return members
@@ -94,12 +98,6 @@ def _make_fresh(into: Path) -> None:
             raise FileExistsError(f"'{shown(str(into))}' is not empty; remove it, then unpack again")
 
 
-def _entries(source: BinaryIO, kind: Kind, limits: Limits, meter: Meter) -> Iterator[Entry]:
-    if kind is Kind.ZIP:
-        return zips.entries(source, most_members=limits.members)
-    return tars.entries(source, kind, meter=meter)
-
-
 def _members(
     entries: Iterator[Entry],
     below: SafeFolder,
@@ -109,7 +107,7 @@ def _members(
     between: Callable[[int], None],
 ) -> Iterator[Member]:
     # A tar is metered where it is read, headers and all.
-    inflated = meter.inflated if kind is Kind.ZIP else _nothing
+    is_zip = kind is Kind.ZIP
     while (entry := _next(entries)) is not None:
         with _naming(entry.name):
             if entry.refusal is not None:
@@ -122,8 +120,9 @@ def _members(
             with _apart(tree, path), below.new_file(path) as out:
                 for chunk in _content(entry):
                     meter.unpacked(len(chunk))
-                    inflated(len(chunk))
-                    _write_all(out, chunk)
+                    if is_zip:
+                        meter.inflated(len(chunk))
+                    copies.write_all(out, chunk)
                     between(len(chunk))
             modified = None if entry.modified is None else entry.modified.isoformat()
             yield Member(path=path, size_bytes=entry.size_bytes, modified=modified)
@@ -188,13 +187,3 @@ def _reading() -> Iterator[None]:
         if error.errno is not None:
             raise
         raise NotAdmitted(f"it is damaged ({shown(str(error)[:200])}); send it again") from None
-
-
-def _write_all(out: BinaryIO, chunk: bytes) -> None:
-    remaining = memoryview(chunk)
-    while remaining:
-        remaining = remaining[out.write(remaining) :]
-
-
-def _nothing(size_bytes: int) -> None:
-    """Count nothing."""

@@ -12,15 +12,12 @@ import orjson
 
 from spinney.apps.ingest.containers import formats
 from spinney.apps.ingest.fetching import urls
-from spinney.apps.ingest.files.paths import PRODUCER, NotAdmitted, relative, shown
+from spinney.apps.ingest.files.paths import PATH_MAX_BYTES, PRODUCER, NotAdmitted, relative, shown
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.manifests import PayloadKind, Row, fields
 from spinney.jobs import PARAMS_MAX_BYTES
 
-PATH_MAX_BYTES = 2048
-"""The maximum length of a file's path, also in containers. Linux allows 4096 bytes, of which the path of the job's
-folder takes some."""
 MANIFEST_MAX_BYTES = 1 << 30
 """The maximum size of the manifest of one object."""
 

@@ -43,13 +43,13 @@ class Digest:
 def canonical(name: str) -> str:
     """Return the canonical name of an algorithm: ``'sha256'`` for ``' SHA-256'``. Raises NotAdmitted."""
     # Looked up unchanged first: of a million rows nearly all have the canonical form.
-    known = _NAMES.get(name) or _NAMES.get(name.strip().lower())
-    if known is None:
+    algorithm = _NAMES.get(name) or _NAMES.get(name.strip().lower())
+    if algorithm is None:
         raise NotAdmitted(
             f"'{shown(name[:_SHOWN_MAX])}' is no digest algorithm that is known here; "
             f"use one of {', '.join(ALGORITHMS)}"
         )
-    return known
+    return algorithm
 
 
 def digest(algorithm: str, value: str) -> Digest:
@@ -89,7 +89,7 @@ class Sums:
         for sum_ in self._sums.values():
             sum_.update(chunk)
 
-    def read(self, file: BinaryIO, between: Callable[[int], object] = lambda taken: None) -> None:
+    def read(self, file: BinaryIO, between: Callable[[int], object] = lambda size_bytes: None) -> None:
         """Update the digests with a whole file. ``between`` gets the size of each chunk, and may abort by raising."""
         while chunk := file.read(_CHUNK_BYTES):
             self.update(chunk)

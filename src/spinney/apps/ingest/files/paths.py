@@ -23,6 +23,9 @@ PRODUCER, SYSTEM = "producer", "system"
 Merritt repository."""
 COMPONENT_MAX_BYTES = 255
 """The maximum length of a file name on Linux."""
+PATH_MAX_BYTES = 2048
+"""The maximum length of a file's path, also in containers. Linux allows 4096 bytes, of which the path of the job's
+folder takes some."""
 DEPTH_MAX = 200
 """The maximum depth of folders: trees are removed by a recursive function, whose depth Python limits."""
 

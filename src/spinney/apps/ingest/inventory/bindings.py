@@ -78,9 +78,9 @@ class Bindings(OpenTables):
                 .order_by(local_ids.c.local_id)
                 .limit(1)
             )
-            taken = connection.execute(others).first()
-            if taken is not None:
-                raise LocalIdTaken(collection, taken.local_id, taken.ark)
+            other = connection.execute(others).first()
+            if other is not None:
+                raise LocalIdTaken(collection, other.local_id, other.ark)
 
 
 def bound_to(connection: Connection, arks: Iterable[str]) -> Mapping[str, Sequence[str]]:

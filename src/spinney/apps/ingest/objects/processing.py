@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinney import Defer, Job, Warn
 from spinney.apps.ingest.admission import admission
-from spinney.apps.ingest.config import open_resources, storage_targets
+from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits import identities, metadata
 from spinney.apps.ingest.deposits.metadata import About
 from spinney.apps.ingest.deposits.orders import ObjectOrder
@@ -55,7 +55,7 @@ def processing(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # object is recorded, so that no other job finds an object in the storage whose owner is not recorded.
         job.lock(ark_lock(ark), until="job")
         if not (is_minted and _is_new(work, inventory, ark)):
-            storage = storage_targets.open_target(work.settings, work.profile.storage)
+            storage = open_resources.storage(work.settings, work.profile.storage)
             identities.require_same_owner(inventory, storage, work.profile, ark)
         _bind(work, inventory, about, ark)
         value = _store(work, content, replace(about, ark=ark), ark)
@@ -149,7 +149,7 @@ def _deposited_by(work: Work, inventory: "Inventory", ark: str) -> list[str] | N
     """Return the jid (or what is recorded in its place) of each version of an object, from the storage or else from the
     inventory; None: there is no such object."""
     try:
-        versions = storage_targets.open_target(work.settings, work.profile.storage).versions(ark)
+        versions = open_resources.storage(work.settings, work.profile.storage).versions(ark)
     except NoSuchObject:
         recorded = inventory.object(ark)  # in another storage, or lost from this one
         return None if recorded is None else [version.job_id for version in recorded.versions]
@@ -166,7 +166,7 @@ def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
 
 def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
     files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _description_files(about)
-    storage = storage_targets.open_target(work.settings, work.profile.storage)
+    storage = open_resources.storage(work.settings, work.profile.storage)
     provenance = Provenance(
         bid=work.order.bid,
         jid=work.order.jid,

@@ -15,7 +15,6 @@ and the next run reports it. A run that was cancelled reports nothing; the next 
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from spinney import Fail, Job, Warn
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import app, outbox
-from spinney.apps.ingest.config import open_resources, settings, storage_targets
+from spinney.apps.ingest.byte_progress import byte_progress
+from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.files import copies
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
@@ -47,7 +47,6 @@ NAMED = 5
 LISTED = 200
 """How many objects a mail lists."""
 _DAMAGED_MAX = 1000
-_SHOW_S = 0.5
 _KEEP = timedelta(days=90)
 
 audits = app.pipeline(
@@ -107,7 +106,7 @@ def reading(job: Job, ark: str, storage: str) -> dict[str, Any]:
     with admission():
         object_ = inventory.object(ark)
         expected = max((v.size_bytes for v in object_.versions), default=0) if object_ else 0
-        verified = _read(_open_storage(config, storage), ark, _progress(job, expected))
+        verified = _read(_open_storage(config, storage), ark, byte_progress(job, expected))
         inventory.audited(ark, datetime.now(UTC), verified.files, verified.bytes, verified.faults)
     summary = {"files": verified.files, "bytes": verified.bytes, "faults": len(verified.faults)}
     if verified.faults:
@@ -158,7 +157,7 @@ def _due(inventory: "Inventory", config: Settings, now: datetime) -> Iterator[tu
 def _open_storage(config: Settings, storage: str) -> Storage:
     """Open a storage. Raises Fail where it is not there, which does not mean that its objects are damaged."""
     try:
-        return storage_targets.open_target(config, storage)
+        return open_resources.storage(config, storage)
     except (UsageError, OSError) as error:
         raise Fail(str(error)) from error
 
@@ -173,20 +172,6 @@ def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verifie
         raise Fail(
             f"the storage could not be read ({error.strerror or error}); see to it and retry"
         ) from error
-
-
-def _progress(job: Job, expected: int) -> Callable[[int], None]:
-    done_bytes, shown_s = 0, time.monotonic()
-
-    def progress(size_bytes: int) -> None:
-        nonlocal done_bytes, shown_s
-        done_bytes += size_bytes
-        job.check_cancelled()
-        if expected and time.monotonic() - shown_s > _SHOW_S:
-            shown_s = time.monotonic()
-            job.progress(min(0.99, done_bytes / expected), f"{done_bytes:,} bytes read")
-
-    return progress
 
 
 # --- the mail to the admins ---------------------------------------------------------------------
