@@ -187,7 +187,7 @@ def test_what_could_not_be_read_is_said(archive: Service) -> None:
     what = {"ark": ARK, "storage": "main"}
     child = Child(7, "ingest.fixity-object", State.FAILED, "reading", None, "no answer", 0, what)
 
-    ran = StageHarness(children=[child]).run(fixity.audits, "telling")
+    ran = StageHarness(children=[child]).run(fixity.audits, "reporting")
 
     assert ran.outcome is Outcome.WARNING
     assert ran.message == f"1 objects could not be read: {ARK}"
@@ -212,4 +212,4 @@ def read(ark: str, storage: str = "main") -> StageResult:
 
 
 def told() -> StageResult:
-    return StageHarness().run(fixity.audits, "telling")
+    return StageHarness().run(fixity.audits, "reporting")

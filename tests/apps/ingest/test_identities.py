@@ -54,7 +54,7 @@ def test_local_ids_are_those_of_their_collection(inventory: Inventory) -> None:
         ("doi:10.1/x", (), "'doi:10.1/x' is no ARK"),
         (None, ("",), "the local id is empty"),
         (None, ("x" * 1001,), "is longer than 1000 bytes"),
-        (None, ("a\0",), "has a NUL in it"),
+        (None, ("a\0",), "contains a NUL"),
     ],
 )
 def test_what_cannot_be_is_said(

@@ -24,14 +24,14 @@ S, B = State, BatchState
         (S.PENDING, "reporting", True, 0, 0, B.REPORTING),
         (S.RUNNING, "reporting", True, 0, 0, B.REPORTING),
         (S.SCHEDULED, "reporting", True, 0, 0, B.REPORTING),
-        (S.RUNNING, "told", True, 0, 0, B.REPORTING),
-        (S.RUNNING, "told", True, 1, 0, B.REPORTING),  # it has just been counted
+        (S.RUNNING, "sent", True, 0, 0, B.REPORTING),
+        (S.RUNNING, "sent", True, 1, 0, B.REPORTING),  # it has just been counted
         (S.COMPLETED, None, True, 1, 0, B.COMPLETED),
         (S.COMPLETED, None, True, 1, 2, B.FAILED),
         (S.FAILED, None, True, 1, 2, B.FAILED),
         (S.WAITING, "reporting", True, 1, 2, B.PROCESSING),  # objects are being mended
         (S.RUNNING, "reporting", True, 1, 2, B.UPDATE_REPORTING),
-        (S.RUNNING, "told", True, 2, 0, B.UPDATE_REPORTING),
+        (S.RUNNING, "sent", True, 2, 0, B.UPDATE_REPORTING),
         (S.COMPLETED, None, True, 2, 0, B.COMPLETED),
         (S.HELD, "reporting", True, 1, 2, B.HELD),
         (S.CANCELLED, "reporting", True, 0, 0, B.FAILED),
@@ -46,6 +46,6 @@ def test_a_batch_is_shown_by_its_job(
 
 
 @pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("stage", [None, "processing", "reporting", "told"])
+@pytest.mark.parametrize("stage", [None, "processing", "reporting", "sent"])
 def test_every_state_of_a_job_has_a_word(state: State, stage: str | None) -> None:
     assert shown(state, stage, begun=True, reports=0) in BatchState

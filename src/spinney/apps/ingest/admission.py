@@ -12,7 +12,7 @@ from spinney.tables import TablesUnusable
 
 AWAY_S = 15.0
 """How long a stage waits while the inventory does not answer, in seconds."""
-MEND_S = 60.0
+OPERATOR_S = 60.0
 """How long a stage waits while an operator has to solve a problem, in seconds."""
 
 
@@ -29,6 +29,6 @@ def admission(*, lane: bool = False) -> Iterator[None]:
     except (BadName, BadParameters):  # errors of the job itself, not of its settings
         raise
     except UsageError as error:
-        raise Defer(MEND_S, str(error), lane=lane) from error
+        raise Defer(OPERATOR_S, str(error), lane=lane) from error
     except NotAdmitted as error:
         raise Fail(str(error), retryable=False) from error

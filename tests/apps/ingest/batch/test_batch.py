@@ -237,7 +237,7 @@ def test_whom_the_depositor_named_is_told_apart_from_whom_the_profile_names(serv
         assert (other.params["to"], other.params["cc"]) == (["bob@example.org"], [])
         assert other.params["text"] == one.params["text"]
         assert other.params["message_id"].startswith(f"<{BID}.report-{number}.notified@")
-        batch.run("told")
+        batch.run("sent")
     assert other.params["in_reply_to"].startswith(f"<{BID}.report-1.notified@")
 
 
@@ -262,7 +262,7 @@ def test_cut_off_while_it_told_it_tells_the_same_again(service: Service) -> None
     batch = Batch(service, BROKEN)
     first = batch.run("processing")
     report = batch.report(1)
-    batch.data.pop("told")
+    batch.data.pop("sent")
     assert batch.run("processing").submitted == first.submitted
     assert batch.report(1) == report
 
@@ -331,7 +331,7 @@ def test_what_failed_is_reported_and_what_was_mended_is_an_update(service: Servi
     again = batch.run("reporting", one)
     assert [one.params for one in again.submitted] == [mail.params]
     # and once it is, what has changed since.
-    assert batch.run("told").outcome == "ok"
+    assert batch.run("sent").outcome == "ok"
     mended = batch.run("reporting", ended(found, *[State.COMPLETED] * 3))
     assert mended.value == {"number": 2, "state": "completed", "objects": 3, "failed": 0}
     assert batch.report(2)["changes"]["mended"] == ["m1"]

@@ -225,7 +225,7 @@ def test_who_releases_a_batch_of_which_objects_are_held_is_told_how(working: Hou
     refused = working.refused(1, "release", "--batch", bid)
 
     assert "is not held itself, but 1 of its objects are" in refused
-    assert f"'spinney release --parent {job} --each' lets them go on" in refused
+    assert f"'spinney release --parent {job} --each' lets them continue" in refused
     working.shell.ok("release", "--queue", "ingest-estimating")
     working.until(bid, "completed")
 

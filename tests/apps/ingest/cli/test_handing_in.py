@@ -95,7 +95,7 @@ def test_a_payload_may_come_by_stdin(house: House) -> None:
         (
             ["--profile", "maps", "--kind", "file", "--digest", f"sha256:{sha256(b'another')}"],
             1,
-            "as was given",
+            "as was declared",
         ),
         (["--profile", "maps", "--kind", "file", "--digest", "sha256:12"], 2, "64 hexadecimal digits"),
         (["--profile", "maps", "--kind", "file", "--digest", "sha257:12"], 2, "no digest algorithm"),

@@ -81,7 +81,7 @@ def test_a_full_archive_is_waited_for_and_told_with_what_is_missing(service: Ser
         ran = deposit.to("processing")
         assert (ran.outcome, ran.signal.lane) == ("defer", False)  # type: ignore[union-attr]
         assert f"{folder} has no room: 811,008 bytes are needed" in ran.message
-        assert "are missing; make room, and it goes on by itself" in ran.message
+        assert "are missing; make room, and it continues by itself" in ran.message
         # What is smaller is stored meanwhile, and the other once there is room.
         assert service.of_file(b"small", number=2).deposit()["version"] == 1
         filler.unlink()
@@ -150,14 +150,14 @@ def test_a_working_disk_that_is_full_is_waited_for_at_every_stage(service: Servi
     service.profile(area="small")
     with small(service.folder / "small", "nr_inodes=9") as folder:
         ran = service.of_files({"a": b"1", "b": b"2", "c": b"3"}).to("downloading")
-        assert (ran.outcome, f"{folder}/" in ran.message, "takes no more" in ran.message) == (
+        assert (ran.outcome, f"{folder}/" in ran.message, "is full" in ran.message) == (
             "defer",
             True,
             True,
         )
     with small(service.folder / "small", "nr_inodes=3"):
         ran = service.of_file(number=2).run("estimating")
-        assert (ran.outcome, "takes no more" in ran.message) == ("defer", True)
+        assert (ran.outcome, "is full" in ran.message) == ("defer", True)
 
 
 def test_a_batch_for_which_there_is_no_room_waits(service: Service) -> None:

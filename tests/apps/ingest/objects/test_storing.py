@@ -63,7 +63,8 @@ def test_a_given_ark_that_is_not_the_local_ids_fails(service: Service) -> None:
     refused = other.to("processing")
     assert (refused.outcome, refused.signal.retryable) == ("error", False)  # type: ignore[union-attr]
     assert refused.message == (
-        f"ark:/12345/x was given, but 'm' is {first['ark']}; mend the primary id or the local ids, and submit it again"
+        f"ark:/12345/x was given, but 'm' is {first['ark']}; correct the primary id or the local ids, "
+        "and submit it again"
     )
 
 
@@ -286,7 +287,7 @@ def test_the_depositors_own_erc_speaks_where_the_order_is_silent(service: Servic
 @pytest.mark.parametrize(
     ("erc", "sentence"),
     [
-        (b"erc:\nwhat: a%00b\n", "the title 'a\\x00b' has a NUL in it; take it out"),
+        (b"erc:\nwhat: a%00b\n", "the title 'a\\x00b' contains a NUL; remove it"),
         (b"erc:\nwhat: \xff\n", "'mrt-erc.txt' is not UTF-8"),
         (b"erc:\nwhere: ark:/1234\nwhat: x\n", "is no ARK"),
         (b"erc:\nwhere: " + b"x" * 1001 + b"\n", "longer than 1000 bytes"),

@@ -65,7 +65,7 @@ def test_a_first_report_has_no_changes() -> None:
 
 @pytest.mark.parametrize(("number", "before"), [(2, None), (1, 1), (3, 1)])
 def test_a_number_out_of_turn_is_refused(number: int, before: int | None) -> None:
-    with pytest.raises(ValueError, match=f"report {number} of bid-1 cannot follow on"):
+    with pytest.raises(ValueError, match=f"report {number} of bid-1 cannot follow"):
         build(facts(number), [], None if before is None else PreviousReport(number=before))
 
 

@@ -15,7 +15,7 @@ from ..places import ALL, FAR, NEAR, Kinds
 from ..storage.given import at_rest
 from .service import Service
 
-BATCH = ("processing", "reporting", "told")
+BATCH = ("processing", "reporting", "sent")
 SIDES = ("begun", "ended")
 POINTS = [
     *(f"ingest.batch.processing.{side}" for side in SIDES),

@@ -12,11 +12,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.access.bags import Checked
-from spinney.apps.ingest.access.requests import recorded_object, version_of
+from spinney.apps.ingest.access.requests import version_of, visible_object
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
-from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import Object, Version, open_inventory
 from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
 from spinney.errors import Refused, StoreUnavailable
@@ -47,7 +46,7 @@ def stored(settings: Settings, object_: Object, number: int | None) -> tuple[Ver
             return chosen, open_resources.storage(settings, chosen.storage)
     except NotThere:
         raise StoreUnavailable(
-            f"the storage {chosen.storage!r} is not there now; see that its disk is mounted, or its bucket to be had"
+            f"the storage {chosen.storage!r} is not there now; mount its disk, or make its bucket accessible"
         ) from None
 
 
@@ -59,7 +58,7 @@ def reading(version: Version) -> Iterator[None]:
     except OSError as error:
         why = error.strerror or error
         raise Refused(
-            f"the storage {version.storage!r} cannot be read ({why}); see to it, and ask again"
+            f"the storage {version.storage!r} cannot be read ({why}); repair it, and try again"
         ) from error
 
 
@@ -67,7 +66,7 @@ def require_may(control: "Control", settings: Settings, ark: str) -> Object:
     """Return the object's entry in the inventory, if the person may fetch its files. Raises NotAdmitted for an invalid
     ARK, Refused for an object that does not exist or is not visible, Forbidden."""
     control.require(Role.SUBMITTER, "fetch files")
-    return recorded_object(settings, arks.canonical(ark), control.rights.within.collections)
+    return visible_object(control, settings, ark)
 
 
 def content(
@@ -93,7 +92,7 @@ def _stored_file(storage: Storage, ark: str, version: Version, path: str) -> Sto
             return file
     raise Refused(
         f"{ark} has no file '{shown(path[:200])}' in version {version.version}; 'spinney ingest find --file-name NAME' "
-        f"tells the paths of files"
+        f"shows the paths of files"
     )
 
 

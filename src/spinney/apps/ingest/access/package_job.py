@@ -28,7 +28,7 @@ accesses = app.pipeline(
     TYPE,
     queue=app.queue(SMALL),
     priority=priorities.FIRST,
-    description="Make a package of a stored object for who asked",
+    description="Make a package of a stored object on request",
 )
 
 
@@ -48,7 +48,8 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
     free = shutil.disk_usage(config.home).free
     if free < order.size_bytes:
         raise Defer(
-            ROOM_S, f"it needs {order.size_bytes} bytes, and {config.home} has {free}; make room there"
+            ROOM_S,
+            f"the package needs {order.size_bytes} bytes, and {config.home} has {free} free; make room there",
         )
     version = bags.Version(ark=order.ark, number=order.version, created=order.created)
     with admission():
@@ -81,7 +82,7 @@ def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) 
                 raise Defer(ROOM_S, str(disk_space.no_room(config.home, order.size_bytes))) from error
             why = error.strerror or error
             raise Fail(
-                f"the package could not be made ({why}); see to disk and storage, and retry"
+                f"the package could not be made ({why}); check the disk and the storage, and retry"
             ) from error
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -45,7 +44,7 @@ def request(
     Raises NotAdmitted for an invalid ARK, Refused for an object that is not in the inventory (or not visible),
     Forbidden, UnknownType before a node has registered the job type in the store.
     """
-    object_ = recorded_object(settings, arks.canonical(ark), control.rights.within.collections)
+    object_ = visible_object(control, settings, ark)
     chosen = version_of(object_, version)
     order = AccessOrder(
         ark=object_.ark,
@@ -69,23 +68,23 @@ def request(
     for _ in range(_TRIES):
         try:
             job_id = submit(options).ids[0]
-        except DuplicateKey as taken:
-            if _is_foreign(control, taken.job_id):
+        except DuplicateKey as duplicate:
+            if _is_foreign(control, duplicate.job_id):
                 options = replace(options, key=None, forever=False)
                 continue
-            job = _reuse(control, settings, taken.job_id)
+            job = _reuse(control, settings, duplicate.job_id)
         else:
             job = control.store.job(job_id)
         if job is not None:
             return _ticket(control.store, settings, job)
-    raise Refused(f"others ask for {object_.ark} at the same moment; ask again")
+    raise Refused(f"others request {object_.ark} at the same moment; request it again")
 
 
 def look(store: "Store", settings: Settings, token: str) -> Ticket:
     """Return the ticket of a request. Raises Refused for a token that is invalid or whose job was deleted."""
     job = _job(store, tickets.job_of(token))
     if job is None or not tickets.fits(token, job):
-        raise Refused("there is no request with this token (any more); ask for the package again")
+        raise Refused("there is no request with this token (any more); request the package again")
     return _ticket(store, settings, job)
 
 
@@ -104,12 +103,16 @@ def _is_foreign(control: "Control", job_id: int) -> bool:
     return job is not None and job.type != TYPE
 
 
-def recorded_object(settings: Settings, ark: str, within: Sequence[str] | None) -> Object:
-    """Return the object's entry in the inventory. Raises Refused for an object that is not there, or not visible."""
+def visible_object(control: "Control", settings: Settings, ark: str) -> Object:
+    """Return the inventory's entry of an object that the person may see. Raises NotAdmitted for an invalid ARK, Refused
+    for an object that is not there, or not visible."""
     with open_inventory(settings.inventory) as inventory:
-        object_ = inventory.object(ark)
+        object_ = inventory.object(arks.canonical(ark))
+    within = control.rights.within.collections
     if object_ is None or (within is not None and object_.collection not in within):
-        raise Refused(f"{ark} is not in the inventory; look for it with 'spinney ingest find'")
+        raise Refused(
+            f"{arks.canonical(ark)} is not in the inventory; look for it with 'spinney ingest find'"
+        )
     return object_
 
 

@@ -105,7 +105,7 @@ def ticket(job: Job, settings: Settings, package: Package | None, anticipated: d
     order = order_of(job)
     token_ = token(job.id, order)
     status = status_of(job.state, is_valid=package is not None)
-    is_ready = status is Status.READY and package is not None
+    ready = package if status is Status.READY else None
     return Ticket(
         token=token_,
         job=job.id,
@@ -115,9 +115,9 @@ def ticket(job: Job, settings: Settings, package: Package | None, anticipated: d
         format=order.format,
         size_bytes=order.size_bytes,
         anticipated=anticipated if status in (Status.QUEUED, Status.PACKING) else None,
-        path=settings.packages / token_ / package.file if is_ready and package else None,
-        url=_url(settings, token_, package.file) if is_ready and package else None,
-        expires=package.expires if is_ready and package else None,
+        path=settings.packages / token_ / ready.file if ready else None,
+        url=settings.public_address(f"access/{token_}/{ready.file}") if ready else None,
+        expires=ready.expires if ready else None,
         message=job.message if status in (Status.HELD, Status.FAILED) else None,
     )
 
@@ -131,9 +131,3 @@ def status_of(state: State, *, is_valid: bool) -> Status:
     if state is State.HELD:
         return Status.HELD
     return Status.PACKING if state in LEASED else Status.QUEUED
-
-
-def _url(settings: Settings, token_: str, file: str) -> str | None:
-    return (
-        None if settings.public_url is None else f"{settings.public_url.rstrip('/')}/access/{token_}/{file}"
-    )

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from spinney.apps.ingest import manifests
 from spinney.apps.ingest.access.bags import Version as Bagged
 from spinney.apps.ingest.access.file_content import PIECE_BYTES, Content, reading, stored
-from spinney.apps.ingest.access.requests import recorded_object
+from spinney.apps.ingest.access.requests import visible_object
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.identifiers import arks
-from spinney.apps.ingest.inventory import File, Object, Version, open_inventory
+from spinney.apps.ingest.inventory import File, Version, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.storage import Storage, StoredFile
 
@@ -24,16 +23,11 @@ if TYPE_CHECKING:
     from spinney.operations import Control
 
 PREFERRED = "sha256"
-"""The digest in the manifest where it is recorded_object; otherwise that of the archive."""
+"""The digest in the manifest where it is recorded; otherwise that of the archive."""
 _SPOOLED_BYTES = 4 << 20
 
 Locate = Callable[[str, int, str], str]
 """Returns the URL of a file by ARK, version and path."""
-
-
-def require_may(control: "Control", settings: Settings, ark: str) -> Object:
-    """Return the inventory's entry of an object that the person may see. Raises NotAdmitted, Refused."""
-    return recorded_object(settings, arks.canonical(ark), control.rights.within.collections)
 
 
 def manifest(
@@ -52,7 +46,7 @@ def manifest(
     object that does not exist, is not visible, or whose storage does not answer; StoreUnavailable for a storage that
     is not there now.
     """
-    object_ = require_may(control, settings, ark)
+    object_ = visible_object(control, settings, ark)
     chosen, storage = stored(settings, object_, version)
     with open_inventory(settings.inventory) as inventory:
         recorded_files = {file.path: file for file in inventory.files(object_.ark, chosen.version)}

@@ -8,7 +8,7 @@ In the batch's folder:
     queries                   the query strings of URLs (``url_queries``)
     reports/NNNN/             a folder for each report (``report``); the last one sent is the base of the next
 
-The report's number follows the last one sent (``job.data["told"]``), which only the stage after the report changes: if
+The report's number follows the last one sent (``job.data["sent"]``), which only the stage after the report changes: if
 a stage is killed, the same number is written again. The mail is a job that is created in the transaction that records
 the report.
 """
@@ -63,7 +63,7 @@ def processing(job: Job, order: BatchOrder) -> dict[str, Any]:
         config = settings.load()
         config.require_home()
         if (reason := held_batches.reason(config, order.bid)) is not None:
-            raise Hold(f"{reason}; 'spinney ingest release --batch {order.bid}' lets it go on")
+            raise Hold(f"{reason}; 'spinney ingest release --batch {order.bid}' lets it continue")
         profile = profiles.load(config, order.profile)
     job.data.setdefault("begun", datetime.now(UTC).isoformat())
     try:
@@ -93,7 +93,7 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
     with admission():
         config = settings.load()
         profile = profiles.load(config, order.profile)
-    last_number = job.data.get("told", 0)
+    last_number = job.data.get("sent", 0)
     with admission():
         report_ = report_of(job, config, profile, order, number=last_number + 1)
     for key, mail in _write(job, config, profile, order, report_).items():
@@ -112,9 +112,9 @@ def reporting(job: Job, order: BatchOrder) -> dict[str, Any]:
 
 @batches.stage(again=True, max_attempts=5)
 @awaited
-def told(job: Job) -> None:
+def sent(job: Job) -> None:
     """Mark the report as sent: the next one is compared with it."""
-    job.data["told"] = job.results["reporting"]["number"]
+    job.data["sent"] = job.results["reporting"]["number"]
 
 
 # --- the payload ------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def _require_digest(path: Path, expected: Sum) -> None:
     if sums.values()[digest.algorithm] != digest.value:
         raise NotAdmitted(
             f"the payload '{shown(path.name)}' has the {digest.algorithm} {sums.values()[digest.algorithm]}, not "
-            f"{digest.value} as was given; submit it again"
+            f"{digest.value} as was declared; submit it again"
         )
 
 
@@ -276,7 +276,7 @@ def _report(
         reported=datetime.fromisoformat(reported),
         number=number,
         fault=fault,
-        link=_link(config, job.id),
+        link=config.public_address(f"jobs/{job.id}"),
         warnings=tuple(job.data.get("warnings", ())),
     )
     before = report.read_previous(_report_folder(job, number - 1)) if number > 1 else None
@@ -285,10 +285,6 @@ def _report(
 
 def _report_folder(job: BatchView, number: int) -> Path:
     return job.folder / "reports" / f"{number:04d}"
-
-
-def _link(config: Settings, job_id: int) -> str | None:
-    return None if config.public_url is None else f"{config.public_url.rstrip('/')}/jobs/{job_id}"
 
 
 def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
@@ -312,7 +308,7 @@ def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[repor
             stage=None if is_completed else child.stage,
             message=child.message,
             warnings=child.warnings,
-            link=_link(config, child.id),
+            link=config.public_address(f"jobs/{child.id}"),
             **(_stored(entry) if entry else _known(same, about)),
         )
 
@@ -381,8 +377,8 @@ def _write(
 def _report_refusal(job: Job, config: Settings, profile: Profile, order: BatchOrder, why: str) -> None:
     """Report a batch that fails before it has objects, and so never reaches its report stage. The mails are submitted
     under a key, as this attempt will not pass."""
-    number = job.data.get("told", 0) + 1
+    number = job.data.get("sent", 0) + 1
     report_ = _report(job, config, profile, order, number, (), fault=why)
     for key, mail in _write(job, config, profile, order, report_).items():
         outgoing_mails.set_owner(config, key, job.submit(outbox.mail.options(key=key, forever=True), **mail))
-    job.data["told"] = number
+    job.data["sent"] = number

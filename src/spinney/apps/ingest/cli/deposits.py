@@ -125,7 +125,8 @@ def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
     typer.echo(f"{bid} job {accepted['job']}")
     if held is not None:
         typer.echo(
-            f"spinney: the batch is held ({display.safe(held)}); 'spinney ingest release --batch {bid}' lets it go on",
+            f"spinney: the batch is held ({display.safe(held)}); "
+            f"'spinney ingest release --batch {bid}' lets it continue",
             err=True,
         )
 

@@ -293,6 +293,10 @@ class Settings(Table):
         """The folder of packages for access requests."""
         return self.home / "access"
 
+    def public_address(self, path: str) -> str | None:
+        """Return the URL of a page below ``public_url``; None where there is none."""
+        return None if self.public_url is None else f"{self.public_url.rstrip('/')}/{path}"
+
     @model_validator(mode="after")
     def _warns_above_the_limit(self) -> "Settings":
         if self.working.warning < self.working.limit:

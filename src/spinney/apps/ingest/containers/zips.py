@@ -51,8 +51,8 @@ def _refuse_a_beginning(infos: list[zipfile.ZipInfo], *, end: int) -> None:
     start = min((info.header_offset for info in infos), default=end)
     if start:
         raise NotAdmitted(
-            f"its table of contents tells of nothing before byte {start}, and something stands there, like another zip "
-            f"that it was joined to; pack both as one"
+            f"its table of contents lists nothing before byte {start}, and there is data, like another zip that it was "
+            f"joined to; pack both as one"
         )
 
 

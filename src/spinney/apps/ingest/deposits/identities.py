@@ -27,13 +27,13 @@ def identify(inventory: "Inventory", collection: str, about: About) -> str | Non
     bound_arks = {ark for ark in by_local_id.values() if ark is not None}
     if len(bound_arks) > 1:
         raise NotAdmitted(
-            f"its local ids belong to different objects ({_bindings(by_local_id)}); mend the local ids and submit it "
-            f"again"
+            f"its local ids belong to different objects ({_bindings(by_local_id)}); correct the local ids "
+            f"and submit it again"
         )
     if given_ark is not None and bound_arks and not arks.same(given_ark, next(iter(bound_arks))):
         raise NotAdmitted(
-            f"{given_ark} was given, but {_bindings(by_local_id)}; mend the primary id or the local ids, and submit it "
-            f"again"
+            f"{given_ark} was given, but {_bindings(by_local_id)}; correct the primary id or the local ids, "
+            f"and submit it again"
         )
     return given_ark or next(iter(bound_arks), None)
 

@@ -1,7 +1,7 @@
 """The parameters of batches and objects, as stored in JSON."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
@@ -17,18 +17,16 @@ Bid = Annotated[str, Field(pattern=r"^bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{
 Jid = Annotated[str, Field(pattern=r"^jid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
 
-def _name(text: str) -> str:
-    try:
-        return component(text)
-    except NotAdmitted as error:
-        raise ValueError(str(error)) from None
+def _rule(check: Callable[[str], str]) -> AfterValidator:
+    """Return a validator for a function that raises NotAdmitted."""
 
+    def rule(text: str) -> str:
+        try:
+            return check(text)
+        except NotAdmitted as error:
+            raise ValueError(str(error)) from None
 
-def _path(text: str) -> str:
-    try:
-        return relative(text)
-    except NotAdmitted as error:
-        raise ValueError(str(error)) from None
+    return AfterValidator(rule)
 
 
 def _submitter(text: str) -> str:
@@ -39,8 +37,8 @@ def _submitter(text: str) -> str:
     return text
 
 
-FileName = Annotated[str, AfterValidator(_name)]
-RelativePath = Annotated[str, AfterValidator(_path)]
+FileName = Annotated[str, _rule(component)]
+RelativePath = Annotated[str, _rule(relative)]
 """A path that leads downward only."""
 NOTIFIED_MAX = 10
 ADDRESS_MAX = 320
@@ -51,7 +49,7 @@ def require_notified(addresses: Sequence[str]) -> None:
     """Raise ValueError unless reports may be sent to these addresses."""
     if len(addresses) > NOTIFIED_MAX:
         raise ValueError(
-            f"{len(addresses)} addresses are to be notified, and {NOTIFIED_MAX} may be; name fewer"
+            f"{len(addresses)} addresses are to be notified, and at most {NOTIFIED_MAX} may be; name fewer"
         )
     for address in addresses:
         if len(address) > ADDRESS_MAX:
@@ -103,13 +101,7 @@ class Description(Noun):
 
     @classmethod
     def of(cls, about: About) -> "Description":
-        return cls(
-            primary_id=about.primary_id,
-            local_ids=about.local_ids,
-            creator=about.creator,
-            title=about.title,
-            date=about.date,
-        )
+        return cls(**{name: getattr(about, name) for name in cls.model_fields})
 
 
 class Payload(Noun):

@@ -18,7 +18,7 @@ class BatchState(StrEnum):
     DELETED = "deleted"
 
 
-READING, REPORTING, TOLD = "processing", "reporting", "told"
+READING, REPORTING, SENT = "processing", "reporting", "sent"
 """The stages of a batch: it reads its payload and makes a job an object; when these have settled, it reports."""
 STOPPABLE = (State.WAITING, State.SCHEDULED)
 """The states of the job of a batch that is held while in progress: it waits for its objects, or for its next try."""
@@ -48,6 +48,6 @@ def shown(
         return BatchState.HELD
     if stage not in (None, READING) and state is not State.WAITING:
         # The last stage counts the current report when it ends.
-        return BatchState.UPDATE_REPORTING if reports > (stage == TOLD) else BatchState.REPORTING
+        return BatchState.UPDATE_REPORTING if reports > (stage == SENT) else BatchState.REPORTING
     # A failed batch whose objects were requeued is in progress again.
     return BatchState.PENDING if state in _BEFORE and not begun else BatchState.PROCESSING

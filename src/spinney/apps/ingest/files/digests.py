@@ -62,7 +62,7 @@ def digest(algorithm: str, value: str) -> Digest:
     if len(plain) != digits or not _HEXADECIMAL.fullmatch(plain):
         raise NotAdmitted(
             f"'{shown(value[:_SHOWN_MAX])}' is no {name} value, which has {digits} hexadecimal digits; "
-            f"compute it anew"
+            f"compute it again"
         )
     return Digest(name, plain)
 

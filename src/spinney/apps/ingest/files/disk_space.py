@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_MEND = "make room, and it goes on by itself"
+_REMEDY = "make room, and it continues by itself"
 
 
 class NoRoom(OSError):
@@ -19,18 +19,16 @@ def is_full(error: BaseException | None) -> bool:
     return isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in _FULL)
 
 
-def no_room(folder: Path, needed_bytes: int = 0, mend: str = _MEND) -> NoRoom:
+def no_room(folder: Path, needed_bytes: int = 0, remedy: str = _REMEDY) -> NoRoom:
     """Return the error for a folder without space. ``needed_bytes``: as far as it is known."""
     free = free_bytes(folder)
     if needed_bytes > free:
         missing = needed_bytes - free
         return NoRoom(
             f"{folder} has no room: {needed_bytes:,} bytes are needed and {free:,} are free, {missing:,} are missing; "
-            f"{mend}"
+            f"{remedy}"
         )
-    return NoRoom(
-        f"{folder} takes no more, with {free:,} bytes free on its disk; {mend} (or raise its quota)"
-    )
+    return NoRoom(f"{folder} is full, with {free:,} bytes free on its disk; {remedy} (or raise its quota)")
 
 
 def require(folder: Path, needed_bytes: int) -> None:

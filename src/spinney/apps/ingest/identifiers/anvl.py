@@ -64,7 +64,7 @@ def unescaped(text: str) -> str:
 def _continue(elements: list[Element], raw: str, number: int) -> None:
     if not elements:
         raise NotAdmitted(
-            f"line {number} goes on with a value, and there is none before it; begin it at the left"
+            f"line {number} continues a value, and there is none before it; begin the line at the left"
         )
     last = elements[-1]
     elements[-1] = replace(last, raw=f"{last.raw} {raw.strip(_BLANK)}".strip(_BLANK))

@@ -107,8 +107,8 @@ class EzidMinter:
             raise _Again(f"{status} '{text[:200]}'")
         if status not in (200, 201):
             raise NotAdmitted(
-                f"EZID at {self.url} refused to mint on {self.shoulder}: {status} '{text[:200]}'; mend the "
-                f"profile's minter, its account or what it says of the object"
+                f"EZID at {self.url} refused to mint on {self.shoulder}: {status} '{text[:200]}'; correct the "
+                f"profile's minter, its account or the description of the object"
             )
         return text
 
@@ -128,7 +128,7 @@ class EzidMinter:
             ) as response,
         ):
             if not _LENGTHS & set(response.headers):
-                raise _Again("its answer has no length, so that nobody could tell if it were cut short")
+                raise _Again("its answer has no length, so that it cannot be known to be complete")
             async for piece in response.aiter_raw():
                 content += piece
                 if len(content) > ANSWER_MAX_BYTES:

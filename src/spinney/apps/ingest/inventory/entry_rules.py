@@ -75,11 +75,11 @@ def aware(when: datetime) -> datetime:
 def plain(what: str, value: str) -> str:
     """Return a text, checked to be one that both databases can store. Raises NotAdmitted."""
     if "\0" in value:
-        raise NotAdmitted(f"the {what} '{shown(value[:40])}' has a NUL in it; take it out")
+        raise NotAdmitted(f"the {what} '{shown(value[:40])}' contains a NUL; remove it")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise NotAdmitted(f"the {what} '{shown(value[:40])}' is not UTF-8; write it anew") from None
+        raise NotAdmitted(f"the {what} '{shown(value[:40])}' is not UTF-8; write it as UTF-8") from None
     return value
 
 
@@ -92,7 +92,7 @@ def _files(entry: Entry) -> Admitted:
             raise NotAdmitted(f"{shown(entry.ark)} has '{shown(path)}' twice; list each file once")
         size_bytes += file.size_bytes
         if file.size_bytes < 0 or size_bytes > _SIZE_MAX:
-            raise NotAdmitted(f"'{shown(path)}' cannot have {file.size_bytes} bytes; measure it anew")
+            raise NotAdmitted(f"'{shown(path)}' cannot have {file.size_bytes} bytes; measure it again")
         if file.mime_type is not None:
             name("MIME type", file.mime_type)
         if file.modified is not None:

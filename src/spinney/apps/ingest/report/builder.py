@@ -106,7 +106,7 @@ def build(facts: BatchFacts, ends: Iterable[ObjectEnd], before: PreviousReport |
     if facts.number != (1 if before is None else before.number + 1):
         last = "none" if before is None else str(before.number)
         raise ValueError(
-            f"report {facts.number} of {facts.bid} cannot follow on {last}; give the last that was told"
+            f"report {facts.number} of {facts.bid} cannot follow {last}; give the last that was sent"
         )
     completed, failed, others = list[ObjectEnd](), list[ObjectEnd](), list[ObjectEnd]()
     for end in ends:

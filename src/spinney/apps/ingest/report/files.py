@@ -3,7 +3,7 @@
 report.json                   the complete report
 completed.json, failed.json   the lists that may be attached to a mail
 report.txt, report.html       the report for people
-told.jsonl                    the part with which the next report is compared
+comparison.jsonl              the part with which the next report is compared
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from spinney.apps.ingest.report.facts import ObjectEnd
 from spinney.apps.ingest.report.page import html
 from spinney.apps.ingest.report.text import text
 
-COMPARISON = "told.jsonl"
+COMPARISON = "comparison.jsonl"
 PAGE_OBJECTS = 500
 """How many objects of one list the page in the folder shows."""
 _BUFFER_BYTES = 1 << 18

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.report.builder import Changes, Report, Totals
 from spinney.apps.ingest.report.facts import ObjectEnd
+from spinney.reports.printable import printable
 
 _LABEL_MAX = 120
 _MESSAGE_MAX = 400
@@ -140,5 +140,4 @@ def counted(number: int, noun: str) -> str:
 
 def cut(text: str, most: int = _LABEL_MAX) -> str:
     """Return foreign text on one line, printable, and not longer than ``most`` characters."""
-    plain = shown(text[: most + 1])
-    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+    return printable(text, most)

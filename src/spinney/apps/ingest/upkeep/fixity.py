@@ -7,10 +7,10 @@ that object is read, not until the run is over; and so that objects that were re
 
 **Who writes what, in this order, and what a crash leaves.** The children are created when ``choosing`` is recorded.
 Each reads its object under the lock on the ARK, then enters the result in the inventory; if it is killed in between, it
-reads again and enters a second result. When they have settled, ``telling`` lists the damage that has not been reported:
-it submits the mail under a key of just that list, then writes ``home/damage-told.json``. If it is killed in between,
-the same list gets the same key, and there is no second mail. Damage that other code finds is entered in the inventory,
-and the next run reports it. A run that was cancelled reports nothing; the next does.
+reads again and enters a second result. When they have settled, ``reporting`` lists the damage that has not been
+reported: it submits the mail under a key of just that list, then writes ``home/damage-reported.json``. If it is killed
+in between, the same list gets the same key, and there is no second mail. Damage that other code finds is entered in the
+inventory, and the next run reports it. A run that was cancelled reports nothing; the next does.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ PRIORITY = PRIORITIES[-1]
 """The last priority, since nothing waits for an audit; it takes turns with the largest batches, which have the same."""
 DAMAGED_AGAIN = timedelta(hours=12)
 """A damaged object is read again by each run, so that its repair is noticed soon."""
-REPORTED = "damage-told.json"
+REPORTED = "damage-reported.json"
 NAMED = 5
 """How many objects a message names."""
 LISTED = 200
@@ -76,7 +76,7 @@ def choosing(job: Job) -> dict[str, Any]:
 
 
 @audits.stage(max_attempts=5, again=True)
-def telling(job: Job) -> dict[str, Any]:
+def reporting(job: Job) -> dict[str, Any]:
     """Report the damage; to the admins by mail, once for each damage."""
     with admission():
         config = settings.load()
@@ -170,7 +170,7 @@ def _read(storage: Storage, ark: str, between: Callable[[int], None]) -> Verifie
         return Verified(files=0, bytes=0, faults=(str(error),))
     except OSError as error:
         raise Fail(
-            f"the storage could not be read ({error.strerror or error}); see to it and retry"
+            f"the storage could not be read ({error.strerror or error}); repair it and retry"
         ) from error
 
 

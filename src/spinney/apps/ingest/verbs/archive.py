@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from spinney.apps.ingest.access import Format, Ticket, request, tickets, version_manifest
 from spinney.apps.ingest.access import look as look_up
 from spinney.apps.ingest.access.file_content import Content, content, require_may
+from spinney.apps.ingest.access.requests import visible_object
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
@@ -138,7 +139,7 @@ class File(BaseModel):
         return content(service.control, service.settings, self.ark, self.path, version=self.version)
 
     def require_may(self, service: Service) -> None:
-        """Raise Forbidden or Refused where the person may not have it (any more)."""
+        """Raise Forbidden or Refused where the person may not, or no longer, have it."""
         require_may(service.control, service.settings, self.ark)
 
 
@@ -162,8 +163,8 @@ class Manifest(BaseModel):
         )
 
     def require_may(self, service: Service) -> None:
-        """Raise Forbidden or Refused where the person may not have it (any more)."""
-        version_manifest.require_may(service.control, service.settings, self.ark)
+        """Raise Forbidden or Refused where the person may not, or no longer, have it."""
+        visible_object(service.control, service.settings, self.ark)
 
 
 class Token(Verb):
@@ -181,7 +182,7 @@ class Token(Verb):
                 service.look.job(number)
             except NoSuchJob:
                 raise Refused(
-                    "there is no request with this token (any more); ask for the package again"
+                    "there is no request with this token (any more); request the package again"
                 ) from None
         return _ticket_fields(look_up(service.store, service.settings, self.token))
 

@@ -85,7 +85,7 @@ class Arrival:
 
     def no_room(self) -> Refused:
         """Return the error for a full disk."""
-        error = disk_space.no_room(self.settings.incoming, mend="make room, and submit it again")
+        error = disk_space.no_room(self.settings.incoming, remedy="make room, and submit it again")
         return Refused(str(error))
 
     def forget(self) -> None:

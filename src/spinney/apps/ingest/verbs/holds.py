@@ -169,7 +169,7 @@ def _release_batch(service: Service, batch: Batch) -> Sequence[EngineHold]:
         if held := batch.objects.get(State.HELD):
             raise Refused(
                 f"{batch.bid} is not held itself, but {held} of its objects are, and 'spinney ingest objects "
-                f"{batch.bid} --state held' shows why; 'spinney release --parent {job.id} --each' lets them go on"
+                f"{batch.bid} --state held' shows why; 'spinney release --parent {job.id} --each' lets them continue"
             )
         raise Refused(f"{batch.bid} is not held; 'spinney ingest status {batch.bid}' shows its state")
     return service.look.holds_on(job.id)

@@ -124,7 +124,7 @@ def _batches_of(service: Service, jobs: Sequence[Job]) -> Iterator[Batch]:
 def _load_batch(service: Service, job: Job, below: ChildSummary, *, holds: bool) -> Batch:
     last_report = service.store.results(job.id).get("reporting") or {}
     data = service.store.get_data(job.id)
-    reports, failed = data.get("told", 0), last_report.get("failed", 0)
+    reports, failed = data.get("sent", 0), last_report.get("failed", 0)
     stopped = job.state in STOPPABLE and (
         _all_held(below.states) or (holds and bool(service.store.holds.covering(job.id)))
     )

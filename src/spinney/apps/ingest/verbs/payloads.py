@@ -83,5 +83,5 @@ class Incoming:
         if digest is not None and values[digest.algorithm] != digest.value:
             raise Refused(
                 f"'{shown(self.path.name)}' has the {digest.algorithm} {values[digest.algorithm]}, not "
-                f"{digest.value} as was given; submit the right file"
+                f"{digest.value} as was declared; submit the right file"
             )
