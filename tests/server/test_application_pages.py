@@ -1,20 +1,25 @@
 """Pages that packages bring: in the frame of the server, for who is known unless they are public; or left out."""
 
 import logging
+import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 from fastapi import Request
+from jinja2.runtime import Macro
 from starlette.responses import Response
 
 from spinney.jobs import Filter
 from spinney.operations import Role
 from spinney.pages import GROUP, Authenticated, Form, NavItem, Pages, run_and_redirect
 from spinney.server import extensions
+from spinney.web.pages import rendering
 
 from .conftest import world_at
 
@@ -163,3 +168,33 @@ def test_pages_that_cannot_be_shown_are_left_out(
     with caplog.at_level(logging.WARNING):
         assert extensions.page_sets() == []
     assert says in caplog.text
+
+
+def test_given_the_guide_then_it_lists_all_that_templates_of_applications_may_use() -> None:
+    environment = rendering.templates_of(())
+    guide = (Path(__file__).parents[2] / "docs" / "applications" / "running.md").read_text()
+    rows = re.findall(r"^\| ((?:macros|filters|functions|constants)[^|]*) \| (.*) \|$", guide, re.MULTILINE)
+    listed: dict[str, set[str]] = {"macros": {"icons.html"}}
+    for kind, names in rows:
+        listed.setdefault(kind.split()[0], set()).update(re.findall(r"`([^`]+)`", names))
+    macros = {
+        name: environment.get_template(name).make_module({}).__dict__
+        for name in ("macros.html", "icons.html")
+    }
+    public = {
+        name for module in macros.values() for name, value in module.items() if isinstance(value, Macro)
+    }
+    plain = jinja2.Environment(autoescape=True)
+
+    assert listed["macros"] == public | {"icons.html"}
+    assert listed["filters"] == environment.filters.keys() - plain.filters.keys()
+    assert listed["functions"] | listed["constants"] == environment.globals.keys() - plain.globals.keys()
+    assert set(environment.get_template("base.html").blocks) == {"title", "head", "main"}
+
+
+def test_given_a_public_macro_then_a_comment_above_it_says_what_it_takes() -> None:
+    for name in ("macros.html", "icons.html"):
+        source = (files("spinney.web.pages") / "templates" / name).read_text()
+        uncommented = re.findall(r"(?<!#}\n){% macro ([a-z]\w*)", source)
+
+        assert not uncommented, f"{name}: {uncommented}"

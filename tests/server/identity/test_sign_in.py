@@ -53,6 +53,16 @@ def test_given_what_is_wrong_then_it_says_so_without_telling_what(
     assert len(house.audited("login refused")) == 1
 
 
+def test_given_two_sign_ins_then_they_count_against_one_limit_of_the_server(house: House) -> None:
+    house.user()
+    sign_in(house.client(), "ann", "wrong")
+    flow = house.app.state.sign_in_flow
+
+    sign_in(house.client(), "ann", "wrong")
+
+    assert house.app.state.sign_in_flow is flow
+
+
 def test_given_many_wrong_attempts_then_the_next_has_to_wait_and_is_told_how_long(house: House) -> None:
     house.user()
     house.guessed_at("ann")

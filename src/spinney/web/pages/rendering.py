@@ -68,20 +68,23 @@ class PageSource(Protocol):
 
 
 def add_to(app: FastAPI, sources: tuple[PageSource, ...] = ()) -> None:
-    """Make the templates and static files of the pages, with those of applications."""
-    app.state.static, app.state.templates = _made(sources)
+    """Give ``app`` the static files and templates of the pages, with those of applications."""
+    app.state.static, app.state.templates = static_of(sources), templates_of(sources)
 
 
 @cache
-def _made(sources: tuple[PageSource, ...]) -> tuple[StaticFiles, Environment]:
-    """Make them once a process: a template takes long to compile."""
-    static = StaticFiles({source.name: source.package for source in sources})
-    return static, _environment(static, sources)
+def static_of(sources: tuple[PageSource, ...]) -> StaticFiles:
+    """Return the static files. They are read once a process."""
+    return StaticFiles({source.name: source.package for source in sources})
 
 
-def _environment(static: StaticFiles, sources: tuple[PageSource, ...]) -> Environment:
-    """Return the templates, with what they may use; ``NAME/x.html`` is one of the application of this name. All values
-    that they write are escaped."""
+@cache
+def templates_of(sources: tuple[PageSource, ...]) -> Environment:
+    """Return the templates with the filters, functions and constants that they may use. They are compiled once a
+    process, which takes long.
+
+    ``NAME/x.html`` is the template ``x.html`` of the application of this name. Values are always escaped.
+    """
     environment = Environment(
         loader=ChoiceLoader(
             [
@@ -96,7 +99,7 @@ def _environment(static: StaticFiles, sources: tuple[PageSource, ...]) -> Enviro
         auto_reload=False,
     )
     environment.globals |= {
-        "static": static.address,
+        "static": static_of(sources).address,
         "NAV_ITEMS": (*NAV_ITEMS, *(item for source in sources for item in source.nav)),
         "Role": Role,
         "State": State,
