@@ -27,7 +27,6 @@ import orjson
 from spinney.config import Settings, settings
 from spinney.define.job.options import Options
 from spinney.define.jobtype.job_types import (
-    ConfiguredJob,
     ExternalJob,
     ExternalJobOptions,
     FunctionJob,
@@ -36,6 +35,7 @@ from spinney.define.jobtype.job_types import (
     Pipeline,
     ProgramJob,
     ProgramJobOptions,
+    SubmittableType,
     TypeOptions,
 )
 from spinney.define.params.values import to_text
@@ -180,7 +180,7 @@ class Spinney:
 
     def schedule(
         self,
-        kind: JobType | ConfiguredJob | str,
+        kind: SubmittableType | str,
         /,
         *,
         cron: str | None = None,
@@ -233,7 +233,7 @@ class Spinney:
 
     # --- submitting -----------------------------------------------------------------------
 
-    def submit(self, kind: JobType | ConfiguredJob | str, /, **params: Any) -> int:
+    def submit(self, kind: SubmittableType | str, /, **params: Any) -> int:
         """Submit one job; return its id. Raises BadParameters, and then nothing is stored."""
         return self.submit_rows(self._kind(kind), [params], None)[0]
 
@@ -279,7 +279,7 @@ class Spinney:
 
     def submit_many(
         self,
-        kind: JobType | ConfiguredJob | str,
+        kind: SubmittableType | str,
         rows: Iterable[Mapping[str, Any]],
         *,
         keys: Iterable[str] | None = None,
@@ -288,7 +288,7 @@ class Spinney:
         return self.submit_rows(self._kind(kind), rows, keys)
 
     def submit_rows(
-        self, kind: JobType | ConfiguredJob, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
+        self, kind: SubmittableType, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
     ) -> list[int]:
         """Submit a job for each row of parameters; every other way to submit calls this."""
         texts = kind.texts(rows)
@@ -352,7 +352,7 @@ class Spinney:
             raise UsageError(f"two job types are named {job_type.name!r}; give one of them another name")
         self.types[job_type.name] = job_type
 
-    def _kind(self, kind: JobType | ConfiguredJob | str) -> JobType | ConfiguredJob:
+    def _kind(self, kind: SubmittableType | str) -> SubmittableType:
         if not isinstance(kind, str):
             return kind
         job_type = self.types.get(kind)

@@ -19,7 +19,7 @@ from spinney import Defer, Fail, Finish, Hold, Job, NotApplicable, Secret, Spinn
 from spinney.cli.commands import full_app
 from spinney.define.job.data import Data, Relative
 from spinney.define.job.options import Options
-from spinney.define.jobtype import ConfiguredJob, JobType, Pipeline, job_types, stage
+from spinney.define.jobtype import ConfiguredJob, JobType, Pipeline, SubmittableType, job_types, stage
 from spinney.model.types import Backoff, LockSpec, StageSpec, TypeSpec
 from spinney.model.values.durations import Duration
 from spinney.reports import Outbox, verify
@@ -29,11 +29,22 @@ from spinney.web.settings import Oidc, ServerSettings
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 _NOTE = "This page is made from the code by `tests/docs/reference.py`, and a test holds the two together.\n"
 _SIGNALS = [Fail, Defer, Hold, NotApplicable, Warn, Finish]
-_MADE_BY_THE_ENGINE = {Pipeline, JobType, ConfiguredJob, Job, Data, Relative, Child, StageResult, Spawned}
+_MADE_BY_THE_ENGINE = {
+    Pipeline,
+    JobType,
+    ConfiguredJob,
+    SubmittableType,
+    Job,
+    Data,
+    Relative,
+    Child,
+    StageResult,
+    Spawned,
+}
 _INSIDE = {
     Spinney: {"submit_rows"},
-    JobType: {"texts", "spec", "parameters", "runner", "takes_handle"},
-    ConfiguredJob: {"texts", "name"},
+    JobType: {"spec", "parameters", "runner", "takes_handle"},
+    SubmittableType: {"texts"},
     StageHarness: {"ask", "cancelled"},
 }
 """What only the engine calls."""
@@ -89,7 +100,7 @@ def _options() -> str:
 
 def _python() -> str:
     sections = [
-        ("spinney", [Spinney, Pipeline, JobType, ConfiguredJob, Job, *_SIGNALS, Secret]),
+        ("spinney", [Spinney, Pipeline, SubmittableType, JobType, ConfiguredJob, Job, *_SIGNALS, Secret]),
         ("job.data, job.parent, job.root, job.children", [Data, Relative, Child]),
         ("spinney.testing", [run_stage, StageHarness, StageResult, Spawned]),
         ("spinney.reports", [Outbox, verify]),

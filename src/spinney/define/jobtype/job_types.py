@@ -93,28 +93,36 @@ class ExternalJobOptions(ExternalOptions, CommonTypeOptions, total=False):
 class JobSubmitter(Protocol):
     """The application to which job types belong, through which they submit."""
 
-    def submit_rows(
-        self, kind: "JobType | ConfiguredJob", rows: Rows, keys: Iterable[str] | None
-    ) -> list[int]:
+    def submit_rows(self, kind: "SubmittableType", rows: Rows, keys: Iterable[str] | None) -> list[int]:
         """Validate and submit jobs; return their ids in order."""
 
 
-class ConfiguredJob:
-    """A job type with options; it can be submitted and spawned like the type itself."""
+class SubmittableType:
+    """A job type, bare or with options: what ``submit`` and ``job.spawn`` take."""
 
-    def __init__(self, kind: "JobType", options: Options, app: JobSubmitter) -> None:
-        self.kind, self.submit_options, self.app = kind, options, app
+    _kind: "JobType"
+    """The job type itself, without options."""
 
-    @property
-    def name(self) -> str:
-        return self.kind.name
-
-    def texts(self, rows: Rows) -> list[str]:
-        return self.kind.texts(rows)
+    def __init__(self, name: str, app: JobSubmitter, options: Options) -> None:
+        self.name = name
+        """The name of the job type."""
+        self.app = app
+        """The application to which it belongs."""
+        self.submit_options = options
+        """The options of jobs that are submitted by it."""
 
     def options(self, **options: Any) -> "ConfiguredJob":
-        """Return the job type with more options."""
-        return ConfiguredJob(self.kind, self.submit_options.changed(options), self.app)
+        """Return the job type with these options: queue, priority, share, collection, submitter, key, forever, at,
+        needs, data. Options that it has already stay unless they are named again:
+
+            resize.options(queue="night", key="cat-7").submit(picture="cat.jpg")
+
+        Raises UsageError for an unknown option or an invalid value."""
+        return ConfiguredJob(self._kind, self.submit_options.changed(options))
+
+    def texts(self, rows: Rows) -> list[str]:
+        """Check the parameters of many jobs; return them as JSON texts. Raises BadParameters."""
+        return self._kind.parameters.texts(rows)
 
     def submit(self, /, **params: Any) -> int:
         """Submit one root job; return its id. Raises BadParameters, and then nothing is stored."""
@@ -125,7 +133,15 @@ class ConfiguredJob:
         return self.app.submit_rows(self, rows, keys)
 
 
-class JobType:
+class ConfiguredJob(SubmittableType):
+    """A job type with options of its jobs, as ``options`` returns it."""
+
+    def __init__(self, kind: "JobType", options: Options) -> None:
+        super().__init__(kind.name, kind.app, options)
+        self._kind = kind
+
+
+class JobType(SubmittableType):
     """A job type of one stage or many."""
 
     def __init__(self, name: str, app: JobSubmitter, options: TypeOptions) -> None:
@@ -133,31 +149,10 @@ class JobType:
         # Stages are added later; wrong options of the type are refused here, where they are written.
         plain = _plain(f"job type {name!r}", options)
         TypeSpec(name=name, stages=_ANY_STAGES, **plain)
-        self.name = name
-        self.submit_options = Options()
-        self.app = app
-        """The application to which it belongs."""
+        super().__init__(name, app, Options())
+        self._kind = self
         self._options = plain
         self._stages: dict[str, Stage] = {}
-
-    # --- submitting -----------------------------------------------------------------------
-
-    def options(self, **options: Any) -> ConfiguredJob:
-        """Return this type with options: queue, priority, share, collection, submitter, key, forever, at,
-        needs, data."""
-        return ConfiguredJob(self, Options.of(options), self.app)
-
-    def submit(self, /, **params: Any) -> int:
-        """Submit one root job; return its id. Raises BadParameters, and then nothing is stored."""
-        return self.app.submit_rows(self, [params], None)[0]
-
-    def submit_many(self, rows: Rows, *, keys: Iterable[str] | None = None) -> list[int]:
-        """Submit a job for each dict of parameters, all or none; return their ids. ``keys``: one for each."""
-        return self.app.submit_rows(self, rows, keys)
-
-    def texts(self, rows: Rows) -> list[str]:
-        """Check the parameters of many jobs; return them as JSON texts."""
-        return self.parameters.texts(rows)
 
     # --- for nodes ------------------------------------------------------------------------
 

@@ -101,25 +101,28 @@ def program_stage(type_name: str, name: str, argv: Sequence[str], options: Progr
             f"{where}: a program is a list of arguments, never a shell string: "
             f'["convert", "--size", "200"], not {argv!r}'
         )
-    parameters = signature.of_mapping(where, options.get("params", {}))
-    adapter(where, parameters.fields, "ignore")
-    spec = StageSpec(
-        name=name,
+    return _foreign_stage(
+        where,
+        name,
+        options,
         isolation=Isolation.PROGRAM,
         program=tuple(argv),
         exit_codes=_exit_codes(where, options.get("exit_codes", {})),
-        **_policy(where, options),
     )
-    return Stage(spec=spec, signature=parameters, function=None, declared="params" in options)
 
 
 def external_stage(type_name: str, name: str, options: ExternalOptions) -> Stage:
     """Make a stage that external workers claim over the API and run."""
     where = f"stage {name!r} of {type_name!r}"
     require_known(where, options, ExternalOptions)
+    return _foreign_stage(where, name, options, isolation=Isolation.EXTERNAL)
+
+
+def _foreign_stage(where: str, name: str, options: ProgramOptions | ExternalOptions, **fields: Any) -> Stage:
+    """Make a stage without a function, whose parameters are declared by the option ``params``, if at all."""
     parameters = signature.of_mapping(where, options.get("params", {}))
     adapter(where, parameters.fields, "ignore")
-    spec = StageSpec(name=name, isolation=Isolation.EXTERNAL, **_policy(where, options))
+    spec = StageSpec(name=name, **fields, **_policy(where, options))
     return Stage(spec=spec, signature=parameters, function=None, declared="params" in options)
 
 
