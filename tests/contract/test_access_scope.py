@@ -11,8 +11,8 @@ from spinney.model.jobs import Filter, Job
 from spinney.model.rights.operators import Stats
 from spinney.model.states import LEASED, State
 from spinney.store.contract import Store
-from spinney.store.sql.read import access_paths
 
+from .behind import access_paths
 from .everything import Everything, fill
 from .words import USUAL, Clock, Site
 

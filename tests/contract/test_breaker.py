@@ -10,9 +10,8 @@ from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
-from spinney.store.sql import SqlStore
-from spinney.store.sql.record.circuit_breaker import ACTOR, IDLE_US
 
+from .behind import BREAKER, IDLE_US, sql_store
 from .conftest import sqlite_alone
 from .words import Site, kind, stage
 
@@ -66,7 +65,7 @@ def test_so_many_failures_in_a_row_with_one_cause_hold_the_type(broken: Site) ->
     failing(broken, 1, message="connection refused by 10.9.9.9")
 
     (hold,) = holds(broken)
-    assert (hold.scope, hold.name, hold.automatic, hold.by) == (Scope.TYPE, "careful", True, ACTOR)
+    assert (hold.scope, hold.name, hold.automatic, hold.by) == (Scope.TYPE, "careful", True, BREAKER)
     for part in ("'work'", "3 jobs in a row", "ConnectionError: connection refused by #"):
         assert part in hold.reason
     waiting = broken.submit("careful", n=5)
@@ -103,7 +102,7 @@ def test_the_hold_is_in_the_audit_with_its_reason(broken: Site) -> None:
     failing(broken, K)
 
     (entry, _), *_ = broken.store.audit.entries(newest=True, limit=1)
-    assert (entry.by, entry.verb, entry.reason) == (ACTOR, "hold", holds(broken)[0].reason)
+    assert (entry.by, entry.verb, entry.reason) == (BREAKER, "hold", holds(broken)[0].reason)
 
 
 def test_a_type_without_a_breaker_goes_on(broken: Site) -> None:
@@ -319,8 +318,7 @@ def test_stores_of_several_processes_count_together(broken: Site, open_another: 
 
 def statements(site: Site) -> list[str]:
     """What the store says to its database from now on."""
-    assert isinstance(site.store, SqlStore)
-    writer = site.store.database._writer
+    writer = sql_store(site.store).database._writer  # type: ignore[attr-defined]
     assert isinstance(writer, sqlite3.Connection)
     seen: list[str] = []
     writer.set_trace_callback(seen.append)

@@ -31,6 +31,7 @@ from spinney.store.contract import Store
 from spinney.store.sql.connection.sqlite import SqliteDatabase
 from spinney.store.sql.session import Session
 
+from .behind import damage
 from .conftest import sqlite_alone
 from .everything import fill
 from .words import Clock, Node, Site, kind
@@ -45,10 +46,7 @@ class Patient(Site):
     """A site whose database can be damaged, and whose nodes beat whenever the doctor looks."""
 
     def damage(self, sql: str, *args: Any) -> None:
-        with self.store.database.write() as tx:  # type: ignore[attr-defined]
-            tx.run(sql, args)
-            changed = tx.changed()
-        assert changed, f"this did no damage: {sql}"
+        damage(self.store, sql, *args)
 
     def unguard_audit(self) -> None:
         with self.store.database.write() as tx:  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ from spinney.model.types import Isolation, QueueSpec
 from spinney.store.contract import Store
 from spinney.store.external_timeouts import take_back_silent, take_overdue
 
+from .behind import damage, open_store
 from .words import Clock, Site, kind, stage
 
 EAR = ("talk", "listen")
@@ -287,8 +288,6 @@ def test_a_party_keeps_no_house_and_is_no_node_to_a_job_that_wants_one(site: Sit
 
 
 def test_where_folders_are_local_there_are_no_parties(tmp_path: Any, clock: Clock) -> None:
-    from spinney.store.sql import open_store
-
     store = open_store(f"sqlite:///{tmp_path}/x.db")
     store.create(local_folders=True)
     made = Site(store, clock)
@@ -300,8 +299,9 @@ def test_where_folders_are_local_there_are_no_parties(tmp_path: Any, clock: Cloc
 
 def test_a_node_that_cannot_read_external_stages_keeps_them_out(site: Site) -> None:
     node = site.node("oak")
-    with site.store._write() as tx:  # type: ignore[attr-defined]  # as code of before has entered it
-        tx.run("update nodes set schema_version = '0004' where id = ?", (node.id,))
+    damage(
+        site.store, "update nodes set schema_version = '0004' where id = ?", node.id
+    )  # as older code has it
     spec = kind("new", stage("listen", isolation=Isolation.EXTERNAL))
     with pytest.raises(Refused, match="upgrade that node first"):
         site.knows(spec)

@@ -10,8 +10,8 @@ from spinney.model.jobs import Filter
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Failure
 from spinney.model.states import State
-from spinney.store.sql.transitions.failures import FORGET_STEP, KEPT_US
 
+from .behind import FORGET_STEP, KEPT_US
 from .words import Site, kind, stage
 
 DISK = "[Errno 28] No space left on device: '/data/{}.csv'"

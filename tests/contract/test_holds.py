@@ -15,6 +15,7 @@ from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.contract import Store
 
+from .behind import rows
 from .words import Site, kind, stage, submission
 
 ANN = Actor(by="ann", call="c1")
@@ -898,8 +899,7 @@ def test_what_is_released_stands_where_it_stood(site: Site, order: str, by_sets:
 
 
 def _rows(site: Site) -> list[Any]:
-    with site.store.database.look() as tx:  # type: ignore[attr-defined]
-        return tx.all("select * from ready order by lane, priority, share, position")
+    return rows(site.store, "select * from ready order by lane, priority, share, position")
 
 
 # --- what is refused --------------------------------------------------------------------------

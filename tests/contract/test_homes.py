@@ -16,6 +16,7 @@ from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.contract import Store
 
+from .behind import damage, refresh
 from .words import USUAL, Clock, Node, Site, kind, locked, stage
 
 ANN = Actor(by="ann", call="c1")
@@ -25,15 +26,12 @@ KNOWN = tuple(spec.name for spec in USUAL)
 @pytest.fixture
 def local(store: Store, clock: Clock) -> Iterator[Site]:
     """A site whose folders are local. (The database is that of other tests, so it is told afterwards.)"""
-    database = store.database  # type: ignore[attr-defined]
-    with database.write() as tx:
-        tx.run("insert into meta (name, value) values ('folders', 'local')")
-        tx.take("registry")
+    damage(store, "insert into meta (name, value) values ('folders', 'local')")
+    refresh(store)
     made = Site(store, clock)
     made.knows(*USUAL)
     yield made
-    with database.write() as tx:
-        tx.run("delete from meta where name = 'folders'")
+    damage(store, "delete from meta where name = 'folders'")
 
 
 def at(site: Site, place: str, name: str | None = None, *, root: str | None = None, **more: object) -> Node:

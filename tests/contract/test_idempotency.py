@@ -8,8 +8,8 @@ import pytest
 from spinney.model.errors import BadParameters, Refused, UsageError
 from spinney.model.jobs import Submission
 from spinney.store.contract import Store, SubmissionKey, SubmitResult
-from spinney.store.sql.submit import new_jobs, staging
 
+from .behind import new_jobs, rows, staging
 from .words import USUAL, Site, submission
 
 KEY = SubmissionKey(owner="ann", key="k1", digest="d1")
@@ -79,8 +79,7 @@ def test_a_key_is_kept_for_a_day(site: Site) -> None:
     assert not submit(site).repeated
     site.clock.forward(86_400)
     site.store.sweep(now_us=site.now)
-    with site.store.database.look() as tx:  # type: ignore[attr-defined]
-        assert tx.value("select count(*) from idempotency") == 0
+    assert rows(site.store, "select * from idempotency") == []
 
 
 # --- long ones, written in steps --------------------------------------------------------------

@@ -9,8 +9,8 @@ from spinney.model.jobs import Lease
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Actor, LockInfo
 from spinney.model.states import State
-from spinney.store.sql import SqlStore
 
+from .behind import damage
 from .words import Site, kind, locked, stage
 
 SERNO = {"serno": "SG-1"}
@@ -88,9 +88,7 @@ def test_a_lock_that_is_kept_for_a_woken_job_is_reserved(site: Site) -> None:
 def test_a_lock_that_is_waited_for_but_nobody_has_is_listed_too(site: Site) -> None:
     """As long as nobody has been woken for it."""
     lease, waiting = rivals(site)
-    assert isinstance(site.store, SqlStore)
-    with site.store.database.write() as tx:
-        tx.run("delete from locks where job_id = ?", (lease.job_id,))
+    damage(site.store, "delete from locks where job_id = ?", lease.job_id)
 
     assert [(i.name, i.owner_id, i.until, i.since_us, i.waiting) for i in listed(site)] == [
         (LOCK, None, "", None, len(waiting))

@@ -13,9 +13,8 @@ from spinney.model.rights.operators import Actor, CapacityInfo, Order, Verb
 from spinney.model.settings.capacities import AMOUNT_MAX, LockCapacity
 from spinney.model.states import State
 from spinney.store.contract import Store
-from spinney.store.sql import SqlStore
-from spinney.store.sql.transitions import locks
 
+from .behind import damage, locks, refresh
 from .words import Site, kind, locked, stage
 
 DISK = "disk:work"
@@ -466,9 +465,8 @@ def test_what_an_operator_set_outlasts_what_is_declared_anew(wide: Site) -> None
 
 
 def test_what_was_written_by_hand_counts_as_set_whatever_is_declared(site: Site) -> None:
-    with site.store.database.write() as tx:  # type: ignore[attr-defined]
-        tx.run("insert into lock_capacities (name, capacity) values ('tape', 7)")
-        tx.take("registry")
+    damage(site.store, "insert into lock_capacities (name, capacity) values ('tape', 7)")
+    refresh(site.store)
 
     site.store.register([], [], [LockCapacity(name="tape", capacity=2)])
 
@@ -575,9 +573,7 @@ def test_one_that_waits_for_room_that_is_there_is_found_by_the_doctor(wide: Site
     meets(wide, other, 60)
     wide.clock.forward(3600)
     assert list(wide.store.doctor.examine(["stuck-for-lock", "lock-of-nobody"], now_us=wide.now)) == []
-    assert isinstance(wide.store, SqlStore)
-    with wide.store.database.write() as tx:
-        tx.run("update locks set amount = 10 where job_id = ?", (holder.job_id,))
+    damage(wide.store, "update locks set amount = 10 where job_id = ?", holder.job_id)
 
     (found,) = wide.store.doctor.examine(["stuck-for-lock"], now_us=wide.now)
 

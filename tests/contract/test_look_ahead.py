@@ -5,8 +5,8 @@ from collections import Counter
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.outcomes import Outcome
 from spinney.model.types import QueueSpec
-from spinney.store.sql.claim.claims import RUN_MAX
 
+from .behind import RUN_MAX
 from .words import Site, kind
 
 

@@ -21,6 +21,7 @@ from spinney.model.states import State
 from spinney.scheduling import cron
 from spinney.store.contract import Store
 
+from .behind import damage
 from .words import SECOND_US, Site, kind
 
 ANN = Actor(by="ann", call="c1")
@@ -163,7 +164,7 @@ def test_one_that_cannot_be_read_keeps_no_other_from_its_jobs(site: Site, spec: 
     put(site, hourly())
     later(site, HOUR)
     later(site, HOUR)
-    _write(site, "update schedules set spec = ? where name = 'broken'", spec)
+    damage(site.store, "update schedules set spec = ? where name = 'broken'", spec)
 
     site.clock.forward(HOUR)
     with pytest.raises(UsageError, match=r"schedule 'broken': .*spinney schedule drop broken"):
@@ -179,14 +180,9 @@ def test_one_that_cannot_be_read_keeps_no_other_from_its_jobs(site: Site, spec: 
     assert list(site.store.schedules.declare([hourly("broken")], CODE, now_us=site.now)) == ["broken"]
     put(site, hourly("broken"))
     assert found(site, "broken").every_s == HOUR
-    _write(site, "update schedules set spec = ? where name = 'broken'", spec)
+    damage(site.store, "update schedules set spec = ? where name = 'broken'", spec)
     site.store.schedules.drop("broken", ANN, now_us=site.now)
     assert runs(site, "broken") == []
-
-
-def _write(site: Site, sql: str, *args: Any) -> None:
-    with site.store.database.write() as tx:  # type: ignore[attr-defined]  # behind its back
-        tx.run(sql, args)
 
 
 def test_a_clock_that_goes_back_makes_nothing_twice(site: Site) -> None:

@@ -11,6 +11,7 @@ from spinney.model.rights.operators import QueueStats, StageStats, Stats
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 
+from .behind import duration_samples
 from .everything import TYPES, fill
 from .words import SECOND_US, Site, kind
 
@@ -208,8 +209,6 @@ def test_clocks_that_differ_do_not_make_times_negative(site: Site) -> None:
 def test_the_sample_is_of_what_was_done_last_where_the_earliest_come_first(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spinney.store.sql.read import duration_samples
-
     for name in ("LOOKED_AT", "LEAST", "MOST"):
         monkeypatch.setattr(duration_samples, name, 5)
     site.submit(n=40)

@@ -11,8 +11,8 @@ from spinney.model.jobs import Filter
 from spinney.model.states import State
 from spinney.model.types import QueueSpec
 from spinney.store.contract import Store
-from spinney.store.sql.submit import new_jobs
 
+from .behind import new_jobs
 from .words import Site, kind, locked, stage, submission
 
 LONG_LIST = new_jobs.SPECIAL_STEP + 10

@@ -15,6 +15,7 @@ from spinney.model.rights.operators import Actor, Order, Verb
 from spinney.model.settings.webhooks import Delivery, DeliveryOutcome, DeliveryResult, DueDelivery, Webhook
 from spinney.store.contract import Store
 
+from .behind import damage, rows
 from .everything import FRAGILE
 from .words import SECOND_US, Site
 
@@ -695,10 +696,10 @@ def test_one_of_an_older_version_goes_by_the_user_who_has_the_name_of_its_maker(
     site: Site, role: Role | None, goes_on: bool
 ) -> None:
     watch(site)
-    with site.store.database.write() as tx:  # type: ignore[attr-defined]
-        spec = json.loads(tx.value("select spec from webhooks"))
-        del spec["maker"]
-        tx.run("update webhooks set spec = ?", (json.dumps(spec),))
+    ((spec,),) = rows(site.store, "select spec from webhooks")
+    settings = json.loads(spec)
+    del settings["maker"]
+    damage(site.store, "update webhooks set spec = ?", json.dumps(settings))
     if role is not None:
         site.store.accounts.add("ann", Rights(role=role), None, BOB, now_us=site.now)
 
