@@ -1,7 +1,11 @@
-"""Figures for people: how much stands where, how fast it goes, who has the slots. One snapshot, read only."""
+"""Statistics of queues, stages, shares and nodes, computed from one snapshot.
+
+Depths are counted from the narrow tables (``ready``, ``leases``, ``inactive_jobs``), never from all jobs; rates come
+from ``throughput``, in which nodes record how many attempts of each lane ended; times from a sample of recent jobs.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from spinney.model.access import AccessScope
@@ -13,12 +17,11 @@ from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import access_paths, duration_samples, filter_queries, state_counts
 from spinney.store.sql.read.duration_samples import Sample
 from spinney.store.sql.record import throughput
-from spinney.store.sql.record.throughput import Throughput
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
 from spinney.store.sql.session import Session
 
-_SHOWN_ASIDE = (State.SCHEDULED, State.WAITING, State.HELD, State.FAILED)
+_SHOWN_INACTIVE = (State.SCHEDULED, State.WAITING, State.HELD, State.FAILED)
 
 
 class SqlStatistics:
@@ -39,7 +42,7 @@ class SqlStatistics:
 
 
 class Slot(NamedTuple):
-    """A slot that works for a lane and a share."""
+    """A slot of a node that has leases of a lane and a share."""
 
     lane: int
     share: int
@@ -49,7 +52,7 @@ class Slot(NamedTuple):
 
 
 def slots(tx: Tx, within: AccessScope | None) -> list[Slot]:
-    """Slots that hold leases of jobs within somebody's limits, and how many."""
+    """Return the slots that have leases on visible jobs, by lane and share, with the number of leases."""
     where, args = filter_queries.conditions(Filter(within=within))
     source = (
         f"leases l cross join jobs where jobs.id = l.job_id and {' and '.join(where)}"
@@ -62,25 +65,26 @@ def slots(tx: Tx, within: AccessScope | None) -> list[Slot]:
 
 
 class _Look:
-    """One snapshot, looked at once."""
+    """The figures of one snapshot."""
 
     def __init__(
         self, tx: Tx, registry: Registry, window_us: int, now_us: int, within: AccessScope | None
     ) -> None:
         self.tx, self.registry, self.now_us, self.within = tx, registry, now_us, within
         self.queues = None if within is None else within.queues
-        self.told_apart = within is None or within.collections is None
-        """Whether what is measured by lane is that of what lies within: a lane knows its queue, and no collection."""
+        self.is_measured = within is None or within.collections is None
+        """Whether rates and times, which are measured by lane, are those of the jobs within the limits: a lane knows
+        its queue, but no collection."""
         self.lane_throughput, self.window_s = throughput.lately(tx, window_us, now_us)
         self.lane_throughput = {
-            lane: lane_throughput
-            for lane, lane_throughput in self.lane_throughput.items()
+            lane: ended
+            for lane, ended in self.lane_throughput.items()
             if self._is_within(registry.lanes[lane].queue)
         }
         self.slots = slots(tx, within)
         self.pending, fronts = pending(tx, registry, within)
         self.samples: Mapping[tuple[str, str], Sample] = {}
-        if self.told_apart:
+        if self.is_measured:
             fronts += [
                 (lane, highest + 1)
                 for lane, highest in tx.all("select lane, max(job_id) from leases group by lane")
@@ -95,7 +99,7 @@ class _Look:
         return Stats(
             at_us=self.now_us,
             window_s=self.window_s,
-            rate=self._rate(self.lane_throughput.values()),
+            rate=self._rate(sum(lane.ended for lane in self.lane_throughput.values())),
             states=state_counts.counts(self.tx.all, Filter(within=self.within)),
             queues=self._queues(),
             stages=self._stages(),
@@ -106,106 +110,92 @@ class _Look:
     # --- by queue and by stage ------------------------------------------------------------
 
     def _queues(self) -> list[QueueStats]:
-        aside = self._aside()
-        lanes = self.registry.lanes.values()
-        named = {
+        inactive = self._inactive()
+        names = {
             DEFAULT_QUEUE,
             *self.registry.queues,
-            *(lane.queue for lane in lanes),
-            *(q for q, _ in aside),
+            *(lane.queue for lane in self.registry.lanes.values()),
+            *(queue for queue, _ in inactive),
         }
-        return [
-            QueueStats(
-                queue=name,
-                limit=nodes.limit(self.tx, self.registry.queue(name)),
-                said=self.registry.queue(name).limit,
-                pending=sum(n for kind, n in self.pending.items() if kind.queue == name),
-                running=self._occupied(lane for lane in lanes if lane.queue == name),
-                scheduled=aside[name, State.SCHEDULED],
-                waiting=aside[name, State.WAITING],
-                held=aside[name, State.HELD],
-                failed=aside[name, State.FAILED],
-                rate=self._rate(
-                    self.lane_throughput[lane.id]
-                    for lane in lanes
-                    if lane.queue == name and lane.id in self.lane_throughput
-                ),
+        queues = []
+        for name in sorted(filter(self._is_within, names)):
+            spec = self.registry.queue(name)
+            totals = self._totals(lambda lane, name=name: lane.queue == name)  # type: ignore[misc]
+            queues.append(
+                QueueStats(
+                    queue=name,
+                    limit=nodes.limit(self.tx, spec),
+                    said=spec.limit,
+                    pending=totals.pending,
+                    running=totals.running,
+                    rate=self._rate(totals.ended),
+                    **{str(state): inactive[name, state] for state in _SHOWN_INACTIVE},
+                )
             )
-            for name in sorted(filter(self._is_within, named))
-        ]
+        return queues
 
     def _stages(self) -> list[StageStats]:
-        """In the order of each type's stages; one that has vanished from its type only while jobs stand in it."""
+        """Return the stages in the order of each type; one that has vanished from its type only while it has jobs."""
         declared = [(spec.name, stage.name) for spec in self.registry.types.values() for stage in spec.stages]
         busy = {(kind.type, kind.stage) for kind in self.pending}
-        busy |= {
-            (lane.type, lane.stage)
-            for lane in map(self.registry.lanes.__getitem__, {s.lane for s in self.slots})
-        }
-        return [self._stage(type_, stage) for type_, stage in [*declared, *sorted(busy - {*declared})]]
+        busy |= {(lane.type, lane.stage) for lane in (self.registry.lanes[slot.lane] for slot in self.slots)}
+        return [self._stage(*stage) for stage in [*declared, *sorted(busy - {*declared})]]
 
     def _stage(self, type_: str, stage: str) -> StageStats:
-        lanes = [lane for lane in self.registry.lanes.values() if (lane.type, lane.stage) == (type_, stage)]
-        throughputs = [self.lane_throughput[lane.id] for lane in lanes if lane.id in self.lane_throughput]
+        totals = self._totals(lambda lane: (lane.type, lane.stage) == (type_, stage))
         sample = self.samples.get((type_, stage), Sample(0, None, None))
         return StageStats(
             type=type_,
             stage=stage,
-            pending=sum(n for kind, n in self.pending.items() if (kind.type, kind.stage) == (type_, stage)),
-            running=self._occupied(lanes),
-            ended=sum(lane_throughput.ended for lane_throughput in throughputs) if self.told_apart else None,
-            failures=sum(lane_throughput.failed for lane_throughput in throughputs)
-            if self.told_apart
-            else None,
-            rate=self._rate(throughputs),
+            pending=totals.pending,
+            running=totals.running,
+            ended=totals.ended if self.is_measured else None,
+            failures=totals.failed if self.is_measured else None,
+            rate=self._rate(totals.ended),
             sampled=sample.size,
             wait_s=sample.wait_s,
             run_s=sample.run_s,
         )
 
-    def _rate(self, throughputs: Iterable[Throughput]) -> float | None:
-        if not self.told_apart:
-            return None
-        return (
-            sum(lane_throughput.ended for lane_throughput in throughputs) / self.window_s
-            if self.window_s
-            else 0.0
+    def _totals(self, of: "Callable[[Kind | Lane], bool]") -> "_Totals":
+        """Return the figures of the lanes for which ``of`` is true."""
+        lanes = {lane.id for lane in self.registry.lanes.values() if of(lane)}
+        ends = [ended for lane, ended in self.lane_throughput.items() if lane in lanes]
+        return _Totals(
+            pending=sum(n for kind, n in self.pending.items() if of(kind)),
+            running=len({(slot.node, slot.slot) for slot in self.slots if slot.lane in lanes}),
+            ended=sum(lane.ended for lane in ends),
+            failed=sum(lane.failed for lane in ends),
         )
 
-    def _occupied(self, lanes: Iterable[Lane]) -> int:
-        """A slot that was given work of several lanes is occupied once."""
-        wanted = {lane.id for lane in lanes}
-        return len({(s.node, s.slot) for s in self.slots if s.lane in wanted})
+    def _rate(self, ended: int) -> float | None:
+        if not self.is_measured:
+            return None
+        return ended / self.window_s if self.window_s else 0.0
 
-    # --- what stands ----------------------------------------------------------------------
-
-    def _aside(self) -> Mapping[tuple[str, str], int]:
-        """How many jobs of each queue stand aside, by state."""
-        found: Counter[tuple[str, str]] = Counter()
-        said, values = filter_queries.conditions(Filter(within=self.within))
+    def _inactive(self) -> Mapping[tuple[str, str], int]:
+        """Return how many inactive jobs each queue has, by state."""
+        counts: Counter[tuple[str, str]] = Counter()
+        where, values = filter_queries.conditions(Filter(within=self.within))
         # Some condition, so that the job's row, which has the queue, is joined.
         for part in access_paths.narrow_parts(
-            self.tx.all, Filter(), _SHOWN_ASIDE, lambda _: (["jobs.id > 0", *said], values)
+            self.tx.all, Filter(), _SHOWN_INACTIVE, lambda _: (["jobs.id > 0", *where], values)
         ):
             sql = f"select jobs.queue, count(*) from {part.source} where {part.where} group by jobs.queue"
-            found.update({(queue, str(part.state)): n for queue, n in self.tx.all(sql, part.args)})
-        return found
+            counts.update({(queue, str(part.state)): n for queue, n in self.tx.all(sql, part.args)})
+        return counts
 
     # --- who has the slots ----------------------------------------------------------------
 
     def _shares(self) -> list[ShareStats]:
-        taken: dict[tuple[str, int], set[tuple[int, int]]] = {}
-        for slot in self.slots:
-            taken.setdefault((self.registry.lanes[slot.lane].queue, slot.share), set()).add(
-                (slot.node, slot.slot)
-            )
+        occupied = {(self.registry.lanes[s.lane].queue, s.share, s.node, s.slot) for s in self.slots}
         names = dict(self.tx.all("select -id, name from shares where id in (select -l.share from leases l)"))
         # Where the queue does not share, the lease says 0.
-        found = [
-            ShareStats(queue=queue, share=names.get(share, str(share)) if share else None, running=len(held))
-            for (queue, share), held in taken.items()
+        shares = [
+            ShareStats(queue=queue, share=names.get(share, str(share)) if share else None, running=running)
+            for (queue, share), running in Counter((queue, share) for queue, share, _, _ in occupied).items()
         ]
-        return sorted(found, key=lambda s: (-s.running, s.queue, s.share or ""))
+        return sorted(shares, key=lambda s: (-s.running, s.queue, s.share or ""))
 
     def _nodes(self) -> list[NodeStats]:
         return [
@@ -221,8 +211,18 @@ class _Look:
         ]
 
 
+class _Totals(NamedTuple):
+    """Figures of several lanes: jobs, occupied slots (one that was given work of several lanes counts once), and the
+    attempts that ended within the window."""
+
+    pending: int
+    running: int
+    ended: int
+    failed: int
+
+
 class Kind(NamedTuple):
-    """What jobs of one lane have in common, whether they stand in it yet or not."""
+    """What jobs of one lane have in common, whether they are in it yet or not."""
 
     queue: str
     type: str
@@ -232,8 +232,8 @@ class Kind(NamedTuple):
 def pending(
     tx: Tx, registry: Registry, within: AccessScope | None = None
 ) -> tuple[Mapping[Kind, int], list[tuple[int, int]]]:
-    """How many jobs (within somebody's limits) are pending by kind; and of each lane the lowest number that is."""
-    found: Counter[Kind] = Counter()
+    """Return how many visible jobs are pending by kind, and the lowest id among those of each lane."""
+    counts: Counter[Kind] = Counter()
     fronts = []
     for part in access_paths.narrow_parts(
         tx.all, Filter(within=within), [State.PENDING], filter_queries.conditions
@@ -242,7 +242,7 @@ def pending(
             columns = "jobs.queue, jobs.type, jobs.stage"
             sql = f"select {columns}, count(*) from {part.source} where {part.where} group by {columns}"
             for *kind, n in tx.all(sql, part.args):
-                found[Kind(*kind)] += n
+                counts[Kind(*kind)] += n
             continue
         sql = (
             f"select narrow.lane, count(*), min(narrow.job_id) from {part.source} where {part.where} "
@@ -250,6 +250,6 @@ def pending(
         )
         for lane_id, n, lowest in tx.all(sql, part.args):
             lane = registry.lanes[lane_id]
-            found[Kind(lane.queue, lane.type, lane.stage)] += n
+            counts[Kind(lane.queue, lane.type, lane.stage)] += n
             fronts.append((lane_id, lowest))
-    return found, fronts
+    return counts, fronts

@@ -1,6 +1,6 @@
-"""Figures of a store as people see them: what ``stats`` prints and ``top`` shows live."""
+"""Statistics as tables of text, which ``stats`` prints and ``top`` shows live."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spinney.model.rights.operators import NodeStats, Percentiles, QueueStats, ShareStats, StageStats
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def states(counts: Mapping[str, int]) -> str:
-    """``1,100 jobs: 100 pending, 1,000 completed``; what is deleted is not counted among them."""
-    told = [(state, counts[state]) for state in State if counts.get(state) and state is not State.DELETED]
-    total = sum(n for _, n in told)
-    each = ", ".join(f"{n:,} {state}" for state, n in told)
+    """Return counts as text: ``1,100 jobs: 100 pending, 1,000 completed``. Deleted jobs are not counted."""
+    shown = [(state, counts[state]) for state in State if counts.get(state) and state is not State.DELETED]
+    total = sum(n for _, n in shown)
+    each = ", ".join(f"{n:,} {state}" for state, n in shown)
     return f"{total:,} {'job' if total == 1 else 'jobs'}{': ' if each else ''}{each}"
 
 
 def rate(per_second: float | None) -> str:
-    """So many a second; where that is less than one, a minute; nothing for none, and for what is not known."""
+    """Return a rate as text: per second, or per minute below one a second; nothing for 0 and for an unknown rate."""
     if not per_second:
         return ""
     if per_second < 1:
@@ -29,95 +29,69 @@ def rate(per_second: float | None) -> str:
     return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
 
 
-def times(of: Percentiles | None) -> str:
-    """Median, 90 % and 99 %."""
-    return "" if of is None else " / ".join(map(display.format_duration, of))
+def times(percentiles: Percentiles | None) -> str:
+    """Return median, 90 % and 99 % as text."""
+    return "" if percentiles is None else " / ".join(map(display.format_duration, percentiles))
 
 
-def queues(found: Sequence[QueueStats]) -> "Table":
-    return _table(
-        ("QUEUE", "LIMIT", "RUNNING", "PENDING", "SCHEDULED", "WAITING", "HELD", "FAILED", "RATE"),
-        (
-            (
-                q.queue,
-                _limit(q),
-                *map(_number, (q.running, q.pending, q.scheduled, q.waiting, q.held, q.failed)),
-                rate(q.rate),
-            )
-            for q in found
-        ),
-    )
+Columns = Mapping[str, Callable[[Any], str] | None]
+"""Titles, and the text of each cell. None: the attribute with the title's name; of numbers nothing for 0."""
 
-
-def stages(found: Sequence[StageStats]) -> "Table":
-    return _table(
-        ("TYPE", "STAGE", "RUNNING", "PENDING", "RATE", "FAILED", "WAIT 50/90/99 %", "RUN 50/90/99 %"),
-        (
-            (
-                s.type,
-                s.stage,
-                _number(s.running),
-                _number(s.pending),
-                rate(s.rate),
-                f"{s.failures / s.ended:.2%}" if s.failures and s.ended else "",
-                times(s.wait_s),
-                times(s.run_s),
-            )
-            for s in found
-        ),
-    )
-
-
-def shares(found: Sequence[ShareStats]) -> "Table":
-    return _table(
-        ("SHARE", "QUEUE", "SLOTS"), ((s.share or "(all)", s.queue, _number(s.running)) for s in found)
-    )
-
-
-def nodes(found: Sequence[NodeStats]) -> "Table":
-    return _table(
-        ("NODE", "STATE", "SLOTS", "RUNNING", "LEASES", "SEEN"),
-        (
-            (
-                n.node,
-                n.state,
-                str(n.slots),
-                _number(n.running),
-                _number(n.leases),
-                display.format_time(n.seen_us),
-            )
-            for n in found
-        ),
-    )
-
-
-def _number(n: int) -> str:
-    return f"{n:,}" if n else ""
-
-
-def _limit(queue: QueueStats) -> str:
-    return "" if queue.limit is None else as_text(queue.said or queue.limit, queue.limit)
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-    made = display.build_table(columns, rows)
-    for column in made.columns:
-        if str(column.header) in _FIGURES:
-            column.justify = "right"
-    return made
-
-
-_FIGURES = {
-    "LIMIT",
-    "RUNNING",
-    "PENDING",
-    "SCHEDULED",
-    "WAITING",
-    "HELD",
-    "FAILED",
-    "RATE",
-    "SLOTS",
-    "LEASES",
-    "WAIT 50/90/99 %",
-    "RUN 50/90/99 %",
+_QUEUES: Columns = {
+    "QUEUE": None,
+    "LIMIT": lambda queue: "" if queue.limit is None else as_text(queue.said or queue.limit, queue.limit),
+    **dict.fromkeys(("RUNNING", "PENDING", "SCHEDULED", "WAITING", "HELD", "FAILED")),
+    "RATE": lambda queue: rate(queue.rate),
 }
+_STAGES: Columns = {
+    **dict.fromkeys(("TYPE", "STAGE", "RUNNING", "PENDING")),
+    "RATE": lambda stage: rate(stage.rate),
+    "FAILED": lambda stage: f"{stage.failures / stage.ended:.2%}" if stage.failures and stage.ended else "",
+    "WAIT 50/90/99 %": lambda stage: times(stage.wait_s),
+    "RUN 50/90/99 %": lambda stage: times(stage.run_s),
+}
+_SHARES: Columns = {
+    "SHARE": lambda share: share.share or "(all)",
+    "QUEUE": None,
+    "SLOTS": lambda share: _text(share.running),
+}
+_NODES: Columns = {
+    **dict.fromkeys(("NODE", "STATE")),
+    "SLOTS": lambda node: str(node.slots),
+    **dict.fromkeys(("RUNNING", "LEASES")),
+    "SEEN": lambda node: display.format_time(node.seen_us),
+}
+_TEXTS = frozenset({"QUEUE", "TYPE", "STAGE", "SHARE", "NODE", "STATE", "SEEN"})
+"""Columns that are not aligned to the right."""
+
+
+def queues(stats: Sequence[QueueStats]) -> "Table":
+    return _table(_QUEUES, stats)
+
+
+def stages(stats: Sequence[StageStats]) -> "Table":
+    return _table(_STAGES, stats)
+
+
+def shares(stats: Sequence[ShareStats]) -> "Table":
+    return _table(_SHARES, stats)
+
+
+def nodes(stats: Sequence[NodeStats]) -> "Table":
+    return _table(_NODES, stats)
+
+
+def _table(columns: Columns, rows: Sequence[Any]) -> "Table":
+    cells = [
+        [_text(getattr(row, title.lower())) if text is None else text(row) for title, text in columns.items()]
+        for row in rows
+    ]
+    table = display.build_table(tuple(columns), cells)
+    for column in table.columns:
+        if str(column.header) not in _TEXTS:
+            column.justify = "right"
+    return table
+
+
+def _text(value: Any) -> str:
+    return (f"{value:,}" if value else "") if isinstance(value, int) else str(value)
