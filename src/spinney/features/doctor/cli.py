@@ -1,10 +1,10 @@
 """The command ``doctor``: check a store for inconsistencies and repair them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,12 +16,12 @@ from spinney.terminal.connection import now_us, open_control, resolve_settings
 
 if TYPE_CHECKING:
     from spinney.control import Control
-    from spinney.features.doctor.service import Checker, RepairResult
-    from spinney.model.rights.operators import Violation
+    from spinney.features.doctor.service import RepairResult
+    from spinney.model.rights.operators import Check, Violation
     from spinney.store.contract import Store
 
 SHOWN = 20
-"""So many violations of a rule are told one by one; of the others, how many."""
+"""How many violations of a rule are printed; of the others, only their number."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -61,183 +61,160 @@ def doctor(
     else 1. Each repair checks again before it changes anything, and is recorded in the audit log.
     """
     from spinney.features.doctor.folder_check import FolderCheck
+    from spinney.features.doctor.service import Doctor
 
     if dead is not None and not repair:
         raise UsageError(f"--dead goes with --repair: spinney doctor --repair --dead {dead}")
     with open_control(store, by) as control:
-        others: list[Checker] = [FolderCheck(resolve_settings(store).folders, control.store)]
-        asked = _Examination(control, others, only or None, deep=deep)
+        others = [FolderCheck(resolve_settings(store).folders, control.store)]
+        doctor = control.part(Doctor)
         if rules:
-            _tell_rules(control, others, json=json)
+            _print_rules(doctor.checks(others), json=json)
             return
+
+        def examine() -> _Count:
+            return _print_violations(doctor.examine(only, deep=deep, others=others), json=json)
+
+        if dead is not None:
+            _recover_dead_node(control, dead, store, yes=yes, json=json)
         if repair:
-            healthy = _repair(asked, dead, store, yes=yes, json=json)
+            count = _Count() if yes else examine()
+            if count.repairable:
+                require_yes(f"Repair {_number(count.repairable, 'violation')}?", yes=False)
+            if yes or count.repairable:
+                _print_repairs(doctor.repair(only, deep=deep, others=others), json=json)
+                count = examine()
         else:
-            healthy = _tell(asked.examine(), json=json).all_ == 0
+            count = examine()
         if not json:
-            _tell_way(control.store)
-    if not healthy:
+            _print_slow_wakeups(control.store)
+    if count.total:
         raise typer.Exit(1)
 
 
-class _Examination:
-    """What is to be examined."""
-
-    def __init__(
-        self, control: "Control", others: "list[Checker]", only: list[str] | None, *, deep: bool
-    ) -> None:
-        from spinney.features.doctor.service import Doctor
-
-        self.control, self._others, self._only, self._deep = control, others, only, deep
-        self._doctor = control.part(Doctor)
-
-    def examine(self) -> "Iterator[Violation]":
-        return self._doctor.examine(self._only, deep=self._deep, others=self._others)
-
-    def repair(self) -> "Iterator[RepairResult]":
-        return self._doctor.repair(self._only, deep=self._deep, others=self._others)
-
-
-def _tell_way(store: "Store") -> None:
-    """What is not wrong, but slower than it could be."""
+def _print_slow_wakeups(store: "Store") -> None:
+    """Print what is no violation, but slower than it could be."""
     wake_ups = store.facts().get("wake_ups", "")
     if wake_ups.startswith("pooled"):
         typer.echo(f"{wake_ups}; nodes that are given the database's own address hear at once")
 
 
-# --- telling ----------------------------------------------------------------------------------
+# --- violations ---------------------------------------------------------------------------------
 
 
 @dataclass
 class _Count:
     """How many violations there were."""
 
-    all_: int = 0
-    mendable: int = 0
+    total: int = 0
+    repairable: int = 0
 
     def of(self, violations: "Iterable[Violation]") -> "Iterator[Violation]":
         for violation in violations:
-            self.all_ += 1
-            self.mendable += violation.repair is not None
+            self.total += 1
+            self.repairable += violation.repair is not None
             yield violation
 
 
-def _tell(violations: "Iterable[Violation]", *, json: bool) -> _Count:
-    """Print them as they are found."""
+def _print_violations(violations: "Iterable[Violation]", *, json: bool) -> _Count:
+    """Print violations as they are found, by rule. A message that several rules have is printed once: where the file is
+    damaged, no rule can be checked."""
     count = _Count()
     if json:
         display.print_json_lines(count.of(violations))
         return count
-    told: set[str] = set()
-    again = 0
-    for rule, found in groupby(count.of(violations), lambda violation: violation.rule):
-        again += _tell_group(rule, found, told)
-    if again:
-        typer.echo(f"{_number(again, 'more rule')} reported the same")
-    if count.all_:
-        typer.echo(f"{_number(count.all_, 'violation')} found; {count.mendable:,} can be repaired (--repair)")
+    printed: set[str] = set()
+    repeating = 0
+    for rule, of_rule in groupby(count.of(violations), lambda violation: violation.rule):
+        lines = more = repeated = 0
+        for violation in of_rule:
+            if violation.sentence in printed:
+                repeated += 1
+            elif lines < SHOWN:
+                lines += 1
+                printed.add(violation.sentence)
+                _print_violation(violation, f"{rule}:" if lines == 1 else None)
+            else:
+                more += 1
+        if more:
+            typer.echo(f"  … and {more:,} more of these")
+        repeating += bool(repeated and not lines)
+    if repeating:
+        typer.echo(f"{_number(repeating, 'more rule')} reported the same")
+    if count.total:
+        typer.echo(
+            f"{_number(count.total, 'violation')} found; {count.repairable:,} can be repaired (--repair)"
+        )
     else:
         typer.echo("healthy: nothing is wrong")
     return count
 
 
-def _tell_group(rule: str, found: "Iterator[Violation]", told: set[str]) -> int:
-    """Print what one rule found; 1 if that was nothing but what another has said: where the file is damaged, no rule
-    can look."""
-    shown = more = again = 0
-    for violation in found:
-        if violation.sentence in told:
-            again += 1
-            continue
-        if shown >= SHOWN:
-            more += 1
-            continue
-        if not shown:
-            typer.echo(f"{rule}:")
-        shown += 1
-        told.add(violation.sentence)
-        typer.echo(f"  {display.safe(violation.sentence)}")
-        if violation.repair is not None:
-            typer.echo(f"    --repair {display.safe(violation.repair)}")
-    if more:
-        typer.echo(f"  … and {more:,} more of these")
-    return int(bool(again) and not shown)
+def _print_violation(violation: "Violation", title: str | None) -> None:
+    if title is not None:
+        typer.echo(title)
+    typer.echo(f"  {display.safe(violation.sentence)}")
+    if violation.repair is not None:
+        typer.echo(f"    --repair {display.safe(violation.repair)}")
 
 
-def _tell_rules(control: "Control", others: "list[Checker]", *, json: bool) -> None:
-    from spinney.features.doctor.service import Doctor
-
-    checks = control.part(Doctor).checks(others)
+def _print_rules(checks: "Sequence[Check]", *, json: bool) -> None:
     if json:
         display.print_json_lines(checks)
-        return
-    display.print_table(
-        ("RULE", "WHAT MUST HOLD", "REPAIR"), [(c.rule, c.about, "yes" if c.repairs else "") for c in checks]
-    )
+    else:
+        rows = [(check.rule, check.about, "yes" if check.repairs else "") for check in checks]
+        display.print_table(("RULE", "WHAT MUST HOLD", "REPAIR"), rows)
 
 
-# --- repairing --------------------------------------------------------------------------------
+# --- repairs ------------------------------------------------------------------------------------
 
 
-def _repair(asked: _Examination, dead: str | None, store: str | None, *, yes: bool, json: bool) -> bool:
-    """Tell, ask, repair, and tell what is left; whether nothing is."""
-    if dead is not None:
-        _recover_dead_node(asked.control, dead, store, yes=yes, json=json)
-    if not yes:
-        count = _tell(asked.examine(), json=json)
-        if not count.mendable:
-            return count.all_ == 0
-        require_yes(f"Repair {_number(count.mendable, 'violation')}?", yes=False)
-    _print_repairs(asked.repair(), json=json)
-    return _tell(asked.examine(), json=json).all_ == 0
-
-
-def _print_repairs(treated: "Iterable[RepairResult]", *, json: bool) -> None:
+def _print_repairs(results: "Iterable[RepairResult]", *, json: bool) -> None:
     if json:
-        display.print_json_lines(_repair_json(each) for each in treated)
+        display.print_json_lines(
+            {
+                "rule": result.violation.rule,
+                "subject": result.violation.subject,
+                "did": result.violation.repair,
+                "repaired": result.repaired,
+                "error": result.error,
+            }
+            for result in results
+        )
         return
-    for each in treated:
-        what = f"{each.violation.subject}: {each.violation.rule}"
-        if each.error is not None:
-            typer.echo(f"cannot repair {display.safe(what)}: {display.safe(each.error)}")
-        elif each.repaired:
-            typer.echo(f"repaired {display.safe(what)}")
-
-
-def _repair_json(treated: "RepairResult") -> dict[str, Any]:
-    return {
-        "rule": treated.violation.rule,
-        "subject": treated.violation.subject,
-        "did": treated.violation.repair,
-        "repaired": treated.repaired,
-        "error": treated.error,
-    }
+    for result in results:
+        violation = f"{result.violation.subject}: {result.violation.rule}"
+        if result.error is not None:
+            typer.echo(f"cannot repair {display.safe(violation)}: {display.safe(result.error)}")
+        elif result.repaired:
+            typer.echo(f"repaired {display.safe(violation)}")
 
 
 def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes: bool, json: bool) -> None:
+    """Declare a node dead and take its work back. Of a node of this host the kernel can tell whether it is alive."""
     from spinney.features.doctor.service import Doctor
     from spinney.model.jobs import NodeInfo
     from spinney.node.lifecycle import dead_nodes
     from spinney.store.sql import open_store
 
-    place = resolve_settings(store)
-    here = None if place.run_dir is None else dead_nodes.local_host(place.run_dir, Path(place.folders))
+    settings = resolve_settings(store)
+    host = (
+        None if settings.run_dir is None else dead_nodes.local_host(settings.run_dir, Path(settings.folders))
+    )
     for node in control.store.nodes():
-        if here is not None and node.name == name and node.state != "left":
-            dead_nodes.require_not_running(here, node)
+        if host is not None and node.name == name and node.state != "left":
+            dead_nodes.require_not_running(host, node)
     require_yes(f"Is node {name} dead, and may its work run elsewhere?", yes=yes)
 
     def recover(node: NodeInfo) -> list[int]:
-        if here is None or not here.local(node):
+        if host is None or not host.local(node):
             return []
-        return dead_nodes.recover_dead_node(lambda: open_store(place.store), here, node, now_us)
+        return dead_nodes.recover_dead_node(lambda: open_store(settings.store), host, node, now_us)
 
-    concerned = control.part(Doctor).recover_dead_node(name, recover)
+    jobs = control.part(Doctor).recover_dead_node(name, recover)
     if not json:
-        typer.echo(
-            f"node {display.safe(name)} is marked as dead; {_number(len(concerned), 'job')} taken back"
-        )
+        typer.echo(f"node {display.safe(name)} is marked as dead; {_number(len(jobs), 'job')} taken back")
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,7 +1,11 @@
-"""The doctor: what must not be, in words, and its repairs, each looked at again and under audit."""
+"""The doctor: it checks the invariants of a store and its folders, and repairs what is safe to repair.
+
+Every repair checks again first, and has its entry in the audit log.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from spinney.model.access import Role
@@ -12,12 +16,13 @@ from spinney.model.values.hints import did_you_mean
 from spinney.service.service import Service
 
 ROUNDS = 20
-"""A repair may bring to light what was hidden behind it; so it is examined anew until a round repairs nothing."""
+"""A repair may uncover a violation that was hidden behind it, so everything is examined again until a round repairs
+nothing; but no more often than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairResult:
-    """What became of one violation."""
+    """The outcome of one repair."""
 
     violation: Violation
     repaired: bool
@@ -44,56 +49,56 @@ class Checker(Protocol):
 
 
 class Doctor(Service):
-    """``others`` examine what lies outside of the database: folders. It sees all there is, so it takes an operator
-    without limits; others get Forbidden."""
+    """Checks and repairs a whole store, so that it takes an operator without limits; others get Forbidden.
+
+    ``others`` are checkers of what lies outside of the database: the folders. ``only`` names the rules to check.
+    """
 
     def checks(self, others: Sequence[Checker] = ()) -> list[Check]:
-        """All invariants that are known."""
-        return [check for examiner in self._all(others) for check in examiner.checks()]
+        """Return all rules."""
+        return [check for checker in self._all(others) for check in checker.checks()]
 
     def examine(
         self, only: Collection[str] | None = None, *, deep: bool = False, others: Sequence[Checker] = ()
     ) -> Iterator[Violation]:
-        """Everything that must not be, rule by rule, as it is found. Changes nothing.
+        """Yield every violation, rule by rule, as it is found. Changes nothing.
 
-        Raises UsageError when ``only`` names a rule that there is not.
+        ``deep`` also checks what takes long. Raises UsageError when ``only`` names a rule that does not exist.
         """
         self.require_everywhere(Role.OPERATOR, "examine the store")
-        self._require_known(only, others)
-        return self._examined(only, deep, others)
-
-    def _examined(
-        self, only: Collection[str] | None, deep: bool, others: Sequence[Checker]
-    ) -> Iterator[Violation]:
+        self._require_rules(only, others)
         now_us = self.clock()
-        for examiner in self._all(others):
-            yield from examiner.examine(only, deep=deep, now_us=now_us)
+        return chain.from_iterable(
+            checker.examine(only or None, deep=deep, now_us=now_us) for checker in self._all(others)
+        )
 
     def repair(
         self, only: Collection[str] | None = None, *, deep: bool = False, others: Sequence[Checker] = ()
     ) -> Iterator[RepairResult]:
-        """Repair whatever can be, round after round, until there is nothing left that can. Each is a step of its
-        own, and this may be left off after any. The nodes are woken in the end."""
+        """Repair whatever can be repaired, round after round until a round repairs nothing, and wake the nodes.
+
+        Each repair is a transaction of its own, so that the caller may stop after any of them.
+        """
         self.require_everywhere(Role.OPERATOR, "repair the store")
-        self._require_known(only, others)
-        return self._repaired(only, deep, others)
+        self._require_rules(only, others)
+        return self._repaired(only or None, deep, others)
 
     def _repaired(
         self, only: Collection[str] | None, deep: bool, others: Sequence[Checker]
     ) -> Iterator[RepairResult]:
         actor = self.actor()
-        given_up: set[tuple[str, str]] = set()
+        refused: set[tuple[str, str]] = set()
         for _ in range(ROUNDS):
             repaired = 0
-            for examiner in self._all(others):
-                for violation in examiner.examine(only, deep=deep, now_us=self.clock()):
-                    which = (violation.rule, violation.subject)
-                    if violation.repair is None or which in given_up:
+            for checker in self._all(others):
+                for violation in checker.examine(only, deep=deep, now_us=self.clock()):
+                    key = (violation.rule, violation.subject)
+                    if violation.repair is None or key in refused:
                         continue
                     try:
-                        done = examiner.repair(violation, actor, now_us=self.clock())
+                        done = checker.repair(violation, actor, now_us=self.clock())
                     except SpinneyError as error:
-                        given_up.add(which)
+                        refused.add(key)
                         yield RepairResult(violation=violation, repaired=False, error=str(error))
                         continue
                     repaired += done
@@ -105,27 +110,27 @@ class Doctor(Service):
     def recover_dead_node(
         self, name: str, recover: Callable[[NodeInfo], Sequence[int]] | None = None
     ) -> list[int]:
-        """Take back the work of a node that somebody knows to be dead; returns the jobs concerned.
+        """Take back the work of a node that an operator knows to be dead, and return the ids of its jobs.
 
-        ``recover`` does so for one incarnation, where somebody knows more of it than the store does.
-        Raises Refused when it has beaten lately, or is not there.
+        ``recover`` does so for one incarnation of the node, where the caller has more than the store to go by (the
+        records on its host). Raises Refused when the node has sent a heartbeat lately, or does not exist.
         """
         self.require_everywhere(Role.OPERATOR, "declare nodes dead")
-        concerned: list[int] = []
+        jobs: list[int] = []
         for node in self.store.doctor.declare_dead(name, self.actor(), now_us=self.clock()):
             if recover is not None:
-                concerned += recover(node)
-            concerned += self.store.recover(node.id, None, now_us=self.clock())
+                jobs += recover(node)
+            jobs += self.store.recover(node.id, None, now_us=self.clock())
         self.wake_nodes()
-        return concerned
+        return jobs
 
     def _all(self, others: Sequence[Checker]) -> list[Checker]:
         return [self.store.doctor, *others]
 
-    def _require_known(self, only: Collection[str] | None, others: Sequence[Checker]) -> None:
-        known = {check.rule for check in self.checks(others)}
+    def _require_rules(self, only: Collection[str] | None, others: Sequence[Checker]) -> None:
+        rules = {check.rule for check in self.checks(others)}
         for rule in only or ():
-            if rule not in known:
+            if rule not in rules:
                 raise UsageError(
-                    f"the doctor has no rule {rule!r}{did_you_mean(rule, known)}; 'spinney doctor --rules' lists them"
+                    f"the doctor has no rule {rule!r}{did_you_mean(rule, rules)}; 'spinney doctor --rules' lists them"
                 )
