@@ -15,9 +15,9 @@ from spinney.control import Control
 from spinney.define.params.masking import Redactor
 from spinney.features.files import folder_writes
 from spinney.features.files.content import listed, opened
+from spinney.features.files.job_folder import output_path
 from spinney.features.files.output_stream import follow
 from spinney.features.files.uploads import Uploads
-from spinney.folders import folders
 from spinney.model.errors import NoSuch
 from spinney.model.jobs import Attempt
 from spinney.schemas import File, UploadedFile
@@ -66,8 +66,9 @@ class Stream(StrEnum):
 @router.get("/jobs/{job}/files", summary="List the files of a job", responses=documented(404, 409))
 async def list_files(job: JobId, context: Authenticated, request: Request) -> Files:
     """All below its folder, by path; output and the like are in `.spinney`."""
-    found, whole = await listed(context, request.app.state.folders, job)
-    return Files(items=[File(path=name, kind=e.kind, size=e.size) for name, e in found], more=not whole)
+    entries, complete = await listed(context, request.app.state.folders, job)
+    files = [File(path=name, kind=entry.kind, size=entry.size) for name, entry in entries]
+    return Files(items=files, more=not complete)
 
 
 @router.get(
@@ -131,7 +132,7 @@ async def read_output(
     attempt, redactor = await context.run(
         lambda control: (_attempt(control, job, fence), control.queries.redactor(job))
     )
-    path = f"{folders.OWN}/{attempt.stage}.{fence}.{stream}"
+    path = output_path(attempt, stream)
     if follow_:
         acquire_quota(request, context, request.app.state.quotas.followers)
         tail = _tail(context, request.app.state.folders, attempt, path, start, redactor)
@@ -156,7 +157,7 @@ def _tail(
 
 
 def _attempt(control: Control, job_id: int, fence: int) -> Attempt:
-    found = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
-    if found is None:
-        raise NoSuch(f"job {job_id} has no attempt {fence}; its history lists them")
-    return found
+    for attempt in control.queries.attempts(job_id):
+        if attempt.fence == fence:
+            return attempt
+    raise NoSuch(f"job {job_id} has no attempt {fence}; its history lists them")

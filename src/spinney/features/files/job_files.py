@@ -1,4 +1,4 @@
-"""The files in a job's folder, for commands: see ``spinney.features.files.job_folder``."""
+"""The files in a job's folder, as commands read them: from the open store (``job_folder``), or through a server."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, cast
@@ -14,56 +14,32 @@ if TYPE_CHECKING:
 
 
 def job_files(store: "Store", job_id: int, url: str | None) -> "JobFiles":
-    """The files of a job of the open store, which ``url`` names. Raises NoSuchJob."""
-    from spinney.features.files import job_folder as found
+    """Return the files of a job of the open store that ``url`` names. Raises NoSuchJob."""
+    from spinney.features.files import job_folder
     from spinney.wakeup import wake_all
 
-    here = resolve_settings(url)
-    return found.job_files(
-        store, job_id, here.folders, clock=now_us, wake_nodes=lambda: wake_all(store, here.run_dir)
+    settings = resolve_settings(url)
+    return job_folder.job_files(
+        store, job_id, settings.folders, clock=now_us, wake_nodes=lambda: wake_all(store, settings.run_dir)
     )
 
 
-OWN = ".spinney"
-"""The folder in a job's folder where its output is."""
-
-
 class Files(Protocol):
-    """The files of one job, wherever they are."""
+    """The files of one job: ``JobFiles`` of an open store, or ``RemoteFiles`` through a server."""
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """What a file has from there on."""
+        """Yield the content of a file from the byte ``start`` on."""
 
     def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
-        """What an attempt wrote to stdout or stderr, from there on; nothing where it wrote nothing."""
+        """Yield what an attempt wrote to stdout or stderr, from the byte ``start`` on."""
 
     def everything(self) -> "Iterator[tuple[str, DirectoryEntry]]":
-        """All below the folder, folders aside, by path."""
+        """Yield all files below the folder, with their paths."""
 
 
 def files_of(performer: "Performs", job_id: int, url: str | None) -> Files:
-    """The files of a job, through a server or not. Raises NoSuchJob."""
+    """Return the files of a job, from the open store or through a server. Raises NoSuchJob."""
     remote = getattr(performer, "job_files", None)
     if remote is not None:
         return cast(Files, remote(job_id))
-    return _LocalFiles(job_files(cast("LocalPerformer", performer).store, job_id, url))
-
-
-class _LocalFiles:
-    def __init__(self, files: "JobFiles") -> None:
-        self._files = files
-        self.content = files.content
-
-    def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
-        return self._files.content(f"{OWN}/{attempt.stage}.{attempt.fence}.{stream}", start=start, must=False)
-
-    def everything(self) -> "Iterator[tuple[str, DirectoryEntry]]":
-        return self._below("")
-
-    def _below(self, path: str) -> "Iterator[tuple[str, DirectoryEntry]]":
-        for entry in self._files.names(path, must=bool(path)):
-            name = f"{path}/{entry.name}" if path else entry.name
-            if entry.kind == "folder":
-                yield from self._below(name)
-            else:
-                yield name, entry
+    return job_files(cast("LocalPerformer", performer).store, job_id, url)

@@ -1,4 +1,7 @@
-"""The files in a job's folder, wherever that is: read here, or through a node of the host where it is."""
+"""The files in a job's folder, wherever that is: on this host, or read through a node of the host that has it.
+
+Files of other hosts are fetched in pieces through the store (``features.homes.fetches``), so that no node needs a port.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +11,12 @@ from spinney.model.errors import Refused
 from spinney.model.homes import MISSING, NAMES_MOST, PIECE_BYTES, DirectoryEntry, Fetch, FetchResult, Home
 
 if TYPE_CHECKING:
+    from spinney.model.jobs import Attempt
     from spinney.store.contract import Store
+
+
+OWN = ".spinney"
+"""The directory in a job's folder where the engine keeps its own files: output and parameters of attempts."""
 
 
 class _Source(Protocol):
@@ -16,53 +24,77 @@ class _Source(Protocol):
 
 
 class JobFiles:
-    """Of one job."""
+    """The files of one job. Paths are relative to its folder; methods raise Refused for what cannot be read, and, where
+    ``must`` is true, for what does not exist."""
 
     def __init__(self, job_id: int, source: _Source) -> None:
         self._job_id, self._source = job_id, source
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """What a file has from there on, in pieces. Raises Refused when it cannot be read, or (``must``) is not
-        there."""
+        """Yield the content of a file from the byte ``start`` on, in pieces."""
         while True:
-            found = self._source.get(path, start=start, length=PIECE_BYTES)
-            if found.error == MISSING and not must:
-                return
-            data = self._found(path, found).data or b""
+            data = self._get(path, start, PIECE_BYTES, must=must).data or b""
             if data:
                 yield data
             if len(data) < PIECE_BYTES:
                 return
             start += len(data)
 
+    def read(self, path: str, start: int, length: int, *, must: bool = True) -> bytes:
+        """Return so many bytes of a file from ``start`` on; fewer at its end."""
+        data = bytearray()
+        for piece in self.content(path, start=start, must=must):
+            data += piece
+            if len(data) >= length:
+                break
+        return bytes(data[:length])
+
+    def output(self, attempt: "Attempt", stream: str, *, start: int = 0) -> Iterator[bytes]:
+        """Yield what an attempt wrote to ``stdout`` or ``stderr``, from the byte ``start`` on. Files of output are made
+        at their first byte."""
+        return self.content(output_path(attempt, stream), start=start, must=False)
+
     def names(self, path: str, *, must: bool = True) -> Iterator[DirectoryEntry]:
-        """What is in a folder. Raises Refused when it cannot be read, or (``must``) is not there."""
+        """Yield what is in a directory (an empty path: the job's folder)."""
         start = 0
         while True:
-            found = self._source.get(path, start=start, length=0)
-            if found.error == MISSING and not must:
-                return
-            names = self._found(path, found).names or ()
+            names = self._get(path, start, 0, must=must).names or ()
             yield from names
             if len(names) < NAMES_MOST:
                 return
             start += NAMES_MOST
 
-    def _found(self, path: str, found: FetchResult) -> FetchResult:
-        if found.error is not None:
-            what = (
-                f"{path!r} in the folder of job {self._job_id}"
-                if path
-                else f"the folder of job {self._job_id}"
+    def everything(self, path: str = "") -> Iterator[tuple[str, DirectoryEntry]]:
+        """Yield all files below a directory, with their paths."""
+        for entry in self.names(path, must=bool(path)):
+            name = f"{path}/{entry.name}" if path else entry.name
+            if entry.kind == "folder":
+                yield from self.everything(name)
+            else:
+                yield name, entry
+
+    def _get(self, path: str, start: int, length: int, *, must: bool) -> FetchResult:
+        result = self._source.get(path, start=start, length=length)
+        if result.error == MISSING and not must:
+            return FetchResult()
+        if result.error is not None:
+            folder = f"the folder of job {self._job_id}"
+            raise Refused(
+                f"{f'{path!r} in {folder}' if path else folder} {result.error}; 'spinney files {self._job_id}' lists "
+                f"what there is"
             )
-            raise Refused(f"{what} {found.error}; 'spinney files {self._job_id}' lists what there is")
-        return found
+        return result
+
+
+def output_path(attempt: "Attempt", stream: str) -> str:
+    """Return the path of an attempt's ``stdout`` or ``stderr``."""
+    return f"{OWN}/{attempt.stage}.{attempt.fence}.{stream}"
 
 
 def job_files(
     store: "Store", job_id: int, root: Path, *, clock: Callable[[], int], wake_nodes: Callable[[], None]
 ) -> JobFiles:
-    """The files of a job, where ``root`` is the folder root here. Raises NoSuchJob."""
+    """Return the files of a job; ``root`` is the folder root of this host. Raises NoSuchJob."""
     from spinney.features.homes.fetches import Fetcher
 
     store.job(job_id)
@@ -73,7 +105,7 @@ def job_files(
 
 
 def elsewhere(store: "Store", job_id: int, root: Path) -> Home | None:
-    """The folder root in which a job has its folder, where that is another than this one."""
+    """Return the home of a job, if its folder is below another root than this one; None: it is here, or nowhere yet."""
     from spinney.folders import folders
 
     home = store.homes.of(job_id)

@@ -1,26 +1,28 @@
-"""What attempts wrote, and the files in a job's folder: read where they are, within bounds, with secrets hidden."""
+"""What the pages show of a job's files: the output of its attempts, searched or followed, and listings.
+
+Everything is read within bounds, and secrets of the job are masked.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from spinney.control import Control
 from spinney.define.params.masking import REDACT_NOTHING, Redactor
-from spinney.features.files.job_folder import JobFiles, job_files
+from spinney.features.files.job_folder import OWN, JobFiles, job_files, output_path
 from spinney.model.attempts import remarks
 from spinney.model.errors import Refused
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
 
-OWN = ".spinney"
-"""The folder in a job's folder where the engine keeps its own files."""
 STREAMS = ("stdout", "stderr")
 TAIL_BYTES = 64 * 2**10
-"""So much of the end of a stream is shown."""
+"""How much of the end of a stream is shown."""
 PIECE_BYTES = 64 * 2**10
-"""So much more is told at once while it grows."""
+"""How much is sent at once while a stream grows."""
 SEARCHED_BYTES = 20 * 2**20
-"""No stream is longer unless a node is set otherwise; what lies behind is not searched."""
+"""How much of a stream is searched; by default no stream is longer."""
 MATCHES = 500
 LINE_CHARS = 2_000
 FILES = 500
@@ -28,23 +30,23 @@ FILES = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """The end of what an attempt wrote to one of its two."""
+    """The end of what an attempt wrote to stdout or stderr."""
 
     name: str
     size: int
     start: int
-    """Of what is shown; 0: it is shown whole."""
+    """The first byte that is shown; 0: the whole stream is."""
     text: str
 
     @property
     def end(self) -> int:
-        """Where to go on."""
+        """The byte at which to go on when the stream has grown."""
         return self.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A line that holds what is looked for."""
+    """A line that contains the searched text."""
 
     stream: str
     number: int
@@ -53,32 +55,32 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Of one attempt of a job."""
+    """The output of one attempt of a job."""
 
     attempt: Attempt | None
     attempts: Sequence[Attempt]
-    """Those that began, the last first."""
+    """The attempts that have begun, the last first."""
     streams: Sequence[Stream]
     matches: Sequence[Match] | None = None
-    """None: nothing is looked for."""
+    """None: nothing was searched."""
     trouble: str | None = None
-    """Why nothing can be read now."""
+    """Why nothing can be read now, as a sentence."""
 
     @property
     def remark(self) -> str | None:
-        """What is to be said where not all that the attempt wrote is here."""
+        """The note on output that is not all that the attempt wrote; None: it is."""
         return remarks.of(self.attempt.message) if self.attempt else None
 
 
 def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
-    """The files of a job in sight. Raises NoSuchJob."""
+    """Return the files of a visible job. Raises NoSuchJob."""
     control.queries.job(job_id)
     return job_files(control.store, job_id, root, clock=control.clock, wake_nodes=control.wake_nodes)
 
 
 def output(control: Control, job_id: int, root: Path, *, fence: int | None, search: str) -> Output:
-    """What one attempt wrote: without a number the one that runs, or the last that wrote something. Raises
-    NoSuchJob."""
+    """Return the output of one attempt: of the one with this fence, or else of the one that runs, or of the last that
+    wrote something. Raises NoSuchJob."""
     attempts = [a for a in control.queries.attempts(job_id) if a.started_us][::-1]
     if not attempts:
         return Output(attempt=None, attempts=(), streams=())
@@ -86,15 +88,16 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
     attempt = next((a for a in attempts if a.fence == fence), attempts[0])
     try:
         files = files_of(control, job_id, root)
-        sizes = {entry.name: entry.size for entry in files.names(OWN, must=False)}
+        sizes = {f"{OWN}/{entry.name}": entry.size for entry in files.names(OWN, must=False)}
         if fence is None and attempt.ended_us is not None:
-            attempt = next((a for a in attempts if _names_of(a) & sizes.keys()), attempt)
-        written = [stream for stream in STREAMS if _name(attempt, stream) in sizes]
+            attempt = next((a for a in attempts if any(output_path(a, s) in sizes for s in STREAMS)), attempt)
+        written = [stream for stream in STREAMS if output_path(attempt, stream) in sizes]
         return Output(
             attempt=attempt,
             attempts=attempts,
             streams=[
-                _tail(files, attempt, sizes[_name(attempt, stream)], stream, redactor) for stream in written
+                _tail(files, attempt, sizes[output_path(attempt, stream)], stream, redactor)
+                for stream in written
             ],
             matches=_matches(files, attempt, written, search, redactor) if search else None,
         )
@@ -105,19 +108,20 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
 def more(
     control: Control, job_id: int, root: Path, *, fence: int, stream: str, start: int
 ) -> tuple[str, int, bool]:
-    """What a stream has from there on, where to go on, and whether there may be more. Raises NoSuchJob, Refused."""
+    """Return what a stream has from the byte ``start`` on, the byte at which to go on, and whether there may be more.
+    Raises NoSuchJob, Refused."""
     attempt = next((a for a in control.queries.attempts(job_id) if a.fence == fence), None)
     if attempt is None or stream not in STREAMS:
         raise Refused(f"job {job_id} has no attempt {fence}; look at its history for those it has")
     files = files_of(control, job_id, root)
-    data = _read(files, path_of(attempt, stream), start, PIECE_BYTES, control.queries.redactor(job_id))
+    data = _read(files, output_path(attempt, stream), start, PIECE_BYTES, control.queries.redactor(job_id))
     running = attempt.ended_us is None
     whole = _whole_characters(data) if running or len(data) == PIECE_BYTES else data
     return whole.decode("utf-8", "replace"), start + len(whole), running or len(data) == PIECE_BYTES
 
 
 def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[DirectoryEntry]:
-    """The names in a folder of the job; folders first. Raises NoSuchJob, Refused."""
+    """Return the entries of a directory in the job's folder, directories first. Raises NoSuchJob, Refused."""
     files = files_of(control, job_id, root)
     entries: list[DirectoryEntry] = []
     for entry in files.names(path, must=bool(path)):
@@ -128,22 +132,9 @@ def listing(control: Control, job_id: int, root: Path, path: str) -> Sequence[Di
     return sorted(entries, key=lambda entry: (entry.kind != "folder", entry.name))
 
 
-def path_of(attempt: Attempt, stream: str) -> str:
-    """Where a stream of an attempt is, in the job's folder."""
-    return f"{OWN}/{_name(attempt, stream)}"
-
-
-def _name(attempt: Attempt, stream: str) -> str:
-    return f"{attempt.stage}.{attempt.fence}.{stream}"
-
-
-def _names_of(attempt: Attempt) -> set[str]:
-    return {_name(attempt, stream) for stream in STREAMS}
-
-
 def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: Redactor) -> Stream:
     start = max(0, size - TAIL_BYTES)
-    data = _read(files, path_of(attempt, stream), start, size - start, redactor)
+    data = _read(files, output_path(attempt, stream), start, size - start, redactor)
     if start:
         # From the next whole line on; of one endless line from some whole character on.
         cut = data.find(b"\n") + 1
@@ -154,14 +145,7 @@ def _tail(files: JobFiles, attempt: Attempt, size: int, stream: str, redactor: R
 
 
 def _read(files: JobFiles, path: str, start: int, length: int, redactor: Redactor) -> bytes:
-    def read(start: int, length: int) -> bytes:
-        data = bytearray()
-        for piece in files.content(path, start=start, must=False):
-            data += piece
-            if len(data) >= length:
-                break
-        return bytes(data[:length])
-
+    read = partial(files.read, path, must=False)
     return read(start, length) if redactor is REDACT_NOTHING else redactor.piece(read, start, length)
 
 
@@ -171,7 +155,7 @@ def _matches(
     matches: list[Match] = []
     folded = search.casefold()
     for stream in streams:
-        for number, line in enumerate(_lines(files, path_of(attempt, stream), redactor), 1):
+        for number, line in enumerate(_lines(files, output_path(attempt, stream), redactor), 1):
             if folded in line.casefold():
                 matches.append(Match(stream=stream, number=number, text=line[:LINE_CHARS]))
                 if len(matches) >= MATCHES:
@@ -180,17 +164,13 @@ def _matches(
 
 
 def _lines(files: JobFiles, path: str, redactor: Redactor) -> Iterator[str]:
-    data = bytearray()
-    for piece in files.content(path, must=False):
-        data += piece
-        if len(data) >= SEARCHED_BYTES:
-            break
-    for line in bytes(data).split(b"\n"):
+    data = files.read(path, 0, SEARCHED_BYTES, must=False)
+    for line in data.split(b"\n"):
         yield redactor.text(line.decode("utf-8", "replace"))
 
 
 def _whole_characters(data: bytes) -> bytes:
-    """Without the beginning of a character at the end, which will be whole when more is there."""
+    """Cut off the beginning of a UTF-8 character at the end; it will be whole when more has been written."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte & 0xC0 == 0xC0:
