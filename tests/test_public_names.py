@@ -1,8 +1,10 @@
 """The public modules: each name is there, and nothing is imported for it before it is asked for."""
 
+import ast
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,24 @@ def test_every_name_is_there(name: str) -> None:
         assert getattr(module, each) is not None
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = module.Nothing
+
+
+@pytest.mark.parametrize("name", ["", *PUBLIC])
+def test_type_checkers_see_the_same_names_from_the_same_modules(name: str) -> None:
+    module = import_module(f"spinney.{name}".rstrip("."))
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.asname: import_from.module
+        for import_from in block.body
+        if isinstance(import_from, ast.ImportFrom)
+        for alias in import_from.names
+        if alias.asname
+    }
+
+    assert sorted(seen) == sorted(module.__all__)
+    for public, home in seen.items():
+        assert getattr(module, public) is getattr(import_module(str(home)), public)
 
 
 def test_importing_them_imports_nothing_else() -> None:

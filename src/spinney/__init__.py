@@ -10,48 +10,47 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from spinney.app import Spinney, load_app
-    from spinney.define.job import Job
-    from spinney.define.params.secrets import Secret
-    from spinney.model.attempts.signals import Defer, Fail, Finish, Hold, NotApplicable, Warn
-    from spinney.model.errors import SpinneyError
-    from spinney.model.types import Backoff, LockSpec
+    from spinney.app import Spinney as Spinney
+    from spinney.app import load_app as load_app
+    from spinney.define.job import Job as Job
+    from spinney.define.params.secrets import Secret as Secret
+    from spinney.model.attempts.signals import Defer as Defer
+    from spinney.model.attempts.signals import Fail as Fail
+    from spinney.model.attempts.signals import Finish as Finish
+    from spinney.model.attempts.signals import Hold as Hold
+    from spinney.model.attempts.signals import NotApplicable as NotApplicable
+    from spinney.model.attempts.signals import Warn as Warn
+    from spinney.model.errors import SpinneyError as SpinneyError
+    from spinney.model.types import Backoff as Backoff
+    from spinney.model.types import LockSpec as LockSpec
 
-__all__ = [
-    "Backoff",
-    "Defer",
-    "Fail",
-    "Finish",
-    "Hold",
-    "Job",
-    "LockSpec",
-    "NotApplicable",
-    "Secret",
-    "Spinney",
-    "SpinneyError",
-    "Warn",
-    "load_app",
-]
-
-_HOMES = {
-    "spinney.app": ("Spinney", "load_app"),
-    "spinney.define.job": ("Job",),
-    "spinney.model.errors": ("SpinneyError",),
-    "spinney.model.attempts.signals": ("Defer", "Fail", "Finish", "Hold", "NotApplicable", "Warn"),
-    "spinney.model.types": ("Backoff", "LockSpec"),
-    "spinney.define.params.secrets": ("Secret",),
+# The module that defines each public name. The imports above say the same to type checkers.
+_HOME_OF = {
+    "Backoff": "spinney.model.types",
+    "Defer": "spinney.model.attempts.signals",
+    "Fail": "spinney.model.attempts.signals",
+    "Finish": "spinney.model.attempts.signals",
+    "Hold": "spinney.model.attempts.signals",
+    "Job": "spinney.define.job",
+    "LockSpec": "spinney.model.types",
+    "NotApplicable": "spinney.model.attempts.signals",
+    "Secret": "spinney.define.params.secrets",
+    "Spinney": "spinney.app",
+    "SpinneyError": "spinney.model.errors",
+    "Warn": "spinney.model.attempts.signals",
+    "load_app": "spinney.app",
 }
+__all__ = [*_HOME_OF]
 
 
 def __getattr__(name: str) -> "Any":
     """Import a public name when it is first used: a command that lists jobs, or completes a word, need not wait for the
     import of what turns functions into job types."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -6,64 +6,37 @@ from typing import TYPE_CHECKING
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
-    from spinney.cli.remote import RetryingClient
-    from spinney.client.calls import IDEMPOTENCY, Call, query_params
-    from spinney.commands import Performs
-    from spinney.features.files.job_files import files_of
-    from spinney.features.submission.wait_cli import wait_for
-    from spinney.terminal import completion, display, endpoint
-    from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
-    from spinney.terminal.connection import open_client, open_control, resolve_settings
-    from spinney.terminal.exit_codes import Exit
-    from spinney.terminal.for_each import for_each
+    from spinney.cli.remote import RetryingClient as RetryingClient
+    from spinney.client.calls import IDEMPOTENCY as IDEMPOTENCY
+    from spinney.client.calls import Call as Call
+    from spinney.client.calls import query_params as query_params
+    from spinney.commands import Performs as Performs
+    from spinney.features.files.job_files import files_of as files_of
+    from spinney.features.submission.wait_cli import wait_for as wait_for
+    from spinney.terminal import completion as completion
+    from spinney.terminal import display as display
+    from spinney.terminal import endpoint as endpoint
+    from spinney.terminal.arguments import ByOption as ByOption
+    from spinney.terminal.arguments import JsonOption as JsonOption
+    from spinney.terminal.arguments import StoreOption as StoreOption
+    from spinney.terminal.connection import open_client as open_client
+    from spinney.terminal.connection import open_control as open_control
+    from spinney.terminal.connection import resolve_settings as resolve_settings
+    from spinney.terminal.exit_codes import Exit as Exit
+    from spinney.terminal.for_each import for_each as for_each
 
-__all__ = [
-    "IDEMPOTENCY",
-    "ByOption",
-    "Call",
-    "Exit",
-    "JsonOption",
-    "Performs",
-    "RetryingClient",
-    "StoreOption",
-    "completion",
-    "display",
-    "endpoint",
-    "files_of",
-    "for_each",
-    "open_client",
-    "open_control",
-    "query_params",
-    "resolve_settings",
-    "wait_for",
-]
-
-_HOMES = {
-    "spinney.cli.remote": ("RetryingClient",),
-    "spinney.client.calls": (
-        "Call",
-        "IDEMPOTENCY",
-        "query_params",
-    ),
-    "spinney.commands": ("Performs",),
-    "spinney.features.files.job_files": ("files_of",),
-    "spinney.features.submission.wait_cli": ("wait_for",),
-    "spinney.terminal": (
-        "completion",
-        "display",
-        "endpoint",
-    ),
-    "spinney.terminal.arguments": (
-        "ByOption",
-        "JsonOption",
-        "StoreOption",
-    ),
-    "spinney.terminal.connection": (
-        "open_client",
-        "open_control",
-        "resolve_settings",
-    ),
-    "spinney.terminal.exit_codes": ("Exit",),
-    "spinney.terminal.for_each": ("for_each",),
-}
-__getattr__, __dir__ = on_demand(__name__, _HOMES)
+__all__, __getattr__, __dir__ = on_demand(
+    __name__,
+    {
+        "spinney.cli.remote": "RetryingClient",
+        "spinney.client.calls": "Call IDEMPOTENCY query_params",
+        "spinney.commands": "Performs",
+        "spinney.features.files.job_files": "files_of",
+        "spinney.features.submission.wait_cli": "wait_for",
+        "spinney.terminal": "completion display endpoint",
+        "spinney.terminal.arguments": "ByOption JsonOption StoreOption",
+        "spinney.terminal.connection": "open_client open_control resolve_settings",
+        "spinney.terminal.exit_codes": "Exit",
+        "spinney.terminal.for_each": "for_each",
+    },
+)

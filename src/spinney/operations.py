@@ -6,88 +6,50 @@ from typing import TYPE_CHECKING
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
-    from spinney.app import now_us
-    from spinney.control import Control
-    from spinney.features.bulk.service import Bulk
-    from spinney.features.holds.commands import LayHold, LiftHold, lift_holds, sweep_holds
-    from spinney.features.jobs.commands import DeleteJob, ReleaseJob
-    from spinney.model.access import Role
-    from spinney.model.audits import AuditCall
-    from spinney.model.bulk_runs import Plan, Report
-    from spinney.model.rights.operators import Order, Verb
-    from spinney.model.settings.holds import Hold, Scope
-    from spinney.service.order_scope import OrderScope
-    from spinney.service.queries import Queries
-    from spinney.service.submit_rights import authorized
-    from spinney.store.contract import Store, SubmissionKey, SubmitResult
-    from spinney.store.sql import open_store
-    from spinney.wakeup import wake_all
+    from spinney.app import now_us as now_us
+    from spinney.control import Control as Control
+    from spinney.features.bulk.service import Bulk as Bulk
+    from spinney.features.holds.commands import LayHold as LayHold
+    from spinney.features.holds.commands import LiftHold as LiftHold
+    from spinney.features.holds.commands import lift_holds as lift_holds
+    from spinney.features.holds.commands import sweep_holds as sweep_holds
+    from spinney.features.jobs.commands import DeleteJob as DeleteJob
+    from spinney.features.jobs.commands import ReleaseJob as ReleaseJob
+    from spinney.model.access import Role as Role
+    from spinney.model.audits import AuditCall as AuditCall
+    from spinney.model.bulk_runs import Plan as Plan
+    from spinney.model.bulk_runs import Report as Report
+    from spinney.model.rights.operators import Order as Order
+    from spinney.model.rights.operators import Verb as Verb
+    from spinney.model.settings.holds import Hold as Hold
+    from spinney.model.settings.holds import Scope as Scope
+    from spinney.service.order_scope import OrderScope as OrderScope
+    from spinney.service.queries import Queries as Queries
+    from spinney.service.submit_rights import authorized as authorized
+    from spinney.store.contract import Store as Store
+    from spinney.store.contract import SubmissionKey as SubmissionKey
+    from spinney.store.contract import SubmitResult as SubmitResult
+    from spinney.store.sql import open_store as open_store
+    from spinney.wakeup import wake_all as wake_all
 
-__all__ = [
-    "AuditCall",
-    "Bulk",
-    "Control",
-    "DeleteJob",
-    "Hold",
-    "LayHold",
-    "LiftHold",
-    "Order",
-    "OrderScope",
-    "Plan",
-    "Queries",
-    "ReleaseJob",
-    "Report",
-    "Role",
-    "Scope",
-    "Store",
-    "SubmissionKey",
-    "SubmitResult",
-    "Verb",
-    "authorized",
-    "lift_holds",
-    "now_us",
-    "open_store",
-    "sweep_holds",
-    "wake_all",
-]
-
-_HOMES = {
-    "spinney.app": ("now_us",),
-    "spinney.control": ("Control",),
-    "spinney.features.bulk.service": ("Bulk",),
-    "spinney.features.holds.commands": (
-        "LayHold",
-        "LiftHold",
-        "lift_holds",
-        "sweep_holds",
-    ),
-    "spinney.features.jobs.commands": (
-        "DeleteJob",
-        "ReleaseJob",
-    ),
-    "spinney.model.access": ("Role",),
-    "spinney.model.audits": ("AuditCall",),
-    "spinney.model.bulk_runs": (
-        "Plan",
-        "Report",
-    ),
-    "spinney.model.rights.operators": (
-        "Order",
-        "Verb",
-    ),
-    "spinney.model.settings.holds": (
-        "Hold",
-        "Scope",
-    ),
-    "spinney.service.order_scope": ("OrderScope",),
-    "spinney.service.queries": ("Queries",),
-    "spinney.service.submit_rights": ("authorized",),
-    "spinney.store.contract": (
-        "Store",
-        "SubmissionKey",
-        "SubmitResult",
-    ),
-    "spinney.store.sql": ("open_store",),
-    "spinney.wakeup": ("wake_all",),
-}
-__getattr__, __dir__ = on_demand(__name__, _HOMES)
+__all__, __getattr__, __dir__ = on_demand(
+    __name__,
+    {
+        "spinney.app": "now_us",
+        "spinney.control": "Control",
+        "spinney.features.bulk.service": "Bulk",
+        "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",
+        "spinney.features.jobs.commands": "DeleteJob ReleaseJob",
+        "spinney.model.access": "Role",
+        "spinney.model.audits": "AuditCall",
+        "spinney.model.bulk_runs": "Plan Report",
+        "spinney.model.rights.operators": "Order Verb",
+        "spinney.model.settings.holds": "Hold Scope",
+        "spinney.service.order_scope": "OrderScope",
+        "spinney.service.queries": "Queries",
+        "spinney.service.submit_rights": "authorized",
+        "spinney.store.contract": "Store SubmissionKey SubmitResult",
+        "spinney.store.sql": "open_store",
+        "spinney.wakeup": "wake_all",
+    },
+)

@@ -8,33 +8,23 @@ from typing import TYPE_CHECKING
 from spinney.public_names import on_demand
 
 if TYPE_CHECKING:
-    from spinney.host.resolver import Resolve, resolve
-    from spinney.model.settings.webhooks import require_url
-    from spinney.model.values.networks import bracketed, is_exempt, is_public
-    from spinney.reports.safe_addresses import ForbiddenAddress, SafeAddresses
-    from spinney.reports.safe_transport import SafeTransport
+    from spinney.host.resolver import Resolve as Resolve
+    from spinney.host.resolver import resolve as resolve
+    from spinney.model.settings.webhooks import require_url as require_url
+    from spinney.model.values.networks import bracketed as bracketed
+    from spinney.model.values.networks import is_exempt as is_exempt
+    from spinney.model.values.networks import is_public as is_public
+    from spinney.reports.safe_addresses import ForbiddenAddress as ForbiddenAddress
+    from spinney.reports.safe_addresses import SafeAddresses as SafeAddresses
+    from spinney.reports.safe_transport import SafeTransport as SafeTransport
 
-__all__ = [
-    "ForbiddenAddress",
-    "Resolve",
-    "SafeAddresses",
-    "SafeTransport",
-    "bracketed",
-    "is_exempt",
-    "is_public",
-    "require_url",
-    "resolve",
-]
-
-_HOMES = {
-    "spinney.host.resolver": ("Resolve", "resolve"),
-    "spinney.model.settings.webhooks": ("require_url",),
-    "spinney.model.values.networks": (
-        "bracketed",
-        "is_exempt",
-        "is_public",
-    ),
-    "spinney.reports.safe_addresses": ("ForbiddenAddress", "SafeAddresses"),
-    "spinney.reports.safe_transport": ("SafeTransport",),
-}
-__getattr__, __dir__ = on_demand(__name__, _HOMES)
+__all__, __getattr__, __dir__ = on_demand(
+    __name__,
+    {
+        "spinney.host.resolver": "Resolve resolve",
+        "spinney.model.settings.webhooks": "require_url",
+        "spinney.model.values.networks": "bracketed is_exempt is_public",
+        "spinney.reports.safe_addresses": "ForbiddenAddress SafeAddresses",
+        "spinney.reports.safe_transport": "SafeTransport",
+    },
+)
