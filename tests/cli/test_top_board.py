@@ -11,7 +11,7 @@ from spinney.features.stats.top_view import picture
 from spinney.model.jobs import Job
 from spinney.model.rights.operators import Failure, QueueStats, Stats, Verb
 from spinney.model.states import State
-from spinney.terminal.keys import Keys
+from spinney.terminal.screen import Keys
 
 
 def queue(name: str, **figures: int) -> QueueStats:

@@ -1,10 +1,12 @@
-"""The whole terminal, taken for a while and given back as it was, whatever ends the block.
+"""The whole terminal, taken for a while and given back as it was, whatever ends the block; and the keys that are typed.
 
-Signals that end the process or change the terminal's size wake whoever waits for a key; they are told to
-him, so that the terminal is given back in an orderly way before the process ends by the signal after all.
+Signals that end the process or change the terminal's size end the wait for a key. The caller learns of them, so that
+the terminal is given back in order before the process ends by the signal after all.
 """
 
+import codecs
 import os
+import re
 import select
 import signal
 import sys
@@ -17,7 +19,6 @@ from typing import TYPE_CHECKING, Self
 
 from spinney.model.errors import UsageError
 from spinney.terminal import display
-from spinney.terminal.keys import Keys
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +38,7 @@ def require_terminal(command: str, instead: str) -> None:
 
 
 class Screen:
-    """One for a process, in its main thread."""
+    """The screen of this process; used in its main thread only."""
 
     def __init__(self) -> None:
         from rich.live import Live
@@ -117,3 +118,48 @@ def _quietly(give_back: Callable[[], None]) -> None:
     """A terminal that is gone cannot be given back."""
     with suppress(OSError, termios.error):
         give_back()
+
+
+_NAMED = {
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    "\x1b[H": "home",
+    "\x1b[F": "end",
+    "\x1bOH": "home",
+    "\x1bOF": "end",
+    "\x1b[1~": "home",
+    "\x1b[4~": "end",
+    "\x1b": "escape",
+    "\r": "enter",
+    "\n": "enter",
+    "\t": "tab",
+    "\x1b[Z": "back tab",
+    "\x7f": "backspace",
+    "\x08": "backspace",
+    "\x15": "clear",
+}
+_NAMES = frozenset(_NAMED.values())
+_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
+
+
+class Keys:
+    """Turns the bytes that a terminal sends into keys: a printable character is itself, others have names, and what has no
+    name is dropped.
+
+    A terminal sends a sequence in one go, so an escape that ends what was read is the key itself.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def read(self, data: bytes) -> list[str]:
+        found = []
+        for sequence in _SEQUENCE.findall(self._decoder.decode(data)):
+            key = _NAMED.get(sequence, sequence)
+            if key in _NAMES or (len(key) == 1 and key.isprintable()):
+                found.append(key)
+        return found
