@@ -147,8 +147,8 @@ _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
 
 
 class Keys:
-    """Turns the bytes that a terminal sends into keys: a printable character is itself, others have names, and what has no
-    name is dropped.
+    """Turns the bytes that a terminal sends into keys: a printable character is itself, others have names, and what
+    has no name is dropped.
 
     A terminal sends a sequence in one go, so an escape that ends what was read is the key itself.
     """
