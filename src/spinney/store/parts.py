@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney.features.doctor.sql import SqlDoctor
     from spinney.features.explain.sql import SqlExplainer
     from spinney.features.external.sql import SqlExternalWorkers
+    from spinney.features.failures.sql import SqlFailures
     from spinney.features.holds.sql import SqlHolds
     from spinney.features.homes.fetches_sql import SqlFetches
     from spinney.features.homes.sql import SqlHomes
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from spinney.features.stats.sql import SqlStatistics
     from spinney.features.webhooks.sql import SqlWebhooks
     from spinney.store.sql.audit import SqlAudit
-    from spinney.store.sql.transitions.failures import SqlFailures
 
 P = TypeVar("P")
 
@@ -57,7 +57,7 @@ class Parts(Protocol):
     doctor: "ClassVar[Part[SqlDoctor]]" = Part("features.doctor.sql:SqlDoctor")
     explainer: "ClassVar[Part[SqlExplainer]]" = Part("features.explain.sql:SqlExplainer")
     external_workers: "ClassVar[Part[SqlExternalWorkers]]" = Part("features.external.sql:SqlExternalWorkers")
-    failures: "ClassVar[Part[SqlFailures]]" = Part("store.sql.transitions.failures:SqlFailures")
+    failures: "ClassVar[Part[SqlFailures]]" = Part("features.failures.sql:SqlFailures")
     fetches: "ClassVar[Part[SqlFetches]]" = Part("features.homes.fetches_sql:SqlFetches")
     fleet: "ClassVar[Part[SqlFleet]]" = Part("features.nodes.sql:SqlFleet")
     holds: "ClassVar[Part[SqlHolds]]" = Part("features.holds.sql:SqlHolds")

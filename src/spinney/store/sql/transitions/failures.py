@@ -1,23 +1,14 @@
-"""Failures grouped by their cause: written when a job fails by its own attempt, read for people.
+"""Causes of failures: written when a job fails by its own attempt. ``spinney.features.failures`` reads them for people.
 
 The fingerprint is in ``inactive_jobs``, in the row of the failed job: opening, deleting or cancelling the job removes
 it with the row. ``failures`` describes each fingerprint, and when it first occurred; the number of jobs is counted by
 the index. Jobs that failed because of their subjobs or of jobs that they need have none: they continue when the cause
 is fixed."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-import orjson
-
-from spinney.model.access import AccessScope
-from spinney.model.attempts.failures import DIGITS, Cause, fingerprint, plain
-from spinney.model.errors import Refused, UsageError
-from spinney.model.jobs import Filter
-from spinney.model.rights.operators import Failure, FailureGroups
+from spinney.model.attempts.failures import Cause, fingerprint, plain
 from spinney.store.sql.connection.database import RowChange, Tx
-from spinney.store.sql.read import filter_queries
-from spinney.store.sql.session import Session
 
 KEPT_US = 30 * 86_400_000_000
 """How long a cause without failed jobs is remembered after it last occurred: one that comes back after a retry is the
@@ -59,140 +50,3 @@ def forget(tx: Tx, after: str, now_us: int) -> str:
     if forgotten:
         tx.change(_FORGOTTEN, forgotten)
     return rows[-1][0] if len(rows) == FORGET_STEP else ""
-
-
-class SqlFailures:
-    """Failed jobs, grouped by the fingerprint of their cause."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def groups(
-        self,
-        *,
-        type_: str | None = None,
-        limit: int = 100,
-        within: AccessScope | None = None,
-        root_id: int | None = None,
-    ) -> FailureGroups:
-        """Return the groups that have jobs now, the largest first, with the number of jobs and causes in all (of a
-        type).
-
-        ``within``: only jobs within these limits; ``root_id``: only jobs of one tree. The times of a group are then
-        those of these jobs.
-        """
-        if root_id is not None or (within is not None and not within.everywhere):
-            return self._groups_among(Filter(type=type_, within=within, root_id=root_id), limit)
-        with self._session.look() as tx:
-            rows = tx.all(
-                "select f.fingerprint, f.type, f.stage, f.exception, f.message, f.first_us, f.last_us, c.jobs from "
-                "(select p.fingerprint, count(*) as jobs from inactive_jobs p where p.fingerprint is not null "
-                "group by p.fingerprint) c join failures f on f.fingerprint = c.fingerprint "
-                "where (cast(?1 as text) is null or f.type = ?1) order by c.jobs desc, f.last_us desc, f.fingerprint",
-                (type_,),
-            )
-            jobs = sum(row[-1] for row in rows)
-            others = _standing(tx) - jobs if type_ is None else _consequences(tx, type_)
-        return FailureGroups(
-            jobs=jobs,
-            causes=len(rows),
-            consequences=others,
-            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
-        )
-
-    def _groups_among(self, which: Filter, limit: int) -> FailureGroups:
-        where, args = _within(which)
-        with self._session.look() as tx:
-            if which.root_id is not None:
-                # Jobs below a job were created after it: other jobs need not be read.
-                last = tx.value(_LAST_OF_TREE, (which.root_id,)) or which.root_id
-                where, args = f"{where} and p.job_id between ? and ?", [*args, which.root_id, last]
-            rows = tx.all(
-                "select f.fingerprint, f.type, f.stage, f.exception, f.message, c.first_us, c.last_us, c.jobs from "
-                "(select p.fingerprint, count(*) as jobs, min(jobs.settled_us) as first_us, "
-                "max(jobs.settled_us) as last_us from inactive_jobs p cross join jobs where p.fingerprint "
-                f"is not null{where} "
-                "group by p.fingerprint) c join failures f on f.fingerprint = c.fingerprint "
-                "order by c.jobs desc, c.last_us desc, f.fingerprint",
-                args,
-            )
-            others: int = tx.value(
-                "select count(*) from inactive_jobs p cross join jobs where p.state in ('failed', 'orphaned') "
-                f"and p.fingerprint is null{where}",
-                args,
-            )
-        return FailureGroups(
-            jobs=sum(row[-1] for row in rows),
-            causes=len(rows),
-            consequences=others,
-            groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
-        )
-
-    def of(self, job_ids: Sequence[int]) -> Mapping[int, Cause]:
-        """Return the causes of those of these jobs that failed by an attempt of their own."""
-        with self._session.look() as tx:
-            rows = tx.all(
-                "select p.job_id, f.fingerprint, f.type, f.stage, f.exception, f.message from inactive_jobs p "
-                "join failures f on f.fingerprint = p.fingerprint "
-                "where p.job_id in (select j.value from json_each(?) j)",
-                (orjson.dumps(list(job_ids)).decode(),),
-            )
-        return {job_id: Cause(**dict(zip(_CAUSE, cause, strict=True))) for job_id, *cause in rows}
-
-    def find(self, beginning: str, *, within: AccessScope | None = None) -> str:
-        """Return the only fingerprint that begins so and has jobs (``within`` these limits). Raises Refused when there
-        is none or more than one, and UsageError when no fingerprint can begin so."""
-        text = beginning.rstrip("…").lower()
-        if not text or len(text) > DIGITS or set(text) - set("0123456789abcdef"):
-            raise UsageError(
-                f"{beginning!r} is no failure's fingerprint; it has up to {DIGITS} hexadecimal digits, and "
-                f"'spinney failures' lists those there are"
-            )
-        where, args = _within(Filter(within=within))
-        jobs = (
-            f"inactive_jobs p cross join jobs where p.fingerprint = failures.fingerprint{where}"
-            if where
-            else ("inactive_jobs p where p.fingerprint = failures.fingerprint")
-        )
-        with self._session.look() as tx:
-            rows = tx.all(
-                "select fingerprint from failures where fingerprint >= ? and fingerprint < ? and exists "
-                f"(select 1 from {jobs}) order by fingerprint limit 3",
-                (text, f"{text}g", *args),
-            )
-        if not rows:
-            raise Refused(f"no failed job has the failure {text!r}; 'spinney failures' lists those there are")
-        if len(rows) > 1:
-            named = ", ".join(mark for (mark,) in rows[:2]) + (", …" if len(rows) > 2 else "")
-            raise Refused(f"more than one failure begins with {text!r}: {named}; give more of its digits")
-        mark: str = rows[0][0]
-        return mark
-
-
-# By lineage, so that the index is scanned, not sorted.
-_LAST_OF_TREE = "select max(id + 0) from jobs where parent_id is not null and root_id = ?"
-
-
-def _within(which: Filter) -> tuple[str, list[Any]]:
-    """Return the conditions on the row of ``jobs`` beside that of ``inactive_jobs``."""
-    where, args = filter_queries.conditions(which)
-    return "".join(f" and {condition}" for condition in ["jobs.id = p.job_id", *where]) if where else "", args
-
-
-def _standing(tx: Tx) -> int:
-    """Return how many jobs are failed or orphaned, counted by an index."""
-    total: int = tx.value("select count(*) from inactive_jobs where state in ('failed', 'orphaned')")
-    return total
-
-
-def _consequences(tx: Tx, type_: str) -> int:
-    total: int = tx.value(
-        "select count(*) from inactive_jobs p join jobs on jobs.id = p.job_id "
-        "where p.state in ('failed', 'orphaned') and p.fingerprint is null and jobs.type = ?",
-        (type_,),
-    )
-    return total
-
-
-_CAUSE = ("fingerprint", "type", "stage", "exception", "message")
-_FIELDS = ("fingerprint", "type", "stage", "exception", "message", "first_us", "last_us", "jobs")
