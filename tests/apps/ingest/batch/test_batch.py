@@ -278,7 +278,7 @@ def test_cut_off_while_it_told_it_tells_the_same_again(service: Service) -> None
             checkm(BOOK, PayloadKind.BATCH_MANIFEST),
             "m",
             {"kind": "object-manifest"},
-            "says that it is of kind batch-manifest and was handed in as object-manifest",
+            "is of kind batch-manifest and was submitted as object-manifest",
         ),
         (
             b'{"profile": "batch-manifest", "objects": [{"url": "http://x.org/a", "title": "\\ud800"}]}',

@@ -177,7 +177,7 @@ def test_a_manifest_may_be_reached_through_a_link_but_must_be_a_file(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "line", "says"),
     [
-        (checkm(URL).partition(b"\n")[2], 1, "#%checkm_0.7 is nowhere above the rows"),
+        (checkm(URL).partition(b"\n")[2], 1, "#%checkm_0.7 is missing above the rows"),
         (b"# a comment\n" + checkm(URL), 2, "stands below the first line"),
         (checkm(URL).replace(b"#%checkm", b"#% checkm"), 1, "is read as #%checkm_0.7"),
         (checkm(URL, fields="fileUrl"), 5, "the field 'fileUrl' is read as nfo:fileUrl"),
@@ -239,14 +239,14 @@ def test_a_header_as_other_clients_write_it_is_read_with_a_warning(
         (checkm(URL, prefixes=[MRT, NFO, "#%prefix | dc: | http://purl.org/dc/"]), 5, "dc: .* mrt: and nfo:"),
         (checkm(URL, fields="nfo:fileUrl | nfo:fileColour"), 5, "'nfo:fileColour' is not known; there are"),
         (checkm(URL, fields="nfo:fileUrl | | nfo:fileName"), 5, "'' is not known"),
-        (checkm(URL, fields="nfo:fileUrl | nfo:FileUrl"), 5, "named twice"),
-        (checkm(URL, fields="nfo:fileUrl | fileUrl"), 5, "named twice"),
+        (checkm(URL, fields="nfo:fileUrl | nfo:FileUrl"), 5, "given twice"),
+        (checkm(URL, fields="nfo:fileUrl | fileUrl"), 5, "given twice"),
         (checkm(URL, fields="mrt:fileUrl"), 5, "'mrt:fileUrl' is not known"),
         (checkm(URL, fields="nfo:fileUrl nfo:fileName"), 5, "'nfo:fileUrl nfo:fileName' is not known"),
-        (checkm(URL, fields="fileUrl | title"), 5, "mrt:title tells of an object"),
+        (checkm(URL, fields="fileUrl | title"), 5, "mrt:title describes an object"),
         (checkm(URL, prefixes=[MRT.replace("mrt: |", "mrt: | x |"), NFO]), 3, "mrt: stands for"),
         (checkm(URL, fields="nfo:fileName"), 5, "lack nfo:fileUrl"),
-        (checkm(URL, fields="nfo:fileUrl | mrt:title"), 5, "mrt:title tells of an object"),
+        (checkm(URL, fields="nfo:fileUrl | mrt:title"), 5, "mrt:title describes an object"),
     ],
 )
 def test_a_header_that_is_wrong_is_refused_before_any_row(
@@ -359,7 +359,7 @@ def test_rows_above_the_wrong_one_have_been_given_by_then(tmp_path: Path) -> Non
 def test_what_is_handed_in_as_another_kind_is_refused_with_both(tmp_path: Path) -> None:
     manifest = put(tmp_path, checkm(URL))
 
-    with pytest.raises(NotAdmitted, match="of kind object-manifest and was handed in as batch-manifest"):
+    with pytest.raises(NotAdmitted, match="of kind object-manifest and was submitted as batch-manifest"):
         read(manifest, PayloadKind.BATCH_MANIFEST)
-    with pytest.raises(NotAdmitted, match="handed in as file"):
+    with pytest.raises(NotAdmitted, match="submitted as file"):
         read(manifest, PayloadKind.FILE)

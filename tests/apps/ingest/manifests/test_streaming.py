@@ -81,7 +81,7 @@ def test_rows_are_written_as_they_come() -> None:
         (Row(url="", name="a"), "no URL"),
         (Row(url="https://user:pw@example.org/a", name="a"), "user name or password"),
         (Row(url="", name="a", files=(Row(url=URL, name="b"),)), "files in place of a URL"),
-        (Row(url=URL, name="a", about=About(title="x")), "tells of an object"),
+        (Row(url=URL, name="a", about=About(title="x")), "description of an object"),
     ],
 )
 def test_write_refuses_a_row_that_checkm_cannot_tell(row: Row, says: str) -> None:

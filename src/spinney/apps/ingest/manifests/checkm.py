@@ -11,10 +11,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import fields, lines
+from spinney.apps.ingest.manifests.fields import shown
 from spinney.apps.ingest.manifests.file_names import Names
-from spinney.apps.ingest.manifests.model import NOTHING, About, PayloadKind, Problem, Report, Row
+from spinney.apps.ingest.manifests.model import NOTHING, About, LineRefused, PayloadKind, Problem, Report, Row
 
 LINE_MAX_BYTES = 64 * 1024
 DECLARATION = "checkm_0.7"
@@ -53,7 +54,6 @@ _WORDS = ("profile", "prefix", "fields", "eof")
 _WITHOUT_BAR = re.compile(r"(profile|prefix|fields)[ \t]+(.*)", re.DOTALL)
 _DECLARING = ("#%checkm", "#% checkm")
 _ENCODED, _DECODED = re.compile(r"[ \t|%]"), re.compile("%(20|09|25|7[Cc])")
-_SHOWN_MAX = 140
 
 Lines = Iterator[tuple[int, bytes]]
 
@@ -64,7 +64,7 @@ def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, It
     head = _head(reading, report, warn)
     try:
         columns = head.columns()
-    except _LineRefused as problem:
+    except LineRefused as problem:
         report(Problem(line=problem.line, reason=str(problem)))
         return None
     if head.kind is None:
@@ -73,14 +73,6 @@ def parse(file: BinaryIO, report: Report, warn: Report) -> tuple[PayloadKind, It
 
 
 # --- the header ---------------------------------------------------------------------------------
-
-
-class _LineRefused(NotAdmitted):
-    """A refusal with the number of its line."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(reason)
-        self.line = line
 
 
 @dataclass(slots=True)
@@ -101,66 +93,67 @@ class _Head:
     def columns(self) -> dict[str, int]:
         """Return the place of each field in a row. Checked last, since header lines may have any order."""
         if not self.profile_line:
-            raise _LineRefused(
+            raise LineRefused(
                 self.last, f"no profile is named above this line; write #%profile | {PROFILES_URL}…"
             )
         if not self.fields_line:
-            raise _LineRefused(
+            raise LineRefused(
                 self.last, f"no fields are named above this line; write #%fields | {FILE_FIELDS[0]} | …"
             )
         places: dict[str, int] = {}
         for place, text in enumerate(self.fields):
             places[self._field(text, places)] = place
         if FILE_FIELDS[0] not in places:
-            raise _LineRefused(self.fields_line, f"the fields lack {FILE_FIELDS[0]}; every row needs it")
+            raise LineRefused(self.fields_line, f"the fields lack {FILE_FIELDS[0]}; every row needs it")
         return places
 
     def _field(self, text: str, before: Mapping[str, int]) -> str:
+        """Return the canonical name of a field. ``before``: the fields in front of it."""
         name = _CANONICAL.get(text.lower())
         has_prefix = ":" in text
         if name is None and (name := _field_by_name(text)) is not None:
-            self.note(self.fields_line, f"the field '{_shown(text)}' is read as {name}; write it so")
+            self.note(self.fields_line, f"the field '{shown(text)}' is read as {name}; write it so")
         if name is None:
-            raise _LineRefused(
+            raise LineRefused(
                 self.fields_line,
-                f"the field '{_shown(text)}' is not known; "
+                f"the field '{shown(text)}' is not known; "
                 f"there are {', '.join((*FILE_FIELDS, *OBJECT_FIELDS))}",
             )
         if name in before:
-            raise _LineRefused(self.fields_line, f"the field {name} is named twice; name each once")
+            raise LineRefused(self.fields_line, f"the field {name} is given twice; give each once")
         prefix = f"{name.partition(':')[0]}:"
         if has_prefix and prefix not in self.prefixes:
-            raise _LineRefused(
+            raise LineRefused(
                 self.fields_line,
                 f"the prefix of {name} is not declared; write #%prefix | {prefix} | {PREFIXES[prefix]}",
             )
         if name in OBJECT_FIELDS and self.kind is PayloadKind.OBJECT_MANIFEST:
-            raise _LineRefused(
+            raise LineRefused(
                 self.fields_line,
-                f"the field {name} tells of an object, and a row here is a file; "
-                f"take it out, or name the profile of a batch",
+                f"the field {name} describes an object, and a row here is a file; "
+                f"remove it, or name the profile of a batch",
             )
         return name
 
     def note(self, line: int, reason: str) -> None:
+        """Warn of a deviation that was read all the same."""
         self.warn(Problem(line=line, reason=reason))
 
 
 def _head(reading: Lines, report: Report, warn: Report) -> _Head:
     head = _read_head(reading, report, warn)
     if not head.declared_line:
-        head.note(
-            1, f"#%{DECLARATION} is nowhere above the rows, and taken as said; write it as the first line"
-        )
+        head.note(1, f"#%{DECLARATION} is missing above the rows, and assumed; write it as the first line")
     return head
 
 
 def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:
+    """Read up to the first row, which is kept in ``body``. Invalid lines are reported, and the others still count."""
     head = _Head(warn=warn)
     for number, raw in reading:
         head.last = number
         try:
-            line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
+            line = _text(raw)
             if number == 1 and line.lower().startswith(_DECLARING):
                 head.declared_line = 1  # also when it is wrong, which is one problem, not two
                 _check_declaration(head, line)
@@ -181,15 +174,21 @@ def _read_head(reading: Lines, report: Report, warn: Report) -> _Head:
 
 
 def _check_declaration(head: _Head, line: str) -> None:
+    """Check a first line that declares the format. Raises NotAdmitted for another version."""
     if line.lower() == f"#%{DECLARATION}":
         return
     if line.lower().replace(" ", "") == f"#%{DECLARATION}":
-        head.note(1, f"'{_shown(line)}' is read as #%{DECLARATION}; write it so")
+        head.note(1, f"'{shown(line)}' is read as #%{DECLARATION}; write it so")
     else:
-        raise NotAdmitted(f"the first line is '{_shown(line)}'; it must be #%{DECLARATION}")
+        raise NotAdmitted(f"the first line is '{shown(line)}'; it must be #%{DECLARATION}")
+
+
+def _text(raw: bytes) -> str:
+    return lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
 
 
 def _directive(line: str) -> tuple[str, list[str]]:
+    """Return the word of a ``#%`` line in lower case, and the values behind it without empty ones at the end."""
     word, *values = [part.strip(" \t") for part in line[2:].split("|")]
     while values and not values[-1]:
         values.pop()
@@ -197,6 +196,7 @@ def _directive(line: str) -> tuple[str, list[str]]:
 
 
 def _add_directive(head: _Head, number: int, word: str, values: list[str], line: str) -> None:
+    """Enter a line of the header into ``head``. Raises NotAdmitted for an unknown word, and for a second profile."""
     if word == DECLARATION and not values and not head.declared_line:
         head.declared_line = number
         head.note(number, f"#%{DECLARATION} stands below the first line; write it as the first")
@@ -220,7 +220,7 @@ def _add_directive(head: _Head, number: int, word: str, values: list[str], line:
         head.fields = values
     else:
         raise NotAdmitted(
-            f"'#%{_shown(word)}' is not known; there are #%profile, #%prefix, #%fields and #%eof"
+            f"'#%{shown(word)}' is not known; there are #%profile, #%prefix, #%fields and #%eof"
         )
 
 
@@ -241,34 +241,36 @@ def _plain(text: str) -> str:
 
 
 def _kind(head: _Head, number: int, values: list[str]) -> PayloadKind:
+    """Return the kind that a profile names; capitals are read with a warning."""
     text = " | ".join(values)
     plain = text.lower()
     kind = PROFILES.get(plain.removeprefix(PROFILES_URL)) if plain.startswith(PROFILES_URL) else None
     if kind is not None and text != plain:
-        head.note(number, f"the profile '{_shown(text)}' is read as {plain}; write it so")
+        head.note(number, f"the profile '{shown(text)}' is read as {plain}; write it so")
     if kind is None:
         raise NotAdmitted(
-            f"the profile '{_shown(text)}' is not known; "
+            f"the profile '{shown(text)}' is not known; "
             f"write {PROFILES_URL} and behind it one of {', '.join(PROFILES)}"
         )
     return kind
 
 
 def _prefix(head: _Head, number: int, values: list[str]) -> None:
+    """Check the declaration of a prefix; capitals and the URLs of early manifests are read with a warning."""
     prefix = _plain(values[0]) if values else ""
     if prefix not in PREFIXES:
         raise NotAdmitted(
-            f"the prefix '{_shown(' | '.join(values))}' is not known; there are {' and '.join(PREFIXES)}"
+            f"the prefix '{shown(' | '.join(values))}' is not known; there are {' and '.join(PREFIXES)}"
         )
     if values == [prefix, PREFIXES[prefix]]:
         return
     if [value.lower() for value in values[1:]] in ([PREFIXES[prefix].lower()], [_FORMER.get(prefix)]):
         head.note(
-            number, f"'{_shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so"
+            number, f"'{shown(' | '.join(values))}' is read as {prefix} | {PREFIXES[prefix]}; write it so"
         )
     else:
         raise NotAdmitted(
-            f"the prefix {prefix} stands for '{_shown(' | '.join(values[1:]))}' here; "
+            f"the prefix {prefix} stands for '{shown(' | '.join(values[1:]))}' here; "
             f"it must be {PREFIXES[prefix]}"
         )
 
@@ -280,18 +282,20 @@ def _rows(
     reading: Lines, kind: PayloadKind, above: int, columns: Mapping[str, int], report: Report, warn: Report
 ) -> Iterator[Row]:
     row = _builder(kind, columns)
-    names = None if kind.is_batch else Names("line")
+    names = (
+        None if kind.is_batch else Names("line")
+    )  # each row of a batch is an object, whose name may repeat
     number, has_rows = above, False
     for number, raw in reading:
         try:
-            line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
+            line = _text(raw)
             if line.startswith("#"):
                 if not line.startswith("#%"):
                     continue
                 word, _ = _directive(line)
                 if word == "eof":
                     break
-                raise NotAdmitted(f"'#%{_shown(word)}' stands below a row; move it above the rows")
+                raise NotAdmitted(f"'#%{shown(word)}' stands below a row; move it above the rows")
             if not line:
                 continue
             has_rows = True
@@ -310,13 +314,14 @@ def _rows(
 
 
 def _check_end(reading: Lines, eof: int, has_rows: bool, report: Report) -> None:
+    """Report a manifest without rows, and the first line with content below ``#%eof``: two manifests in one file."""
     if not has_rows:
         report(
             Problem(line=eof, reason="the manifest ends before its first row; name what is to be deposited")
         )
     for number, raw in reading:
         try:
-            line = lines.text(raw, LINE_MAX_BYTES).lstrip(" \t")
+            line = _text(raw)
             if line.startswith("#%") or (line and not line.startswith("#")):
                 raise NotAdmitted(
                     f"this stands below the #%eof on line {eof}; hand in one manifest at a time"
@@ -336,12 +341,8 @@ def _builder(kind: PayloadKind, columns: Mapping[str, int]) -> Callable[[int, st
     padding = [""] * (width + 1)
 
     def about(parts: list[str]) -> About:
-        return About(
-            primary_id=fields.one_line(parts[primary_id], "primary identifier"),
-            local_ids=local_identifiers(parts[local_ids]),
-            creator=fields.one_line(parts[creator], "creator"),
-            title=fields.one_line(parts[title], "title"),
-            date=fields.one_line(parts[date], "date"),
+        return fields.about(
+            parts[primary_id], parts[local_ids].split(";"), parts[creator], parts[title], parts[date]
         )
 
     def row(number: int, line: str) -> Row:
@@ -376,15 +377,3 @@ def encoded(name: str) -> str:
 def decoded(field: str) -> str:
     """Decode a name of a row. Other text that begins with a percent sign is kept."""
     return _DECODED.sub(lambda m: chr(int(m[1], 16)), field)
-
-
-def local_identifiers(text: str) -> tuple[str, ...]:
-    """Return the local ids in one field, separated by semicolons, each once."""
-    if not text:
-        return ()
-    local_ids = (fields.one_line(part.strip(" \t"), "local identifier") for part in text.split(";"))
-    return tuple(dict.fromkeys(part for part in local_ids if part))
-
-
-def _shown(text: str) -> str:
-    return shown(text[:_SHOWN_MAX])

@@ -5,17 +5,20 @@ the query of a URL nor the part before its ``@``: both may be secrets.
 """
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from spinney.apps.ingest.files import digests, paths
 from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.apps.ingest.manifests.model import About
 
 URL_MAX = 8192
 TEXT_MAX = 8192
 """The maximum characters of a URL, and of a creator, title, identifier or date."""
 SIZE_MAX_BYTES = 2**63 - 1
 _SHOWN_MAX = 140
+"""How many characters of a field a message shows."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNFIT_IN_URL = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\]")
@@ -30,31 +33,33 @@ def url(text: str) -> str:
     if not text:
         raise NotAdmitted("there is no URL; say where the file is")
     if len(text) > URL_MAX:
-        raise NotAdmitted(f"the URL '{_shown(text)}' is longer than {URL_MAX} characters; shorten it")
+        raise NotAdmitted(f"the URL '{_shown_url(text)}' is longer than {URL_MAX} characters; shorten it")
     if _UNFIT_IN_URL.search(text):
         raise NotAdmitted(
-            f"the URL '{_shown(text)}' has a blank, a backslash or a control character in it; "
+            f"the URL '{_shown_url(text)}' has a blank, a backslash or a control character in it; "
             f"percent-encode it (a blank is %20)"
         )
     try:
         parts = urlsplit(text)
         host, port, userinfo = parts.hostname, parts.port, "@" in parts.netloc
     except ValueError:
-        raise NotAdmitted(f"'{_shown(text)}' is not a URL; correct it") from None
+        raise NotAdmitted(f"'{_shown_url(text)}' is not a URL; correct it") from None
     if userinfo:
         raise NotAdmitted(
-            f"the URL '{_shown(text)}' has a user name or password in it; take them out, for manifests are kept"
+            f"the URL '{_shown_url(text)}' has a user name or password in it; take them out, for manifests are kept"
         )
     if parts.fragment or text.endswith("#"):
-        raise NotAdmitted(f"the URL '{_shown(text)}' has a '#' in it; write it as %23")
+        raise NotAdmitted(f"the URL '{_shown_url(text)}' has a '#' in it; write it as %23")
     if parts.scheme == "file":
         if parts.netloc.lower() not in ("", "localhost") or not parts.path.startswith("/") or parts.query:
             raise NotAdmitted(
-                f"'{_shown(text)}' is no file on this machine; write file:///the/whole/path, "
+                f"'{_shown_url(text)}' is no file on this machine; write file:///the/whole/path, "
                 f"a '?' in it as %3F"
             )
     elif parts.scheme not in ("http", "https") or not host or port == 0:
-        raise NotAdmitted(f"'{_shown(text)}' is not a URL of http, https or file; write one of these in full")
+        raise NotAdmitted(
+            f"'{_shown_url(text)}' is not a URL of http, https or file; write one of these in full"
+        )
     return text
 
 
@@ -67,7 +72,7 @@ def name(text: str | None, of_url: str) -> str:
         return paths.component(last)
     except (UnicodeDecodeError, NotAdmitted):
         raise NotAdmitted(
-            f"there is no file name, and the URL '{_shown(of_url)}' ends in none that may be used; give a name"
+            f"there is no file name, and the URL '{_shown_url(of_url)}' ends in none that may be used; give a name"
         ) from None
 
 
@@ -77,7 +82,7 @@ def digest(algorithm: str, value: str) -> Digest | None:
         return digests.digest(algorithm, value)
     if algorithm:
         raise NotAdmitted(
-            f"there is a digest algorithm ('{shown(algorithm[:_SHOWN_MAX])}') and no value; give both or neither"
+            f"there is a digest algorithm ('{shown(algorithm)}') and no value; give both or neither"
         )
     if value:
         raise NotAdmitted("there is a digest value and no algorithm; give both or neither")
@@ -89,7 +94,7 @@ def size(text: str) -> int | None:
     if not text:
         return None
     if not _SIZE.fullmatch(text) or int(text) > SIZE_MAX_BYTES:
-        raise NotAdmitted(f"the size '{shown(text[:_SHOWN_MAX])}' is no number of bytes; write digits only")
+        raise NotAdmitted(f"the size '{shown(text)}' is no number of bytes; write digits only")
     return int(text)
 
 
@@ -98,9 +103,7 @@ def mime_type(text: str) -> str | None:
     if not text:
         return None
     if not _MIME_TYPE.fullmatch(text) or _CONTROL.search(text) or len(text) > TEXT_MAX:
-        raise NotAdmitted(
-            f"'{shown(text[:_SHOWN_MAX])}' is no media type; write one like image/tiff, or leave it empty"
-        )
+        raise NotAdmitted(f"'{shown(text)}' is no media type; write one like image/tiff, or leave it empty")
     return text
 
 
@@ -112,13 +115,35 @@ def one_line(text: str, field: str) -> str | None:
         raise NotAdmitted(f"the {field} is longer than {TEXT_MAX} characters; shorten it")
     if _CONTROL.search(text):
         raise NotAdmitted(
-            f"the {field} '{shown(text[:_SHOWN_MAX])}' has a line break or control character in it; take it out"
+            f"the {field} '{shown(text)}' has a line break or control character in it; take it out"
         )
     return text
 
 
-def _shown(value: str) -> str:
+def about(primary_id: str, local_ids: Iterable[str], creator: str, title: str, date: str) -> About:
+    """Return the description of an object from the fields of its row; empty ones were not given."""
+    return About(
+        primary_id=one_line(primary_id, "primary identifier"),
+        local_ids=local_identifiers(local_ids),
+        creator=one_line(creator, "creator"),
+        title=one_line(title, "title"),
+        date=one_line(date, "date"),
+    )
+
+
+def local_identifiers(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the local ids, each once, without those that are blank."""
+    local_ids = (one_line(text.strip(" \t"), "local identifier") for text in texts)
+    return tuple(dict.fromkeys(local_id for local_id in local_ids if local_id))
+
+
+def shown(text: str) -> str:
+    """Return the beginning of a depositor's text, made safe for a message."""
+    return paths.shown(text[:_SHOWN_MAX])
+
+
+def _shown_url(value: str) -> str:
     if "@" in value:  # In an invalid URL any text around it may be a password.
         scheme = _SCHEME.match(value)
         return f"{scheme[0] if scheme else ''}…"
-    return shown(_QUERY.split(value, 1)[0][:_SHOWN_MAX])
+    return shown(_QUERY.split(value, 1)[0])

@@ -11,17 +11,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import fields, lines
+from spinney.apps.ingest.manifests.fields import shown
 from spinney.apps.ingest.manifests.file_names import Names
-from spinney.apps.ingest.manifests.model import NOTHING, About, PayloadKind, Problem, Report, Row, Unit
+from spinney.apps.ingest.manifests.model import (
+    NOTHING,
+    About,
+    LineRefused,
+    PayloadKind,
+    Problem,
+    Report,
+    Row,
+    Unit,
+)
 
 JSON_MAX_BYTES = 4 * 1024 * 1024
 """The maximum size of a line, or of a manifest that is one document. Parsed hostile JSON takes thirty times that."""
 
 FILE_KEYS = ("url", "name", "digest", "size", "modified", "mime_type")
 OBJECT_KEYS = ("primary_id", "local_ids", "creator", "title", "date")
-_SHOWN_MAX = 140
 
 Entry = Mapping[str, Any]
 
@@ -48,7 +57,7 @@ def parse(file: io.BufferedReader, report: Report, warn: Report) -> tuple[Payloa
         entries = document.get(key)
         if not isinstance(entries, list) or not entries:
             raise NotAdmitted(f'a manifest of kind {kind} needs "{key}": a list that is not empty')
-    except _Syntax as problem:
+    except LineRefused as problem:
         report(Problem(line=problem.line, reason=str(problem)))
     except NotAdmitted as problem:
         report(Problem(line=number, reason=str(problem)))
@@ -67,6 +76,7 @@ def _header(raw: bytes) -> Entry | None:
 
 
 def _whole(begun: bytes, file: io.BufferedReader) -> Entry:
+    """Return a manifest that is one document; ``begun``: its bytes up to here."""
     raw = begun + file.read(max(0, JSON_MAX_BYTES + 1 - len(begun)))
     if len(raw) > JSON_MAX_BYTES:
         raise NotAdmitted(
@@ -80,6 +90,7 @@ def _whole(begun: bytes, file: io.BufferedReader) -> Entry:
 
 
 def _kind(value: Entry) -> PayloadKind:
+    """Return the kind that a header or document names. Raises NotAdmitted."""
     kinds = [kind for kind in PayloadKind if kind.is_manifest]
     profile = value.get("profile")
     if profile is None:
@@ -95,6 +106,7 @@ def _kind(value: Entry) -> PayloadKind:
 def _lines(
     reading: Iterator[tuple[int, bytes]], kind: PayloadKind, report: Report, warn: Report
 ) -> Iterator[Row]:
+    """Yield the rows of JSON Lines up to the end line, which must have the number of entries."""
     ended: list[tuple[int, Any]] = []
     count, number = 0, 1
 
@@ -142,6 +154,7 @@ def _lines(
 def _entries(
     entries: Iterator[tuple[int, Any]], kind: PayloadKind, unit: Unit, report: Report, warn: Report
 ) -> Iterator[Row]:
+    """Yield the rows of numbered entries; invalid ones are reported, and skipped if the report returns."""
     names = None if kind.is_batch else Names(unit)
     for number, entry in entries:
         try:
@@ -156,6 +169,7 @@ def _entries(
 
 
 def _object(number: int, entry: Any, kind: PayloadKind, unit: Unit, warn: Report) -> Row:
+    """Parse an entry of a batch: one URL, or in a batch-manifest the files of an object."""
     if kind is not PayloadKind.BATCH_MANIFEST or not isinstance(entry, dict) or entry.get("files") is None:
         return _file(number, entry, of_object=True)
     _no_others(entry, ("files", "name", *OBJECT_KEYS), "an object with files of its own")
@@ -200,23 +214,15 @@ def _file(number: int, entry: Any, *, of_object: bool = False) -> Row:
 
 
 def _about(entry: Entry) -> About:
-    return About(
-        primary_id=fields.one_line(_text(entry, "primary_id") or "", "primary identifier"),
-        local_ids=_local_ids(entry),
-        creator=fields.one_line(_text(entry, "creator") or "", "creator"),
-        title=fields.one_line(_text(entry, "title") or "", "title"),
-        date=fields.one_line(_text(entry, "date") or "", "date"),
+    local_ids = entry.get("local_ids")
+    if local_ids is not None and not (
+        isinstance(local_ids, list) and all(isinstance(item, str) for item in local_ids)
+    ):
+        raise NotAdmitted(f"local_ids is {_shown(local_ids)}; write a list of texts")
+    primary_id, creator, title, date = (
+        _text(entry, key) or "" for key in ("primary_id", "creator", "title", "date")
     )
-
-
-def _local_ids(entry: Entry) -> tuple[str, ...]:
-    value = entry.get("local_ids")
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise NotAdmitted(f"local_ids is {_shown(value)}; write a list of texts")
-    local_ids = (fields.one_line(item.strip(" \t"), "local identifier") for item in value)
-    return tuple(dict.fromkeys(item for item in local_ids if item))
+    return fields.about(primary_id, local_ids or (), creator, title, date)
 
 
 def _digest(entry: Entry) -> tuple[str, str]:
@@ -246,35 +252,30 @@ def _text(entry: Entry, key: str) -> str | None:
 
 
 def _no_others(value: Entry, keys: Sequence[str], where: str) -> None:
+    """Raise NotAdmitted for an unknown key, which may be a misspelt one whose value would be lost."""
     unknown = sorted(value.keys() - set(keys))
     if unknown:
         raise NotAdmitted(
-            f"{where} has a key '{shown(unknown[0][:_SHOWN_MAX])}', which is not known there; "
-            f"there are {', '.join(keys)}"
+            f"{where} has a key '{shown(unknown[0])}', which is not known there; there are {', '.join(keys)}"
         )
 
 
 # --- JSON itself --------------------------------------------------------------------------------
 
 
-class _Syntax(NotAdmitted):
-    """A refusal with the line within the parsed text."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(reason)
-        self.line = line
-
-
 def _value(raw: bytes) -> Any:
+    """Parse JSON. Raises NotAdmitted for what JSON parsers read differently, LineRefused for wrong syntax."""
     text = lines.text(raw, JSON_MAX_BYTES)
     try:
         value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise _Syntax(
-            error.lineno, f"this is no JSON ({error.msg}, character {error.colno}); mend it"
+        raise LineRefused(
+            error.lineno, f"this is no JSON ({error.msg}, character {error.colno}); correct it"
         ) from None
     except (ValueError, RecursionError):
-        raise NotAdmitted("this is no JSON of a manifest (too deep, or a number too long); mend it") from None
+        raise NotAdmitted(
+            "this is no manifest in JSON (too deep, or a number is too long); correct it"
+        ) from None
     if "\\u" in text:
         _all_unicode(value)
     return value
@@ -284,12 +285,12 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise NotAdmitted(f"the key '{shown(twice[:_SHOWN_MAX])}' stands twice; give each once")
+        raise NotAdmitted(f"the key '{shown(twice)}' is given twice; give each once")
     return value
 
 
 def _no_number(constant: str) -> NoReturn:
-    raise NotAdmitted(f"{constant} is no number of JSON; take it out")
+    raise NotAdmitted(f"{constant} is not a number in JSON; remove it")
 
 
 def _all_unicode(value: Any) -> None:
@@ -297,7 +298,7 @@ def _all_unicode(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise NotAdmitted("this is no JSON of a manifest (too deep); mend it") from None
+        raise NotAdmitted("this is no manifest in JSON (too deep); correct it") from None
     except UnicodeEncodeError:
         raise NotAdmitted("an escape like \\ud800 is half a character; write both halves") from None
 
@@ -306,4 +307,4 @@ def _shown(value: Any) -> str:
     # Without its content: its depth may have used up the stack.
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
-    return shown(repr(value)[:_SHOWN_MAX])
+    return shown(repr(value))

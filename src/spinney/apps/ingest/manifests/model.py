@@ -27,6 +27,7 @@ class PayloadKind(StrEnum):
 
     @property
     def is_manifest(self) -> bool:
+        """Whether the payload lists what is to be deposited, rather than being it."""
         return self not in (PayloadKind.FILE, PayloadKind.CONTAINER)
 
     @property
@@ -89,6 +90,14 @@ class Problem:
         return f"{self.unit} {self.line}: {self.reason}"
 
 
+class LineRefused(NotAdmitted):
+    """A refusal within a parser that knows its line; ``ManifestRefused`` names the manifest, too."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
 class ManifestRefused(NotAdmitted):
     """A manifest is refused; the message names the manifest, the line, the error and what to do."""
 
@@ -111,6 +120,7 @@ class Warnings:
         self.count = 0
 
     def note(self, warning: Problem) -> None:
+        """Count a warning, and keep it if it is one of the first ``MOST``."""
         self.count += 1
         if len(self.first) < self.MOST:
             self.first.append(warning)

@@ -30,8 +30,8 @@ def read(manifest: Path, kind: PayloadKind | None = None, warnings: Warnings | N
     named_kind = kind_of(manifest)
     if kind not in (None, named_kind):
         raise NotAdmitted(
-            f"'{shown(manifest.name)}' says that it is of kind {named_kind} and was handed in as {kind}; "
-            f"mend its profile, or hand it in as {named_kind}"
+            f"'{shown(manifest.name)}' is of kind {named_kind} and was submitted as {kind}; "
+            f"correct its profile, or submit it as {named_kind}"
         )
     warnings = Warnings() if warnings is None else warnings
     return Manifest(kind=named_kind, rows=_rows(manifest, warnings), warnings=warnings)

@@ -10,7 +10,6 @@ from spinney.apps.ingest.manifests import checkm, fields
 from spinney.apps.ingest.manifests.model import NOTHING, PayloadKind, Row
 
 _UNWRITABLE = re.compile(r"[|\n\0]")
-_SHOWN_MAX = 140
 
 
 def write(rows: Iterable[Row], kind: PayloadKind, stream: BinaryIO) -> int:
@@ -57,7 +56,9 @@ def _line(row: Row, kind: PayloadKind) -> bytes:
     if row.files:
         raise NotAdmitted(f"'{shown(row.name)}' has files in place of a URL; write it as JSON")
     if not kind.is_batch and row.about != NOTHING:
-        raise NotAdmitted(f"'{shown(row.name)}' tells of an object, and is a file of one; leave that out")
+        raise NotAdmitted(
+            f"'{shown(row.name)}' has the description of an object, and is a file of one; remove that"
+        )
     digest, about = row.digest, row.about
     parts = [
         fields.url(row.url),
@@ -70,7 +71,7 @@ def _line(row: Row, kind: PayloadKind) -> bytes:
     ]
     if kind.is_batch:
         local_ids = ";".join(about.local_ids)
-        if checkm.local_identifiers(local_ids) != about.local_ids:
+        if fields.local_identifiers(local_ids.split(";")) != about.local_ids:
             raise NotAdmitted(
                 f"the local ids of '{shown(row.name)}' have a ';' or a blank at an end; write it as JSON"
             )
@@ -78,12 +79,12 @@ def _line(row: Row, kind: PayloadKind) -> bytes:
     for part in parts:
         if part != part.strip(" \t\r\n") or _UNWRITABLE.search(part):
             raise NotAdmitted(
-                f"'{shown(part[:_SHOWN_MAX])}' has a '|', a line break or a blank at an end, which Checkm "
-                f"cannot tell; write it as JSON"
+                f"'{fields.shown(part)}' has a '|', a line break or a blank at an end, which Checkm "
+                f"cannot represent; write it as JSON"
             )
     line = f"{' | '.join(parts)}\n".encode()
     if len(line) > checkm.LINE_MAX_BYTES:
-        raise NotAdmitted(f"the row of '{shown(row.name[:_SHOWN_MAX])}' is too long for Checkm; shorten it")
+        raise NotAdmitted(f"the row of '{fields.shown(row.name)}' is too long for Checkm; shorten it")
     return line
 
 
