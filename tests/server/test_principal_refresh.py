@@ -7,10 +7,10 @@ import pytest
 
 from spinney.features.files.output_stream import LOOK_S
 from spinney.model.errors import Forbidden, StoreUnavailable
-from spinney.web.identity.timed_cache import KEPT_S
 from spinney.web.principal_refresh import PrincipalRefresh
 from spinney.web.problems import Unidentified
 from spinney.web.request_context import REFRESH_S
+from spinney.web.timed_cache import KEPT_S
 
 PROMISED_S = 2.0
 """docs/server.md: so soon a change of rights is obeyed."""

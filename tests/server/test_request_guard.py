@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 
 from server.conftest import World
-from spinney.server import request_guard, request_target
+from spinney.server import request_guard
 from spinney.web.api.json_routes import ApiRoute
 from spinney.web.bodies import LargeBody
 from spinney.web.quotas import Quotas
@@ -191,7 +191,7 @@ async def test_given_an_address_with_two_meanings_then_it_is_refused(path: bytes
     ],
 )
 def test_given_an_address_with_one_meaning_then_nothing_is_wrong_with_it(path: bytes, query: bytes) -> None:
-    assert request_target.fault(path, query) is None
+    assert request_guard.target_fault(path, query) is None
 
 
 # --- bodies -----------------------------------------------------------------------------------

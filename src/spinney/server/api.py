@@ -5,6 +5,7 @@ Times are microseconds since 1970 UTC, in fields that end in ``_us``, as in ``--
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fastapi import FastAPI
 
@@ -29,9 +30,12 @@ from spinney.features.submission import api as submissions
 from spinney.features.submission import commands as batches
 from spinney.features.types import commands as types
 from spinney.features.webhooks import commands as webhooks
-from spinney.server import caller, openapi
+from spinney.model.access import Rights
+from spinney.server import openapi
 from spinney.web.api.command_routes import command_routes
+from spinney.web.api.json_routes import routes
 from spinney.web.files import spool
+from spinney.web.request_context import Authenticated, AuthMethod
 
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "jobs": (*explain.COMMANDS, *job_queries.COMMANDS),
@@ -53,12 +57,30 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
 }
 """The commands by their group in the OpenAPI document."""
 
+me = routes("accounts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """The name, the sign-in method and the rights of the caller."""
+
+    name: str
+    how: AuthMethod
+    rights: Rights
+
+
+@me.get("/me", summary="Show the caller")
+async def show_me(context: Authenticated) -> Me:
+    """Your name, how you signed in, and your rights."""
+    return Me(name=context.principal.name, how=context.principal.how, rights=context.principal.rights)
+
+
 PARTS = (
     submissions.router,
     files.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
     external_output.router,
-    caller.me,
+    me,
 )
 
 

@@ -7,11 +7,9 @@ heartbeat for longer than its lease takes back its jobs; when two see it, the jo
 server does that as well."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
 
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.fleet import UNHEARD_US
@@ -20,6 +18,7 @@ from spinney.model.values.names import EXTERNAL_PREFIX
 from spinney.node.lifecycle.recovery import LivenessWatch
 from spinney.store.contract import Store
 from spinney.store.external_timeouts import take_back_silent, take_overdue
+from spinney.web.background import BackgroundLoop
 from spinney.web.store_pool import StorePool
 
 log = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ _SWEEPS = 50
 """The most steps of housekeeping in one round, when there is a backlog."""
 
 
-class ServerMaintenance:
+class ServerMaintenance(BackgroundLoop):
     """Runs maintenance within ``async with``, a round every ``every_s`` seconds."""
 
     def __init__(
@@ -45,15 +44,6 @@ class ServerMaintenance:
         self._stores, self._now_us, self._wake_nodes = stores, now_us, wake_nodes
         self._monotonic, self._every_s = monotonic, every_s
         self._watch = LivenessWatch()
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._run(), name="watching")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
 
     async def _run(self) -> None:
         while True:

@@ -46,14 +46,17 @@ from spinney.pages import Pages
 from spinney.server import api_page
 from spinney.web.pages import error_pages, rendering, static_files
 from spinney.web.pages.coalescing import RequestCoalescer
-from spinney.web.pages.shared_cache import SharedCache
+from spinney.web.timed_cache import TimedCache
+
+FILTER_NAMES_S = 10.0
+"""How long the names that filters propose may be old, in seconds."""
 
 
 def add_to(app: FastAPI, of_packages: Sequence[Pages] = ()) -> None:
     """Add all pages, and those of installed packages. This is to be called after ``problems.add_to``, whose error
     handlers it extends."""
     rendering.add_to(app, tuple(of_packages))
-    app.state.shared = SharedCache()
+    app.state.filter_names = TimedCache(FILTER_NAMES_S)
     app.state.coalesced = RequestCoalescer()
     app.state.runs = BulkRuns()
     app.state.beside.append(app.state.runs)

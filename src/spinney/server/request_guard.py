@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import ExitStack
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from fastapi import FastAPI, Request
 from starlette.requests import ClientDisconnect
 
-from spinney.server import request_target
 from spinney.server.connections import CLOSE
 from spinney.web.bodies import KEY, LONG_S, PLAIN, Body, BodyRefused, Message, Receive
 from spinney.web.long_responses import ResponseAborted
@@ -49,6 +48,9 @@ HEADERS = (
 ONLY_HTTPS = (b"strict-transport-security", b"max-age=31536000")
 _CLOSE = {"Connection": "close"}
 _SECURE = re.compile(rb";\s*secure\s*(;|$)", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ENCODED = "write it percent-encoded, in UTF-8"
 _NO_HOST = re.compile(r"[@/\\?#\s]")
 
 
@@ -149,7 +151,7 @@ class RequestGuard:
                 "this server does not answer for that host; use its own name, or add it to hosts of [server]"
             )
             return of_status(421, sentence, headers=_CLOSE)
-        fault = request_target.fault(scope.get("raw_path") or b"", scope["query_string"])
+        fault = target_fault(scope.get("raw_path") or b"", scope["query_string"])
         return None if fault is None else of_status(400, fault)
 
     def _serves_host(self, host: str, scope: Scope) -> bool:
@@ -200,3 +202,30 @@ def _name(host: str) -> str:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def target_fault(raw_path: bytes, query: bytes) -> str | None:
+    """Return why the target of a request is refused, or None. This is checked before anything interprets the target.
+
+    A path with ``..``, however it is encoded, is an attack or a mistake; bytes that are no UTF-8 would silently be
+    replaced, and a NUL cannot be stored anywhere."""
+    path = _decoded(raw_path)
+    if path is None:
+        return f"the path of this address is no UTF-8; {_ENCODED}"
+    if _CONTROL.search(path):
+        return "the path of this address has control characters; leave them out"
+    if any(part in (".", "..") for part in path.split("/")):
+        return "the path of this address has '.' or '..' as a part; write the whole path"
+    query_text = _decoded(query)
+    if query_text is None:
+        return f"the query of this address is no UTF-8; {_ENCODED}"
+    return "the query of this address has a NUL in it; leave it out" if "\0" in query_text else None
+
+
+def _decoded(raw: bytes) -> str | None:
+    if not raw.isascii() or _BROKEN.search(raw):
+        return None
+    try:
+        return unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        return None

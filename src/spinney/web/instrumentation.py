@@ -29,26 +29,14 @@ _OTHER = "(none)"
 _STREAMS = ("text/event-stream",)
 
 
-class Spans(Protocol):
-    """Makes a span for each request."""
-
-    def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager["Span"]: ...
-
-
 class Span(Protocol):
-    """One request, for whoever collects traces."""
+    """A request in a trace."""
 
     def end(self, route: str, status: int, principal: str | None) -> None: ...
 
 
-class _NoSpan:
-    def end(self, route: str, status: int, principal: str | None) -> None:
-        """Nobody collects them."""
-
-
-class _NoSpans:
-    def span(self, method: str, headers: list[tuple[bytes, bytes]]) -> AbstractContextManager[Span]:
-        return nullcontext(_NoSpan())
+Spans = Callable[[str, list[tuple[bytes, bytes]]], AbstractContextManager[Span | None]]
+"""Begins the span of a request with this method and these headers; it yields None where there is no tracing."""
 
 
 class Requests:
@@ -68,13 +56,13 @@ class Requests:
 
 def add_to(app: FastAPI, settings: ServerSettings) -> None:
     """Around all that is in ``app`` already."""
-    spans: Spans = _NoSpans()
+    spans: Spans = lambda method, headers: nullcontext()  # noqa: E731
     if settings.otlp is not None:
         from spinney.web.tracing import Tracing
 
         tracing = Tracing(settings.otlp, app.version)
         app.state.beside.append(tracing)
-        spans = tracing
+        spans = tracing.span
     app.add_middleware(RequestMetrics, requests=app.state.requests, spans=spans)
 
 
@@ -98,13 +86,13 @@ class RequestMetrics:
                 streams = kind.startswith(_STREAMS)
             await send(message)
 
-        with self._spans.span(scope["method"], scope["headers"]) as span:
+        with self._spans(scope["method"], scope["headers"]) as span:
             try:
                 await self._app(scope, receive, measured)
             finally:
                 self._note(scope, status, streams, time.perf_counter() - begun, span)
 
-    def _note(self, scope: Scope, status: int, streams: bool, took_s: float, span: Span) -> None:
+    def _note(self, scope: Scope, status: int, streams: bool, took_s: float, span: Span | None) -> None:
         route = getattr(scope.get("route"), "path", _OTHER)
         # Methods are words of the client's: those that no route has are one.
         method = scope["method"] if route != _OTHER else _OTHER
@@ -112,7 +100,8 @@ class RequestMetrics:
         self._requests.count.labels(method, route, str(status or "cut off")).inc()
         if not streams:
             self._requests.seconds.labels(method, route).observe(took_s)
-        span.end(route, status, principal)
+        if span is not None:
+            span.end(route, status, principal)
         if log.isEnabledFor(logging.INFO):
             # The path as it came may hold control characters; a query may hold secrets, and is left out.
             log.info(

@@ -75,29 +75,18 @@ class Quotas:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self.streams = Quota(
-            "event streams",
-            most=settings.streams_max,
-            per_user=settings.streams_per_user,
-            per_address=settings.streams_per_address,
-        )
-        self.followers = Quota(
-            "followed outputs",
-            most=settings.followers_max,
-            per_user=settings.followers_per_user,
-            per_address=settings.followers_per_address,
-        )
-        self.downloads = Quota(
-            "long downloads",
-            most=settings.downloads_max,
-            per_user=settings.downloads_per_user,
-            per_address=settings.downloads_per_address,
-        )
-        self.uploads = Quota(
-            "long uploads",
-            most=settings.uploads_max,
-            per_user=settings.uploads_per_user,
-            per_address=settings.uploads_per_address,
+        self.streams = self._quota("event streams", "streams")
+        self.followers = self._quota("followed outputs", "followers")
+        self.downloads = self._quota("long downloads", "downloads")
+        self.uploads = self._quota("long uploads", "uploads")
+
+    def _quota(self, what: str, kind: str) -> Quota:
+        """``kind``: how the names of its settings begin."""
+        return Quota(
+            what,
+            most=getattr(self._settings, f"{kind}_max"),
+            per_user=getattr(self._settings, f"{kind}_per_user"),
+            per_address=getattr(self._settings, f"{kind}_per_address"),
         )
 
     def address(self, request: HTTPConnection) -> str | None:

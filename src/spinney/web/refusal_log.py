@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 from fastapi import FastAPI, Request
 
 from spinney.model.errors import SpinneyError
 from spinney.service.refusal_log import NOBODY, RefusalLog
+from spinney.web.background import BackgroundLoop
 from spinney.web.request_context import now_us
 from spinney.web.store_pool import StorePool
 
@@ -38,22 +39,14 @@ async def audit_refusal(
     await stores.run(lambda store: refusals.enter(store.audit, by, verb, what, now_us=now_us()))
 
 
-class RefusalWriter:
+class RefusalWriter(BackgroundLoop):
     """``async with`` enters what was counted, every half minute and at the end."""
 
     def __init__(self, stores: StorePool, refusals: RefusalLog, every_s: float = EVERY_S) -> None:
         self._stores, self._refusals, self._every_s = stores, refusals, every_s
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._run())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+    async def __aexit__(self, *error: object) -> None:
+        await super().__aexit__(*error)
         with suppress(SpinneyError):  # the store is away: the first of each kind has been entered
             await self._enter(all_=True)
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 SESSION_COOKIE = "spinney_session"
 REFRESH_S = 0.75
-"""How often a request that lasts looks anew at who makes it. The answer may be ``identity.timed_cache.KEPT_S`` old, and
+"""How often a request that lasts looks anew at who makes it. The answer may be ``timed_cache.KEPT_S`` old, and
 whoever follows a file looks only every ``files.output_stream.LOOK_S``: together these are the two seconds within
 which a change of rights is promised to be obeyed."""
 LOOKS = 16

@@ -26,7 +26,6 @@ router = APIRouter(include_in_schema=False)
 
 PAGE = 50
 SAMPLE = 10
-KNOWN_FOR_S = 10.0
 _BESIDE = ("after",)
 
 
@@ -194,8 +193,8 @@ async def _filter_names(request: Request, context: RequestContext) -> FilterName
             types=sorted(control.queries.types()), queues=[queue.queue for queue in control.queries.queues()]
         )
 
-    key = ("filter_names", context.principal.rights.within)
-    return await request.app.state.shared.get(key, lambda: context.run(call), for_s=KNOWN_FOR_S)  # type: ignore[no-any-return]
+    key = context.principal.rights.within
+    return await request.app.state.filter_names.get(key, lambda: context.run(call))  # type: ignore[no-any-return]
 
 
 async def _counts(

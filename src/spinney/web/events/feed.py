@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Self
-
-import orjson
+from typing import Any
 
 from spinney.control import Control
 from spinney.model.access import Rights
 from spinney.model.errors import SpinneyError, StoreUnavailable
 from spinney.store.contract import Store
+from spinney.web.api.json_routes import written
+from spinney.web.background import BackgroundLoop
 from spinney.web.events.topics import Topic
 from spinney.web.request_context import RequestContext
 from spinney.web.store_pool import StorePool
@@ -100,7 +100,7 @@ class Watcher:
         return found
 
 
-class Feed:
+class Feed(BackgroundLoop):
     """``async with`` starts the looking; leaving ends all streams."""
 
     def __init__(
@@ -111,20 +111,12 @@ class Feed:
         self._number = 0
         self._wanted = asyncio.Event()
         self._signature: int | None = None
-        self._task: asyncio.Task[None] | None = None
         self.epoch = secrets.token_hex(6)
         """Numbers of events count from this start of the server."""
 
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._looking(), name="feed")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self.end()
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        await super().__aexit__(*error)
 
     def end(self) -> None:
         """End all streams; who watches comes again, to whoever answers then."""
@@ -162,7 +154,7 @@ class Feed:
 
     # --- looking --------------------------------------------------------------------------
 
-    async def _looking(self) -> None:
+    async def _run(self) -> None:
         while True:
             if not any(one.watchers for one in self._watched.values()):
                 self._forget()
@@ -214,7 +206,7 @@ class Feed:
             return state, time.perf_counter() - begun
 
         state, took_s = await self._stores.run(look)
-        data = orjson.dumps(state, default=_plain)
+        data = written(state)
         mark = sha256(data).digest()
         one.looked_s = self._monotonic()
         one.took_s = took_s
@@ -237,12 +229,3 @@ class Feed:
         for key, one in list(self._watched.items()):
             if not one.watchers and one.left_s is not None and now_s - one.left_s > LINGER_S:
                 del self._watched[key]
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has no form for."""
-    if hasattr(value, "items"):
-        return dict(value)
-    if isinstance(value, set | frozenset | tuple):
-        return list(value)
-    return str(value)

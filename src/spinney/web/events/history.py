@@ -5,12 +5,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
 
 from spinney.model.errors import SpinneyError
 from spinney.model.rights.operators import Stats
+from spinney.web.background import BackgroundLoop
 from spinney.web.store_pool import StorePool
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ class Sample:
     """Pending, occupied slots, and rate of each queue."""
 
 
-class History:
+class History(BackgroundLoop):
     """``async with`` starts the sampling."""
 
     def __init__(
@@ -43,19 +42,8 @@ class History:
     ):
         self._stores, self._every_s, self._monotonic = stores, every_s, monotonic
         self.samples: deque[Sample] = deque(maxlen=KEPT)
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._sampling(), name="history")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _sampling(self) -> None:
+    async def _run(self) -> None:
         while True:
             begun = self._monotonic()
             try:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from spinney.web.identity.timed_cache import TimedCache
+from spinney.web.timed_cache import TimedCache
 
 
 class Clock:
