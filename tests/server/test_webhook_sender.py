@@ -234,14 +234,14 @@ async def test_a_store_that_is_away_for_a_while_is_told_what_was_answered(
 ) -> None:
     monkeypatch.setattr(webhook_sender, "STORE_RETRY_S", 0.02)
     fails = [StoreUnavailable("it is away"), StoreUnavailable("it is away")]
-    really = SqlWebhooks.told
+    really = SqlWebhooks.record_result
 
     def told(self: SqlWebhooks, *args: Any, **more: Any) -> None:
         if fails:
             raise fails.pop()
         really(self, *args, **more)
 
-    with receiver(answer(204)) as hook, mock.patch.object(SqlWebhooks, "told", told):
+    with receiver(answer(204)) as hook, mock.patch.object(SqlWebhooks, "record_result", told):
         watch(site, "w", hook.url)
         site.submit_one()
         site.drain()
