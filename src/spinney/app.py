@@ -325,7 +325,7 @@ class Spinney:
             if limit_s is not None and time.monotonic() - begun >= limit_s:
                 raise TimeoutError(
                     f"job {job_id} is still {job.state} after {limit_s:g} s; it goes on, "
-                    f"and 'spinney show {job_id}' tells where it stands"
+                    f"and 'spinney show {job_id}' shows its state"
                 )
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, _LOOK_S[1])
@@ -461,7 +461,7 @@ def _import(module_name: str) -> Any:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise UsageError(
                 f"there is no module {error.name!r}; start in the folder that holds it "
-                f"({directory} was searched), or mend the name"
+                f"({directory} was searched), or correct the name"
             ) from error
         raise _broken(module_name, error) from error
     except SpinneyError as error:
@@ -480,7 +480,7 @@ def _broken(module_name: str, error: BaseException) -> UsageError:
         trace = trace.tb_next
     return UsageError(
         f"importing {module_name!r} failed with {type(error).__name__}: {error}{place}; "
-        f"mend it and start again"
+        f"fix it and start again"
     )
 
 

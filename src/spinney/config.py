@@ -106,7 +106,7 @@ def _table(path: Path, name: str) -> Mapping[str, Any]:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}; check its rights") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML: {error}; mend it there") from error
+        raise UsageError(f"{path} is no TOML: {error}; fix it there") from error
     _require_known(path, "table", document, _TABLES)
     table: Any = document.get(name, {})
     if not isinstance(table, dict):

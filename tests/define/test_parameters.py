@@ -119,7 +119,7 @@ def test_what_is_wrong_is_named_alike_with_the_code_and_without(
     assert told.startswith("job type 'resize'")
     assert sentence in told
     assert "It takes picture (a path), width (a whole number, optional)" in told
-    assert told.endswith("Nothing was submitted; mend this and submit again")
+    assert told.endswith("Nothing was submitted; correct this and submit again")
 
 
 @pytest.mark.parametrize("row", [5, None, "text", [1]])

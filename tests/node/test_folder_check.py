@@ -188,7 +188,7 @@ def _(place: Place, patch: pytest.MonkeyPatch) -> str:
 @told("folder-root, which is gone")
 def _(place: Place, patch: pytest.MonkeyPatch) -> str:
     place.root.rename(place.root.with_name("elsewhere"))
-    return "bears no token"
+    return "has no token"
 
 
 @told("folder-unusable, a link")

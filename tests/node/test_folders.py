@@ -113,7 +113,7 @@ def test_the_token_tells_the_right_root(root, tmp_path):
         folders.check_token(root, "xyz")
     with pytest.raises(StoreUnusable, match="another store"):
         folders.write_token(root, "xyz")
-    with pytest.raises(StoreUnusable, match="bears no token"):
+    with pytest.raises(StoreUnusable, match="has no token"):
         folders.check_token(tmp_path, "abc")
     assert [p.name for p in root.iterdir()] == [folders.TOKEN]
 

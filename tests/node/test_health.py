@@ -44,7 +44,7 @@ def test_it_is_told_once_when_it_begins_now_and_then_and_when_it_is_over(told: T
     told.now += QUIET_S
     told.health.worked("reader")
     begun, still, again, reset = told.log
-    assert begun == f"degraded: {GONE}; what runs goes on, and is recorded when that is mended"
+    assert begun == f"degraded: {GONE}; running attempts continue, and are recorded when that is fixed"
     assert still.startswith("degraded for 10 s, 10 records held back: db cannot be reached")
     assert again.startswith("degraded for 20 s, 20 records held back")
     assert reset == "no longer degraded, after 21.0 s in which up to 21 records were held back"

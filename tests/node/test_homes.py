@@ -173,7 +173,7 @@ def test_a_node_whose_root_is_not_the_shared_one_is_refused(tmp_path: Path) -> N
         started = [made.start(name=name, folders=str(tmp_path / name)) for name in roots]
         said = dict(zip(roots, map(_refused, started), strict=True))
         for name in ("bare", "missing"):
-            assert "bears no token" in said[name]
+            assert "has no token" in said[name]
             assert "mount the shared folder there, or run 'spinney init' once" in said[name]
             assert not (tmp_path / name / folders.TOKEN).exists()
         assert (

@@ -156,7 +156,7 @@ async def test_a_stage_that_the_code_no_longer_has_is_held(host, worker):
         ("code", "a code that is no integer from 1"),
         ("wide", "a code that is no integer from 1"),
         ("text", "a code that is no integer from 1"),
-        ("speechless", "stage 'raises_oddly' ended with cannot be told"),
+        ("speechless", "stage 'raises_oddly' ended with cannot be recorded"),
         ("name", "surrogates"),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_row_that_cannot_be_packed_takes_none_of_its_neighbours_with_it():
     )
     assert [row[0] for row in sent] == [1, 2, 3]
     assert (sent[1][3]["outcome"], sent[1][3]["retryable"]) == ("error", False)
-    assert "cannot be told" in sent[1][3]["message"]
+    assert "cannot be recorded" in sent[1][3]["message"]
 
 
 def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):

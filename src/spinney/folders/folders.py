@@ -167,11 +167,11 @@ def check_token(root: Path, token: str) -> None:
     except OSError as error:
         raise StoreUnusable(
             f"cannot read the folder root {root}: {error.strerror or error}; "
-            f"mend its permissions or name the right folder"
+            f"fix its permissions or name the right folder"
         ) from error
     if present is None:
         raise StoreUnusable(
-            f"{root} is not the folder root of this store (it bears no token); "
+            f"{root} is not the folder root of this store (it has no token); "
             f"mount the shared folder there, or run 'spinney init' once"
         )
     if present != token:

@@ -31,7 +31,7 @@ class UnknownType(UsageError):
 
 
 class UnlawfulTransition(SpinneyError):
-    """A job cannot go from this state to that one; ``spinney show`` tells what its state allows."""
+    """A job cannot go from this state to that one; ``spinney show`` shows what its state allows."""
 
     def __init__(self, job_id: int, before: str | None, after: str) -> None:
         self.job_id, self.before, self.after = job_id, before, after

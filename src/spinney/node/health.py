@@ -51,7 +51,7 @@ class NodeHealth:
             self._degraded = True
             self._since, self._since_wall, self._most_held = now, self._wall(), held
             self._say_at = now + AGAIN_S
-            log.error("degraded: %s; what runs goes on, and is recorded when that is mended", error)
+            log.error("degraded: %s; running attempts continue, and are recorded when that is fixed", error)
         elif now >= self._say_at:
             self._say_at = now + AGAIN_S
             log.error("degraded for %.0f s, %d records held back: %s", now - self._since, held, error)

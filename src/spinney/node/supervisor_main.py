@@ -105,7 +105,7 @@ def _say(error: BaseException) -> int:
     elif isinstance(error, OSError) and error.strerror:
         log.debug("the node has ended", exc_info=error)
         at = "" if error.filename is None else f" at {error.filename}"
-        sentence = f"the node cannot go on: {error.strerror}{at}; mend that and start it again"
+        sentence = f"the node cannot go on: {error.strerror}{at}; fix that and start it again"
     else:
         log.error("the node has ended because of a fault in spinney", exc_info=error)
         sentence = (

@@ -57,7 +57,7 @@ def post(
             retry_after = response.headers.get("retry-after", "")[:100]
             return Response(status=response.status_code, text=text, retry_after=retry_after)
     except httpx.InvalidURL as error:
-        raise ValueError(f"{error}; mend the URL and submit again") from None
+        raise ValueError(f"{error}; correct the URL and submit again") from None
     except (httpx.HTTPError, httpx.StreamError) as error:
         raise Unreachable(printable(str(error) or type(error).__name__, ANSWER_MAX)) from None
 

@@ -147,7 +147,7 @@ def _wait(
         raise Defer(pause_s, why, lane=lane)
     _reset(job, progress)
     raise Fail(
-        f"given up after {age_s / DAY_S:.1f} days: {why}; mend that and retry this job, which then has its whole "
+        f"given up after {age_s / DAY_S:.1f} days: {why}; fix that and retry this job, which then has its whole "
         f"term again",
         retryable=False,
     )
@@ -172,11 +172,11 @@ def _finish(job: Job, progress: Progress) -> dict[str, Any]:
     _reset(job, progress)
     if not progress.delivered:
         raise Fail(
-            f"the mail server refused it for {replies}; mend what it names and retry this job, or submit anew",
+            f"the mail server refused it for {replies}; correct what it names and retry this job, or submit anew",
             retryable=False,
         )
     raise Warn(
-        f"{refused} of {refused + len(progress.delivered)} recipients were refused: {replies}; mend the "
+        f"{refused} of {refused + len(progress.delivered)} recipients were refused: {replies}; correct the "
         f"addresses and rerun this job, or submit anew for them",
         value=summary | {"refused": refused},
     )

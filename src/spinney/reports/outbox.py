@@ -40,7 +40,7 @@ def _checked(check: Callable[[str], object]) -> AfterValidator:
 def _line(text: str) -> None:
     if not text.isprintable() or len(text) > _LINE_MAX:
         raise ValueError(
-            f"{text[:80]!r} is not one line of up to {_LINE_MAX} printable characters; shorten or mend it"
+            f"{text[:80]!r} is not one line of up to {_LINE_MAX} printable characters; shorten or fix it"
         )
 
 

@@ -64,13 +64,13 @@ class MailSettings:
                 f"{self.host!r} names no mail server; set SPINNEY_SMTP_HOST and start the nodes again"
             )
         if self.port not in range(65_536):
-            raise UsageError(f"the mail server's port must lie within 1 to 65535, not {self.port!r}; mend it")
+            raise UsageError(f"the mail server's port must lie within 1 to 65535, not {self.port!r}; fix it")
         times = durations.in_seconds(
             self, "timeout_s", "give_up_s", "away_s", "retry_least_s", "retry_most_s"
         )
         if min(times) <= 0 or self.attachments_max_bytes < 0:
             raise UsageError(
-                "times of mail must be more than 0 seconds, and sizes 0 bytes or more; mend the settings"
+                "times of mail must be more than 0 seconds, and sizes 0 bytes or more; correct the settings"
             )
 
     @property
@@ -131,10 +131,10 @@ class WebhookSettings:
         times = durations.in_seconds(self, "timeout_s", "retry_least_s", "retry_most_s", "retry_after_most_s")
         if self.tries < 1 or min(times) <= 0:
             raise UsageError(
-                "webhooks need 1 try or more, and times of more than 0 seconds; mend the settings"
+                "webhooks need 1 try or more, and times of more than 0 seconds; correct the settings"
             )
         if not self.secret_prefix:
-            raise UsageError("the prefix of webhook secrets must not be empty; mend the settings")
+            raise UsageError("the prefix of webhook secrets must not be empty; correct the settings")
 
     def secret(self, name: str, environment: Mapping[str, str]) -> str:
         """Return the secret of that name. Raises UsageError when there is none."""

@@ -106,7 +106,7 @@ def _try_again(
     tries = entry["tries"]
     if tries >= settings.tries:
         _reset_tries(job, entry)
-        raise Fail(f"given up after {tries} tries: {why}; mend that and retry this job", retryable=False)
+        raise Fail(f"given up after {tries} tries: {why}; fix that and retry this job", retryable=False)
     draw = random.random()  # noqa: S311 - it only spreads what failed together
     pause_s = retry_times.by_tries_s(
         tries, least_s=settings.retry_least_s, most_s=settings.retry_most_s, draw=draw

@@ -58,7 +58,7 @@ def next_after(cron: str, zone: tzinfo, after_s: int) -> int | None:
 def require(cron: str) -> None:
     """Raise UsageError unless the expression can be read and names at least one time."""
     if next_after(cron, UTC, 0) is None:
-        raise UsageError(f"the cron expression {cron!r} names no time at all; mend its day and month")
+        raise UsageError(f"the cron expression {cron!r} names no time at all; correct its day and month")
 
 
 @lru_cache(maxsize=256)

@@ -35,7 +35,7 @@ class Canary:
 
     def __post_init__(self) -> None:
         if self.first < 1:
-            raise UsageError(f"a canary of {self.first} jobs tells nothing; take 1 or more")
+            raise UsageError(f"a canary of {self.first} jobs shows nothing; take 1 or more")
         if not 0 <= self.stop_at <= 1:
             raise UsageError(f"the share of failures to stop at is {self.stop_at:.0%}; take 0% to 100%")
         durations.in_seconds(self, "patience_s")

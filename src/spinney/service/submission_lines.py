@@ -116,7 +116,7 @@ def _orders(lines: Iterable[str | bytes], reader: _Reader) -> Iterator[_Line]:
             yield reader.read(orjson.loads(line))
         except orjson.JSONDecodeError as error:
             raise UsageError(
-                f"line {number} is no JSON: {error}; nothing was submitted, mend the line and submit again"
+                f"line {number} is no JSON: {error}; nothing was submitted, correct the line and submit again"
             ) from error
         except UsageError as error:
             raise type(error)(f"line {number}: {error}") from error

@@ -277,7 +277,7 @@ class Job:
     def check_cancelled(self) -> None:
         """End this stage here if cancellation of the job was requested."""
         if self._port.cancelled():
-            raise Cancelled("ended by its own stage, as was wished")
+            raise Cancelled("ended by its own stage, as was requested")
 
     @property
     def log(self) -> logging.Logger:

@@ -281,7 +281,7 @@ def _require_known(type_name: str, named: Iterable[str], fields: Mapping[str, De
         if name not in fields:
             raise UsageError(
                 f"job type {type_name!r} has a lock named by {{{name}}}, but no parameter {name!r}; "
-                f"add it to a stage or mend the lock"
+                f"add it to a stage or correct the lock"
             )
 
 

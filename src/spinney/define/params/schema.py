@@ -76,7 +76,7 @@ def _schema_checker(type_name: str, schema: Mapping[str, Any]) -> Check:
             shown = f"{type(params).__name__}, which may hold a secret" if secret else repr(params)
             raise BadParameters(
                 f"the parameters of job type {type_name!r} must be a JSON object such as "
-                f'{{"name": "value"}}, not {shown}; mend this and submit again'
+                f'{{"name": "value"}}, not {shown}; correct this and submit again'
             )
         if not schema or (quick is not None and quick.fits(params)):
             return

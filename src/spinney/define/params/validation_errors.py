@@ -40,7 +40,7 @@ def validation_error(
     shown = list(dict.fromkeys(sentence(schema, p) for p in problems))[:_SHOWN]
     return BadParameters(
         f"job type {type_name!r}{where}: {'; '.join(shown)}. "
-        f"It takes {_signature(schema)}. Nothing was submitted; mend this and submit again"
+        f"It takes {_signature(schema)}. Nothing was submitted; correct this and submit again"
     )
 
 
@@ -53,7 +53,7 @@ def check_locks(type_name: str, templates: Iterable[str], params: Mapping[str, A
             named = ", ".join(repr(field) for field in lock_names.fields(template))
             raise BadParameters(
                 f"job type {type_name!r}: parameter {named} names the lock {template!r}, but {error}. "
-                f"Nothing was submitted; mend this and submit again"
+                f"Nothing was submitted; correct this and submit again"
             ) from error
 
 

@@ -188,7 +188,7 @@ class Pump:
             try:
                 order()
             except Exception as error:
-                log.exception("the pump could not do what it was told")
+                log.exception("an order of the pump failed")
                 if done is not None and not done.done():
                     done.set_exception(error)
 
@@ -258,7 +258,7 @@ class Pump:
             self._on_marked(fence, remark)
         except Exception:
             # The following output in the same bytes must not be lost.
-            log.exception("nobody could be told that the output of attempt %d is written", fence)
+            log.exception("the end of the output of attempt %d could not be reported", fence)
 
     def _write(self, child: _Child, fence: int, stream: str, data: bytes) -> None:
         capture = child.captures.get((fence, stream))
@@ -281,7 +281,7 @@ class Pump:
             log.warning("output of the unknown attempt %d goes to its worker's log", fence)
         except Exception:
             log.exception(
-                "where output of attempt %d goes cannot be told; it goes to its worker's log", fence
+                "the folder for the output of attempt %d is not known; it goes to its worker's log", fence
             )
         return None
 

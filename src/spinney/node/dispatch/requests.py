@@ -79,7 +79,7 @@ class Requests:
         name: str = args["type"]
         types = await self._read(lambda store: store.types())
         if name not in types:
-            raise UnknownType(f"no job type {name!r} is known; start a node that has it, or mend the name")
+            raise UnknownType(f"no job type {name!r} is known; start a node that has it, or correct the name")
         return dict(types[name].schema)
 
     async def _children(self, lease: Lease, args: Mapping[str, Any]) -> Any:
@@ -186,5 +186,5 @@ def _readable(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values. Raises Refused where one cannot be read, because a stage would act on it."""
     for value in values.values():
         if isinstance(value, Unreadable):
-            raise Refused(f"{value}; mend or delete it before the stage runs again")
+            raise Refused(f"{value}; correct or delete it before the stage runs again")
     return dict(values)

@@ -391,9 +391,7 @@ class WorkerPool(Events):
         except Exception as error:
             # A request of one stage must not end the node.
             log.exception("request %s of attempt %d failed", verb, fence)
-            child.refuse(
-                number, UsageError(f"the request {verb!r} failed ({error!r}); the node's log tells more")
-            )
+            child.refuse(number, UsageError(f"the request {verb!r} failed ({error!r}); see the node's log"))
         else:
             child.answer(number, value)
 

@@ -129,5 +129,5 @@ class Heartbeat:
             log.debug("beat failed node=%s: %s", self._node_id, error)
             return
         self._say_again_ns = now_ns + int(self._lease_period_s / _SAYS_A_PERIOD * 1e9)
-        ending = "it goes on" if self.held_up else "the guard ends it unless that is mended"
+        ending = "it continues" if self.held_up else "the guard ends it unless that is fixed"
         log.error("this node cannot beat, and %s: %s", ending, error)

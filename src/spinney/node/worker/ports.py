@@ -40,7 +40,7 @@ class SerialPort:
             return self._answer()
 
     def cancelled(self) -> bool:
-        """Whether somebody wishes this attempt to end."""
+        """Return whether cancellation of this attempt was requested."""
         return self._cells[CELL_CANCEL] == self.fence
 
     def receive(self) -> Any | None:
@@ -122,7 +122,7 @@ class ConcurrentPort:
         return self._multiplexer.ask(self.fence, verb, args)
 
     def cancelled(self) -> bool:
-        """Whether somebody wishes this attempt to end."""
+        """Return whether cancellation of this attempt was requested."""
         return self.cancel_requested
 
 

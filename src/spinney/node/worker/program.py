@@ -35,7 +35,7 @@ class ProgramFailed(SpinneyError):
 
 
 class CannotStart(SpinneyError):
-    """A program cannot be started; install it, or mend its name or permissions."""
+    """A program cannot be started; install it, or correct its name or permissions."""
 
 
 class Handle(Protocol):
@@ -202,5 +202,5 @@ def _why(program: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"there is no program {program!r} on this node; install it, or give its full path"
     if isinstance(error, PermissionError):
-        return f"the program {program!r} may not be executed; mend its permissions (chmod +x)"
-    return f"the program {program!r} cannot be started: {error.strerror or error}; mend it or its first line"
+        return f"the program {program!r} may not be executed; fix its permissions (chmod +x)"
+    return f"the program {program!r} cannot be started: {error.strerror or error}; fix it or its first line"

@@ -142,7 +142,7 @@ def _untold(stage: str | None) -> Detail:
     subject = "the stage" if stage is None else f"stage {stage!r}"
     return {
         "outcome": Outcome.ERROR,
-        "message": f"what {subject} ended with cannot be told, because it is not made of plain text and "
+        "message": f"what {subject} ended with cannot be recorded, because it is not made of plain text and "
         f"numbers; raise Fail with a short message, or return something small that has a JSON form",
         "retryable": False,
     }
@@ -185,7 +185,7 @@ def _code(code: Any) -> int | None:
     if code is None or (type(code) is int and code in _CODES):
         return code
     raise BadResult(
-        f"Fail bears a code that is no integer from 1 to {_CODES[-1]}; raise it with such a code or none"
+        f"Fail has a code that is no integer from 1 to {_CODES[-1]}; raise it with such a code or none"
     )
 
 

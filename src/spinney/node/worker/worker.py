@@ -94,7 +94,7 @@ def _load(target: str, channel: Channel) -> "Spinney | None":
         traceback.print_exc()
         text = str(error) if isinstance(error, SpinneyError) else f"{type(error).__name__}: {error}"
         sentence = (
-            text if isinstance(error, SpinneyError) else f"loading {target!r} failed with {text}; mend it"
+            text if isinstance(error, SpinneyError) else f"loading {target!r} failed with {text}; fix it"
         )
         channel.send({"hello": {"pid": os.getpid(), "error": sentence}})
         return None

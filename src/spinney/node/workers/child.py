@@ -341,7 +341,7 @@ class Child:
                 str(error)
                 if isinstance(error, SpinneyError)
                 else (
-                    f"what it tells of the application cannot be read ({type(error).__name__}: {error}); "
+                    f"its description of the application cannot be read ({type(error).__name__}: {error}); "
                     f"see that node and application use the same version of spinney"
                 )
             )
