@@ -9,9 +9,14 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from spinney.commands.job_queries import ShowJob
+from spinney.commands.job_queries import ListJobs, ShowJob
+from spinney.features.explain.commands import ExplainJob
+from spinney.features.holds.commands import ListHoldsOn
 from spinney.features.submission import wait_cli as wait
+from spinney.model.rights.operators import Explanation
+from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import State
+from spinney.model.values.lists import All, Page
 from spinney.terminal.connection import open_commands
 
 from .shell import Shell
@@ -64,6 +69,63 @@ def test_what_does_not_go_on_by_itself_is_told_to_who_waits(shell: Shell, hold: 
 
     assert told[0].startswith("0 of 1 settled; 1 ")
     assert told[1].strip().startswith(said), told
+
+
+class _Tree:
+    """Does the commands of a wait for job 1, which waits for job 2."""
+
+    def __init__(self, shell: Shell, waits_for: str, *, automatic: bool) -> None:
+        with open_commands(f"sqlite:///{shell.folder}/spinney.db") as performer:
+            job = performer.do(ShowJob(job=1))
+        self.top = replace(job, state=State.WAITING, waits_for=waits_for)
+        self._held = replace(job, id=2, state=State.HELD)
+        self._automatic = automatic
+
+    def do(self, command: object) -> object:
+        match command:
+            case ListJobs():
+                return Page(items=[self._held] if command.state == [State.HELD] else [], next=None)
+            case ListHoldsOn():
+                hold = Hold(
+                    id=3,
+                    scope=Scope.TYPE,
+                    name="double",
+                    reason="five in a row",
+                    by="circuit breaker",
+                    since_us=0,
+                    automatic=self._automatic,
+                )
+                return All(items=[hold])
+            case ExplainJob():
+                return Explanation(
+                    job_id=2,
+                    cause="hold",
+                    sentence="it is held by hold 3",
+                    command="spinney release --hold 3",
+                )
+        raise AssertionError(command)
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "automatic", "open_", "ends"),
+    [
+        ("children", True, {"waiting": 1, "held": 1}, True),
+        ("children", True, {"waiting": 1, "held": 1, "pending": 1}, False),
+        ("children", False, {"waiting": 1, "held": 1}, False),
+        ("lock", True, {"waiting": 1, "held": 1}, False),
+    ],
+)
+def test_the_wait_ends_when_a_circuit_breaker_holds_all_that_is_open(
+    shell: Shell, waits_for: str, automatic: bool, open_: dict[str, int], ends: bool
+) -> None:
+    shell.ok("submit", "double", "-p", "n=1")
+    tree = _Tree(shell, waits_for, automatic=automatic)
+
+    held = wait._Stuck(tree).held_for_good([tree.top], open_)  # type: ignore[arg-type]
+
+    assert (held is not None) is ends
+    if held is not None:
+        assert "circuit breaker holds job 2. it is held by hold 3; spinney release --hold 3" in held
 
 
 def test_nothing_is_waited_for_twice(shell: Shell, tmp_path: Path) -> None:

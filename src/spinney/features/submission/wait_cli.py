@@ -52,9 +52,10 @@ def wait(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = None
 
 
 def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) -> bool:
-    """Wait until all have settled; tells how they ended, and returns whether all completed.
+    """Wait until all jobs have settled; print how they ended, and return whether all completed.
 
-    ``json``: the jobs as lines of JSON, and what people see of the waiting on stderr.
+    The wait ends early, with False, when everything that is open is held by a circuit breaker: only an operator's
+    release makes it go on. ``json``: print the jobs as lines of JSON, and the progress of the wait on stderr.
     """
     out = display.console(stderr=json)
     line, stuck = _Line(performer, jobs), _Stuck(performer)
@@ -69,6 +70,9 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
             picture.update(counts, running, stuck.among(line.last), last=settled)
             if settled:
                 break
+            if (held := stuck.held_for_good(line.last, counts)) is not None:
+                typer.echo(f"spinney: {held}", err=True)
+                return False
             time.sleep(max(performer.poll_s, REST * (time.monotonic() - begun)))
     if json:
         display.print_json_lines(_job(performer, job) for job in sorted(jobs))
@@ -113,23 +117,73 @@ class _Line:
 
 
 class _Stuck:
-    """Who waits sees nothing happen: which of the jobs wait for people, for a node that knows their type or for a
-    release, and what they say."""
+    """Finds the jobs that do not go on by themselves: they wait for people, for a node that knows their type, or for a
+    release. Looked up every other second, since it takes several queries."""
 
     def __init__(self, performer: "Performs") -> None:
-        self._performer, self._said, self._at = performer, list[str](), float("-inf")
+        self._performer, self._lines, self._read_s = performer, list[str](), float("-inf")
+        self._checked_s = float("-inf")
 
     def among(self, jobs: Sequence[Job]) -> Sequence[str]:
-        """Looked up every other second: it takes several questions."""
-        aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)][:SHOWN_RUNNING]
-        now = time.monotonic()
-        if not aside:
+        """Return a line for each of them, and for held jobs below them: which job, and why it does not go on."""
+        aside = [job for job in jobs if job.state in (State.PENDING, State.HELD)]
+        waiting = [job for job in jobs if job.state is State.WAITING]
+        if not (aside or waiting):
             return ()
-        if now - self._at >= LINE_EVERY_S:
-            tell = pending_reasons(self._performer, aside)
-            self._said = [display.safe(f"  {j.id} {j.type} {j.state}: {tell(j)}") for j in aside if tell(j)]
-            self._at = now
-        return self._said
+        if (now := time.monotonic()) - self._read_s >= LINE_EVERY_S:
+            aside += self._held_below(waiting)
+            reason = pending_reasons(self._performer, aside[:SHOWN_RUNNING])
+            self._lines = [
+                display.safe(f"  {job.id} {job.type} {job.state}: {reason(job)}")
+                for job in aside[:SHOWN_RUNNING]
+                if reason(job)
+            ]
+            self._read_s = now
+        return self._lines
+
+    def held_for_good(self, jobs: Sequence[Job], counts: Mapping[str, int]) -> str | None:
+        """Return what an operator has to do, when all that is open is held by a circuit breaker or waits for such
+        jobs; None when something may go on by itself, or a person has laid the hold, who may lift it."""
+        is_open = {
+            state for state, n in counts.items() if n and state not in SETTLED and state != State.DELETED
+        }
+        if State.HELD not in is_open or is_open - {State.HELD, State.WAITING}:
+            return None
+        if (now := time.monotonic()) - self._checked_s < LINE_EVERY_S:
+            return None
+        self._checked_s = now
+        tops = [job for job in jobs if job.state is State.WAITING]
+        waiting = tops + _listed_below(self._performer, tops, State.WAITING, LOOKED_AT)
+        if len(waiting) >= LOOKED_AT or any(job.waits_for != "children" for job in waiting):
+            return None  # a lock or another job may become free
+        held = [job for job in jobs if job.state is State.HELD] + self._held_below(tops)
+        from spinney.features.explain.commands import ExplainJob
+        from spinney.features.holds.commands import ListHoldsOn
+
+        for job in held:
+            if not any(hold.automatic for hold in self._performer.do(ListHoldsOn(job=job.id)).items):
+                return None
+        found = self._performer.do(ExplainJob(job=held[0].id))
+        advice = f"; {found.command}" if found.command else ""
+        return display.safe(
+            f"the wait ends: a circuit breaker holds job {held[0].id}. {found.sentence}{advice}"
+        )
+
+    def _held_below(self, waiting: Sequence[Job]) -> list[Job]:
+        return _listed_below(self._performer, waiting, State.HELD, SHOWN_RUNNING)
+
+
+def _listed_below(performer: "Performs", jobs: Sequence[Job], state: State, limit: int) -> list[Job]:
+    """Return jobs of this state below some jobs, up to ``limit`` of them."""
+    from spinney.commands.job_queries import ListJobs
+
+    found: list[Job] = []
+    for job in jobs:
+        if len(found) >= limit:
+            break
+        page = performer.do(ListJobs(below=job.id, state=[state], newest=False, limit=limit - len(found)))
+        found += page.items
+    return found
 
 
 def _job(performer: "Performs", job_id: int) -> Job:
