@@ -87,7 +87,7 @@ def test_where_an_object_lies(layout: Layout, object_id: str, path: str) -> None
 )
 def test_parameters_of_a_layout_that_are_not_lawful(told: dict[str, object]) -> None:
     declared = b'{"extension": "0003-hash-and-id-n-tuple-storage-layout"}'
-    with pytest.raises(NotAdmitted, match="is not lawful"):
+    with pytest.raises(NotAdmitted, match="is not valid"):
         read_layout(declared, orjson.dumps(told), "/archive")
 
 

@@ -34,7 +34,7 @@ def test_a_large_file_that_is_not_what_was_promised_never_comes_to_be(
     s3: Bed, tmp_path: Path, s3_server: str
 ) -> None:
     storage = s3.open()
-    with pytest.raises(NotAdmitted, match="the sha512 of 'large' was to be"):
+    with pytest.raises(NotAdmitted, match="the sha512 of 'large' should be"):
         put(storage, incoming(tmp_path, "large", b"x" * (9 << 20), sha512="0" * 128))
     assert not storage.exists(ARK)
     assert list(s3.fetch().glob("**/content/*")) == []

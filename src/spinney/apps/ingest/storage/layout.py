@@ -91,7 +91,7 @@ def read_layout(layout: bytes | None, config: bytes | None, where: str) -> Layou
         tuples=parameters.get("numberOfTuples", 3),
     )
     if not _is_valid(declared):
-        raise NotAdmitted(f"{CONFIG} of the storage root {shown(where)} is not lawful; mend it")
+        raise NotAdmitted(f"{CONFIG} of the storage root {shown(where)} is not valid; correct it")
     return declared
 
 
@@ -114,7 +114,9 @@ def _parse_object(raw: bytes | None, where: str, name: str) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):
-        raise NotAdmitted(f"{name} of the storage root {shown(where)} is missing or no JSON object; mend it")
+        raise NotAdmitted(
+            f"{name} of the storage root {shown(where)} is missing or no JSON object; restore it"
+        )
     return value
 
 

@@ -95,7 +95,7 @@ def parse(raw: bytes, object_id: str) -> Inventory:
         blocks=_mapping(blocks, object_id),
     )
     if set(inventory.blocks) != {inventory.name(n) for n in range(1, head + 1)}:
-        raise _damaged(object_id, f"does not tell just the versions 1 to {head}")
+        raise _damaged(object_id, f"does not have exactly the versions 1 to {head}")
     return inventory
 
 
@@ -158,8 +158,7 @@ def successor(
     block: Block,
 ) -> bytes:
     """Return the inventory of the next version; ``added`` maps the digests of new contents to all their sums."""
-    number = 1 if before is None else before.head + 1
-    name = "v1" if before is None else before.name(number)
+    name = "v1" if before is None else before.name(before.head + 1)
     content = "content" if before is None else before.content
     manifest = {} if before is None else dict(before.manifest)
     fixity: dict[str, dict[str, list[str]]] = (

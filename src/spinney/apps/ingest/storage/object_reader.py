@@ -23,15 +23,15 @@ def load(place: Place, root: str, object_id: str) -> Loaded | None:
         return None
     inventory = inventories.parse(document.raw, object_id)
     value = inventories.sum_of(document.raw, inventory.algorithm)
-    settled = value == sidecar_digest(place, root, inventory.algorithm)
-    if not settled and value != sidecar_digest(
+    has_sidecar = value == sidecar_digest(place, root, inventory.algorithm)
+    if not has_sidecar and value != sidecar_digest(
         place, f"{root}/{inventory.name(inventory.head)}", inventory.algorithm
     ):
         raise Damaged(
-            f"the inventory of {shown(object_id)} has another {inventory.algorithm} than its sidecar tells; "
+            f"the inventory of {shown(object_id)} has another {inventory.algorithm} than its sidecar says; "
             f"restore both from a copy"
         )
-    return Loaded(inventory=inventory, document=document, settled=settled)
+    return Loaded(inventory=inventory, document=document, has_sidecar=has_sidecar)
 
 
 def sidecar_digest(place: Place, folder: str, algorithm: str) -> str | None:

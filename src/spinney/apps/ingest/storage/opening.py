@@ -49,10 +49,10 @@ def _folder(text: str) -> Path:
     else:
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-            raise NotAdmitted(f"'{shown(text)}' names no folder of this machine; write file:///folder")
+            raise NotAdmitted(f"'{shown(text)}' is no folder of this machine; write file:///folder")
         path = Path(unquote(parts.path))
     if not path.is_absolute() or "\0" in str(path):
-        raise NotAdmitted(f"the storage '{shown(text)}' is not absolute; give the whole path")
+        raise NotAdmitted(f"the storage '{shown(text)}' is not absolute; give the complete path")
     return path
 
 
@@ -62,7 +62,7 @@ def _open_s3(
     parts = urlsplit(text)
     if not parts.netloc or parts.netloc != parts.hostname or parts.query or parts.fragment:
         raise NotAdmitted(
-            "an S3 storage is named s3://bucket/prefix, without credentials in it; mend the target"
+            "an S3 storage is named s3://bucket/prefix, without credentials in it; correct the target"
         )
     if endpoint is not None and "@" in urlsplit(endpoint).netloc:
         raise NotAdmitted("the endpoint of an S3 storage has credentials in it; set them in the environment")

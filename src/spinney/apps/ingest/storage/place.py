@@ -5,7 +5,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from spinney.apps.ingest.storage.contract import Incoming
+import orjson
+
+from spinney.apps.ingest.files.paths import shown
+from spinney.apps.ingest.storage.contract import Incoming, Late
 from spinney.apps.ingest.storage.object_inventory import Inventory
 
 Step = Callable[[str], None]
@@ -26,19 +29,43 @@ class Loaded:
 
     inventory: Inventory
     document: Document
-    settled: bool
+    has_sidecar: bool
     """False: the root's sidecar is missing or that of an older version, since a put was interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The identity of a put: object, key and fence."""
+    """The identity of a put: object, key and fence. A document of it in the staging folder refuses late attempts."""
 
     object_id: str
     root: str
     """The path of the object, relative to the storage root."""
     key: str
     fence: int | None
+
+    def document(self) -> bytes:
+        """Return the document to be written."""
+        return orjson.dumps({"id": self.object_id, "key": self.key, "fence": self.fence})
+
+    def refuse_late(self, document: bytes | None) -> None:
+        """Raise Late when, by the existing document, a newer attempt of the same key has claimed the object.
+
+        A document that is no valid claim (half-written, or of another program) refuses nobody: claims protect from
+        late writers, and do not decide whether a version counts.
+        """
+        if document is None or self.fence is None:
+            return
+        try:
+            other = orjson.loads(document)
+        except orjson.JSONDecodeError:
+            return
+        if not isinstance(other, dict) or other.get("key") != self.key or type(other.get("fence")) is not int:
+            return
+        if other["fence"] > self.fence:
+            raise Late(
+                f"attempt {self.fence} of '{shown(self.key)}' may not write {shown(self.object_id)} any more: attempt "
+                f"{other['fence']} has begun; let that one finish"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,13 @@
 """A put: decides which contents are new, what the version contains, and whether one is made."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.apps.ingest.files.digests import digest
+from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage import object_inventory as inventories
-from spinney.apps.ingest.storage import put_plan, sources
+from spinney.apps.ingest.storage import sources
 from spinney.apps.ingest.storage.contract import Incoming, Stored
 from spinney.apps.ingest.storage.object_inventory import Block, Inventory
 from spinney.apps.ingest.storage.place import Claim, Draft, Place, Shape, Writing
@@ -29,7 +30,7 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
     checked_key(claim.key)
     if order.created.tzinfo is None:
         raise ValueError("the time of a version has no time zone; give an aware datetime")
-    files = put_plan.files_by_path(order.files)
+    files = _files_by_path(order.files)
     with place.writing(claim) as writing:
         loaded = writing.newest()
         before = loaded.inventory if loaded else None
@@ -39,11 +40,11 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
         paths = set(state) | set(files) if order.merge else set(files)
         if not paths:
             raise NotAdmitted(f"{shown(claim.object_id)} would have no file at all; give at least one")
-        put_plan.require_apart(paths)
+        _require_apart(paths)
         shape = _shape(before, algorithm)
         writing.begin(shape)
         stock = _stock(writing, files, before, shape.algorithm)
-        after = put_plan.next_state(state, stock.digests, merge=order.merge)
+        after = {**state, **stock.digests} if order.merge else stock.digests
         if before is not None and after == state:
             writing.forget()
             return Stored(version=before.head, changed=False, files=len(after), added_files=0, added_bytes=0)
@@ -67,16 +68,49 @@ def put(place: Place, claim: Claim, order: Order, algorithm: str) -> Stored:
     )
 
 
+def _files_by_path(files: Iterable[Incoming]) -> dict[str, Incoming]:
+    """Return the files by their paths, their sums in canonical form. Raises NotAdmitted for an invalid path."""
+    by_path: dict[str, Incoming] = {}
+    for file in files:
+        path = relative(file.path)
+        if path in by_path:
+            raise NotAdmitted(f"'{shown(path)}' is given twice; give each path once")
+        checked = [digest(a, v) for a, v in file.sums.items()]
+        by_path[path] = replace(file, sums={d.algorithm: d.value for d in checked})
+    return by_path
+
+
+def _require_apart(paths: Iterable[str]) -> None:
+    """Raise NotAdmitted when one path is a file and a folder at once (OCFL 1.1 E095)."""
+    files = set(paths)
+    folders: set[str] = set()
+    for path in files:
+        above = path.rpartition("/")[0]
+        while above and above not in folders:
+            if above in files:
+                raise NotAdmitted(
+                    f"'{shown(above)}' is a file, and '{shown(path)}' takes it for a folder; rename one of them"
+                )
+            folders.add(above)
+            above = above.rpartition("/")[0]
+
+
 @dataclass(slots=True, kw_only=True)
 class _Stock:
+    """The contents of the files of a put."""
+
     digests: dict[str, str] = field(default_factory=dict)
+    """By path, the digest that addresses its content."""
     added: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By digest, all sums of each content that the object did not have."""
     added_bytes: int = 0
 
 
 def _stock(
     writing: Writing, files: Mapping[str, Incoming], before: Inventory | None, algorithm: str
 ) -> _Stock:
+    """Store the contents that the object does not have, each once. Those that it has are not read again, where their
+    digest was given."""
     stock = _Stock()
     have = before.manifest.keys() if before else frozenset[str]()
     to_read: list[Incoming] = []
@@ -112,18 +146,20 @@ def _compare_recorded(
 
 
 def _shape(before: Inventory | None, algorithm: str) -> Shape:
+    """Return the names of the next version, which continue those that another program may have chosen."""
     if before is None:
         return Shape(version="v1", content="content", algorithm=algorithm)
     name = before.name(before.head + 1)
     # OCFL 1.1 section 3.3: v09 is followed by nothing, for all names have the same length.
     if before.width and len(name) > before.width + 1:
         raise NotAdmitted(
-            f"{shown(before.id)} has as many versions as its zero-padded names can tell; migrate it"
+            f"{shown(before.id)} has as many versions as its zero-padded names allow; migrate it"
         )
     return Shape(version=name, content=before.content, algorithm=before.algorithm)
 
 
 def _earlier_result(place: Place, claim: Claim, inventory: Inventory, number: int) -> Stored:
+    """Return what the put of the same key returned when it made this version."""
     size_of = place.sizes(claim.root)
     start = f"{inventory.name(number)}/"
     added = [p for places in inventory.manifest.values() for p in places if p.startswith(start)]

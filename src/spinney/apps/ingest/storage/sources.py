@@ -51,7 +51,7 @@ def compare_size(file: Incoming, size: int) -> None:
     """Raise NotAdmitted when a source does not have the given size."""
     if size != file.size_bytes:
         raise NotAdmitted(
-            f"'{shown(file.path)}' was to have {file.size_bytes} bytes and has {size}; fetch it again, then retry"
+            f"'{shown(file.path)}' should have {file.size_bytes} bytes and has {size}; fetch it again, then retry"
         )
 
 
@@ -60,6 +60,6 @@ def compare_sums(file: Incoming, sums: Mapping[str, str]) -> None:
     for algorithm, promised in file.sums.items():
         if sums.get(algorithm, promised) != promised:
             raise NotAdmitted(
-                f"the {algorithm} of '{shown(file.path)}' was to be {promised} and is {sums[algorithm]}; "
+                f"the {algorithm} of '{shown(file.path)}' should be {promised} and is {sums[algorithm]}; "
                 f"fetch it again, then retry"
             )

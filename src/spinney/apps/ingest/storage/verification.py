@@ -25,9 +25,9 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
     if loaded is None:
         raise NoSuchObject(f"no object {shown(object_id)} is stored here; look up its id")
     inventory = loaded.inventory
-    if not loaded.settled:
+    if not loaded.has_sidecar:
         faults.add(
-            f"the sidecar of {shown(object_id)} is behind its inventory; the next put of the object mends it"
+            f"the sidecar of {shown(object_id)} is behind its inventory; the next put of the object replaces it"
         )
     for fault in _documents(place, root, inventory, loaded.document.raw):
         faults.add(fault)
@@ -38,6 +38,8 @@ def verify(place: Place, root: str, object_id: str, between: Callable[[int], Non
 
 
 class _Faults:
+    """The first faults of an object, and the number of the others."""
+
     def __init__(self) -> None:
         self._listed: list[str] = []
         self._more = 0
@@ -49,11 +51,12 @@ class _Faults:
             self._more += 1
 
     def all(self) -> tuple[str, ...]:
-        more = (f"and {self._more} faults more",) if self._more else ()
+        more = (f"and {self._more} more faults",) if self._more else ()
         return (*self._listed, *more)
 
 
 def _documents(place: Place, root: str, inventory: Inventory, newest: bytes) -> Iterator[str]:
+    """Yield the faults of the object's declaration and of its inventories; ``newest``: the bytes of the root's."""
     declaration = place.read(f"{root}/{OBJECT_DECLARATION}")
     # An object of OCFL 1.0 is declared in another file, whose content is not checked.
     if declaration is not None and declaration.raw != OBJECT_DECLARED:
@@ -81,7 +84,7 @@ def _version_documents(
         if inventories.sum_of(document.raw, version_inventory.algorithm) != object_reader.sidecar_digest(
             place, f"{root}/{folder}", version_inventory.algorithm
         ):
-            yield f"{folder}/{NAME} of {shown(inventory.id)} has another digest than its sidecar tells; restore both"
+            yield f"{folder}/{NAME} of {shown(inventory.id)} has another digest than its sidecar says; restore both"
     except Damaged as error:
         yield f"{folder}: {error}"
 
@@ -89,6 +92,7 @@ def _version_documents(
 def _contents(
     place: Place, root: str, inventory: Inventory, between: Callable[[int], None], faults: _Faults
 ) -> tuple[int, int]:
+    """Read all contents, and return their number and bytes; differences from the recorded digests become faults."""
     files = size = 0
     for path, recorded in inventories.sums_by_content(inventory).items():
         sums = Sums(recorded)
@@ -113,6 +117,7 @@ def _contents(
 
 
 def _stray_files(place: Place, root: str, inventory: Inventory) -> Iterator[str]:
+    """Yield a fault for each file that no inventory names (OCFL 1.1 sections 3.3 and 3.10)."""
     listed = {p for places in inventory.manifest.values() for p in places}
     # An interrupted put, or one in progress, may have written the next version, which no reader reads.
     unfinished = f"{inventory.name(inventory.head + 1)}/"

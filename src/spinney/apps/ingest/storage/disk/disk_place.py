@@ -106,7 +106,7 @@ def open_disk(root: Path, staging_folder: Path | None, make: bool, on_step: Step
     place = DiskPlace(root, staging_folder or root / STAGING, on_step)
     if not (root / ROOT_DECLARATION).exists():
         if not make:
-            raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or mend the path")
+            raise NotThere(f"{shown(str(root))} is no storage root now; mount its disk, or correct the path")
         root.mkdir(parents=True, exist_ok=True)
         _establish(root)
     if staging_folder is not None:

@@ -9,7 +9,6 @@ from spinney.apps.ingest.files import disk_space
 from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.claims import document_of, refuse_late
 from spinney.apps.ingest.storage.contract import Damaged, Incoming
 from spinney.apps.ingest.storage.disk.durable_files import move_durably, remove, remove_all_but, sync_tree
 from spinney.apps.ingest.storage.disk.put_lock import LOCK
@@ -62,10 +61,10 @@ class DiskWriting:
     def claim(self) -> None:
         """Write the claim of this put. Raises Late, and then changes nothing."""
         path = self._staging / CLAIM
-        refuse_late(path.read_bytes() if path.exists() else None, self._claim)
+        self._claim.refuse_late(path.read_bytes() if path.exists() else None)
         # Not synced: it refuses a late process, and after a power cut there is none.
         beside = self._staging / f"{CLAIM}.new"
-        beside.write_bytes(document_of(self._claim))
+        beside.write_bytes(self._claim.document())
         beside.replace(path)
         self._on_step("claimed")
 
@@ -82,7 +81,7 @@ class DiskWriting:
         ahead = self._object / loaded.inventory.name(loaded.inventory.head + 1)
         if ahead.exists():
             raw = self._finished(ahead, loaded.inventory.algorithm)
-        elif loaded.settled:
+        elif loaded.has_sidecar:
             return loaded
         else:
             raw = loaded.document.raw

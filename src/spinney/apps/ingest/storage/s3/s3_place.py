@@ -82,7 +82,7 @@ def open_s3(
     where = f"s3://{name}/{prefix}"
     if bucket.get(ROOT_DECLARATION) is None:
         if not make:
-            raise NotThere(f"{shown(where)} is no storage root now; mend the URL, or make one there first")
+            raise NotThere(f"{shown(where)} is no storage root now; correct the URL, or make one there first")
         _establish(bucket, where)
     layout, config = bucket.get(LAYOUT), bucket.get(CONFIG)
     return S3Place(bucket, on_step), read_layout(

@@ -10,7 +10,6 @@ from typing import TypeVar
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
-from spinney.apps.ingest.storage.claims import document_of, refuse_late
 from spinney.apps.ingest.storage.contract import Busy, Incoming
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED, STAGING, staging
 from spinney.apps.ingest.storage.object_inventory import NAME
@@ -48,10 +47,10 @@ class S3Writing:
         if self._claim.fence is None:
             return
         before = self._bucket.get(self._path)
-        refuse_late(before.raw if before else None, self._claim)
+        self._claim.refuse_late(before.raw if before else None)
         try:
             self._tag = self._bucket.put(
-                self._path, document_of(self._claim), tag=before.tag if before else None, fresh=before is None
+                self._path, self._claim.document(), tag=before.tag if before else None, fresh=before is None
             )
         except Overtaken:
             raise self._busy() from None
@@ -63,7 +62,7 @@ class S3Writing:
         if loaded is None:
             return None
         self._root_tag = loaded.document.tag
-        if not loaded.settled:
+        if not loaded.has_sidecar:
             self._put_sidecar("", loaded.document.raw, loaded.inventory.algorithm)
         return loaded
 
