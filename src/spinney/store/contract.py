@@ -340,7 +340,9 @@ class Kernel(Protocol):
     def job(self, job_id: int) -> Job:
         """Return one job. Raises NoSuchJob."""
 
-    def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
+    def jobs(
+        self, job_filter: Filter, *, after: int = 0, limit: int = 100, newest: bool = False
+    ) -> list[Job]:
         """Return the jobs that match, by id (``newest``: in descending order), after the id ``after``."""
 
     def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
@@ -349,7 +351,7 @@ class Kernel(Protocol):
     def attempts(self, job_id: int) -> list[Attempt]:
         """Return the job's attempts, oldest first; a running attempt is last."""
 
-    def counts(self, which: Filter) -> Mapping[str, int]:
+    def counts(self, job_filter: Filter) -> Mapping[str, int]:
         """Return how many jobs are in each state."""
 
     def below(

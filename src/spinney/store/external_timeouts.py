@@ -22,13 +22,13 @@ def take_back_silent(store: Store, silent: NodeInfo, *, now_us: int) -> Sequence
 def take_overdue(store: Store, *, now_us: int) -> int:
     """Take from all external workers the attempts that exceed their time limit, or continue long after a cancel
     request; return how many."""
-    taken = 0
+    recorded = 0
     for external_worker in store.external_workers.all():
         leases = store.external_workers.given(external_worker.id)
         records = overdue_of(store, external_worker, leases, now_us=now_us)
         if records:
-            taken += len(records) - len(store.flush_and_claim(records, None, now_us=now_us).refused)
-    return taken
+            recorded += len(records) - len(store.flush_and_claim(records, None, now_us=now_us).refused)
+    return recorded
 
 
 def overdue_of(

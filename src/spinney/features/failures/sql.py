@@ -54,13 +54,13 @@ class SqlFailures:
             groups=[Failure(**dict(zip(_FIELDS, row, strict=True))) for row in rows[:limit]],
         )
 
-    def _groups_among(self, which: Filter, limit: int) -> FailureGroups:
-        where, args = _within(which)
+    def _groups_among(self, job_filter: Filter, limit: int) -> FailureGroups:
+        where, args = _within(job_filter)
         with self._session.look() as tx:
-            if which.root_id is not None:
+            if job_filter.root_id is not None:
                 # Jobs below a job were created after it: other jobs need not be read.
-                last = tx.value(_LAST_OF_TREE, (which.root_id,)) or which.root_id
-                where, args = f"{where} and p.job_id between ? and ?", [*args, which.root_id, last]
+                last = tx.value(_LAST_OF_TREE, (job_filter.root_id,)) or job_filter.root_id
+                where, args = f"{where} and p.job_id between ? and ?", [*args, job_filter.root_id, last]
             rows = tx.all(
                 "select f.fingerprint, f.type, f.stage, f.exception, f.message, c.first_us, c.last_us, c.jobs from "
                 "(select p.fingerprint, count(*) as jobs, min(jobs.settled_us) as first_us, "
@@ -127,9 +127,9 @@ class SqlFailures:
 _LAST_OF_TREE = "select max(id + 0) from jobs where parent_id is not null and root_id = ?"
 
 
-def _within(which: Filter) -> tuple[str, list[Any]]:
+def _within(job_filter: Filter) -> tuple[str, list[Any]]:
     """Return the conditions on the row of ``jobs`` beside that of ``inactive_jobs``."""
-    where, args = filter_queries.conditions(which)
+    where, args = filter_queries.conditions(job_filter)
     return "".join(f" and {condition}" for condition in ["jobs.id = p.job_id", *where]) if where else "", args
 
 

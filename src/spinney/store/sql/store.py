@@ -174,10 +174,10 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             cascade = Cascade(tx, self._registry, now_us)
             recorder = Recorder(tx, self._registry, cascade, self._random.random(), now_us)
             recorder.run(records, claim_request)
-            leases, starved, idle = recorder.kept, False, False
+            leases, starved, idle = recorder.kept_leases, False, False
             if claim_request is not None:
                 claim = Claim(
-                    tx, self._registry, self._rotation, cascade, claim_request, now_us, recorder.kept
+                    tx, self._registry, self._rotation, cascade, claim_request, now_us, recorder.kept_leases
                 )
                 claimed = claim.run()
                 if claimed and not records:
@@ -386,9 +386,11 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         with self._read() as tx:
             return job_queries.job(tx, job_id)
 
-    def jobs(self, which: Filter, *, after: int = 0, limit: int = 100, newest: bool = False) -> list[Job]:
+    def jobs(
+        self, job_filter: Filter, *, after: int = 0, limit: int = 100, newest: bool = False
+    ) -> list[Job]:
         with self._read() as tx:
-            return job_queries.jobs(tx, which, after, limit, newest)
+            return job_queries.jobs(tx, job_filter, after, limit, newest)
 
     def tree(self, job_id: int, *, limit: int = 10_000) -> list[Job]:
         with self.database.look() as tx:
@@ -398,9 +400,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
         with self.database.look() as tx:
             return job_queries.attempts(tx, job_id)
 
-    def counts(self, which: Filter) -> Mapping[str, int]:
+    def counts(self, job_filter: Filter) -> Mapping[str, int]:
         with self.database.look() as tx:
-            return job_queries.counts(tx, which)
+            return job_queries.counts(tx, job_filter)
 
     def below(
         self, job_ids: Sequence[int], *, within: AccessScope | None = None

@@ -84,14 +84,14 @@ class Assignments:
         self.jobs.setdefault((slot, lane_id), []).append(job_id)
         self.holds.setdefault(lane_id, {}).setdefault(share, set()).add(slot)
 
-    def add_all(self, lane_id: int, slots: Sequence[int], taken: Sequence[Candidate]) -> Mapping[int, int]:
+    def add_all(self, lane_id: int, slots: Sequence[int], chosen: Sequence[Candidate]) -> Mapping[int, int]:
         """Assign each of a lane's candidates to the slot at the same index; return how many each slot got."""
-        numbers = Counter(slots[: len(taken)])
+        numbers = Counter(slots[: len(chosen)])
         jobs_of = {slot: self.jobs.setdefault((slot, lane_id), []) for slot in numbers}
-        for slot, candidate in zip(slots, taken, strict=False):
+        for slot, candidate in zip(slots, chosen, strict=False):
             jobs_of[slot].append(candidate[1])
         holds = self.holds.setdefault(lane_id, {})
-        for slot, share in set(zip(slots, [candidate[3] for candidate in taken], strict=False)):
+        for slot, share in set(zip(slots, [candidate[3] for candidate in chosen], strict=False)):
             holds.setdefault(share, set()).add(slot)
         return numbers
 

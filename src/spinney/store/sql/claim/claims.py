@@ -64,9 +64,9 @@ class Claim:
         cascade: Cascade,
         claim_request: ClaimRequest,
         now_us: int,
-        kept: Sequence[Lease] = (),
+        kept_leases: Sequence[Lease] = (),
     ) -> None:
-        """``kept``: leases that continue with their next stage in their slot, which the node counts as free."""
+        """``kept_leases``: those that continue with their next stage in their slot, which the node counts as free."""
         self.tx, self.registry, self.rotation, self.cascade = tx, registry, rotation, cascade
         self.claim_request, self.now_us = claim_request, now_us
         self.starved = False
@@ -85,7 +85,9 @@ class Claim:
         """Those of them whose row was taken."""
         # No job is put behind a stage that may take long.
         self._closed = {
-            lease.slot for lease in kept if not _is_quick(claim_request.lanes.get((lease.type, lease.stage)))
+            lease.slot
+            for lease in kept_leases
+            if not _is_quick(claim_request.lanes.get((lease.type, lease.stage)))
         }
 
     def run(self) -> list[Lease]:
@@ -248,23 +250,23 @@ class Claim:
             return barred
         run = max(1, min(RUN_MAX, int(RUN_US / run_us))) if ahead and run_us else 1
         candidates = self._offered(lane, priority, len(allowed) + 1, run)
-        taken = candidates[: len(allowed)]
-        if not taken:
+        chosen = candidates[: len(allowed)]
+        if not chosen:
             return tickets
-        last = {share: position for position, _, _, share in taken}
+        last = {share: position for position, _, _, share in chosen}
         low = self.registry.watermarks.low
         self.tx.change(
             _PREFIX,
             [(lane.id, priority, share, low(lane.id, priority, share), at) for share, at in last.items()],
         )
-        for slot, jobs in self._assignments.add_all(lane.id, allowed, taken).items():
+        for slot, jobs in self._assignments.add_all(lane.id, allowed, chosen).items():
             budget[slot] -= jobs * run_us
-        self._limits.occupy(lane.queue, allowed[: len(taken)])
-        self._served_last(lane.queue, taken[-1][3])
-        self.starved = self.starved or len(candidates) > len(taken) or bool(barred)
+        self._limits.occupy(lane.queue, allowed[: len(chosen)])
+        self._served_last(lane.queue, chosen[-1][3])
+        self.starved = self.starved or len(candidates) > len(chosen) or bool(barred)
         if lane.id in self._alone:
             self._emptied.add(lane.id)
-        return allowed[len(taken) :] + barred
+        return allowed[len(chosen) :] + barred
 
     def _offered(self, lane: Lane, priority: int, n: int, run: int) -> list[Candidate]:
         """Return the next ``n`` candidates of a lane, in order."""
@@ -390,7 +392,7 @@ class Claim:
             self._take_out(priority, candidate)
             return False
         try:
-            taken = locks.take(self.tx, self.registry, row.id, lock_templates, self.now_us)
+            busy_lock = locks.take(self.tx, self.registry, row.id, lock_templates, self.now_us)
         except BadParameters as error:
             # The claim's other jobs must not be affected, and a retry would fail again.
             placement.leave_ready(self.tx, self.registry, row)
@@ -398,7 +400,7 @@ class Claim:
             mark = failures.of_engine(self.tx, row.type, row.stage, "BadParameters", str(error), self.now_us)
             self.cascade.fail(row, str(error), mark=mark)
             return False
-        if taken is None:
+        if busy_lock is None:
             return True
         if self._lock_moves < LOCK_MOVES:
             self._lock_moves += 1
@@ -409,8 +411,8 @@ class Claim:
                 row,
                 State.WAITING,
                 now_us=self.now_us,
-                waits_for=f"lock:{taken}",
-                reason=f"for the lock {taken}",
+                waits_for=f"lock:{busy_lock}",
+                reason=f"for the lock {busy_lock}",
             )
             self.cascade.began_to_wait(row.id)
         return False
@@ -433,9 +435,9 @@ def _tickets(slots: list[SlotBudget]) -> list[int]:
 
 def _within(tickets: list[int], remaining: dict[int, int]) -> list[int]:
     """Return the tickets of slots whose count is not used up."""
-    kept = []
+    within = []
     for slot in tickets:
         if remaining.get(slot, 0) > 0:
             remaining[slot] -= 1
-            kept.append(slot)
-    return kept
+            within.append(slot)
+    return within

@@ -54,9 +54,9 @@ class AccessPath(NamedTuple):
 EVERYTHING = AccessPath([("1 = 1", ())], ENOUGH)
 
 
-def cheapest(run_query: RunQuery, which: Filter) -> AccessPath:
+def cheapest(run_query: RunQuery, job_filter: Filter) -> AccessPath:
     """Return the index with the fewest rows to read; among long ones the one that keeps the order of ids."""
-    paths = [AccessPath(parts, _size(run_query, parts)) for parts in _indexes(run_query, which)]
+    paths = [AccessPath(parts, _size(run_query, parts)) for parts in _indexes(run_query, job_filter)]
     return min([*paths, EVERYTHING], key=lambda path: path.size)
 
 
@@ -70,35 +70,41 @@ def _size(run_query: RunQuery, parts: Sequence[tuple[str, Sequence[Any]]]) -> in
     return total
 
 
-def _indexes(run_query: RunQuery, which: Filter) -> list[Sequence[tuple[str, Sequence[Any]]]]:
+def _indexes(run_query: RunQuery, job_filter: Filter) -> list[Sequence[tuple[str, Sequence[Any]]]]:
     indexes: list[Sequence[tuple[str, Sequence[Any]]]] = []
-    if which.ids is not None:
+    if job_filter.ids is not None:
         indexes.append(
-            [("jobs.id in (select j.value from json_each(?) j)", [orjson.dumps(which.ids).decode()])]
+            [("jobs.id in (select j.value from json_each(?) j)", [orjson.dumps(job_filter.ids).decode()])]
         )
-    if which.key is not None:
+    if job_filter.key is not None:
         has_it = "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)"
-        indexes.append([(has_it, [which.parent_id or 0, which.key])])
+        indexes.append([(has_it, [job_filter.parent_id or 0, job_filter.key])])
     for column in ("parent_id", "collection", "submitter"):
-        if (value := getattr(which, column)) is not None:
+        if (value := getattr(job_filter, column)) is not None:
             indexes.append([(f"jobs.{column} is not null and jobs.{column} = ?", [value])])
     collections, queues = (
-        (None, None) if which.within is None else (which.within.collections, which.within.queues)
+        (None, None)
+        if job_filter.within is None
+        else (job_filter.within.collections, job_filter.within.queues)
     )
     if collections is not None:
         indexes.append(
             [("jobs.collection is not null and jobs.collection = ?", [name]) for name in collections]
         )
-    if which.type is not None or which.queue is not None or queues is not None:
-        pairs = [pair for queue in queues or (which.queue,) for pair in kinds(run_query, which.type, queue)]
+    if job_filter.type is not None or job_filter.queue is not None or queues is not None:
+        pairs = [
+            pair
+            for queue in queues or (job_filter.queue,)
+            for pair in kinds(run_query, job_filter.type, queue)
+        ]
         indexes.append([("jobs.type = ? and jobs.queue = ?", pair) for pair in pairs])
     # Last, because these return ids in no order: all of them are sorted before the first is returned.
-    if which.below is not None:
-        inside = [int(which.below.split(".")[0]), *subtree(which.below)]
+    if job_filter.below is not None:
+        inside = [int(job_filter.below.split(".")[0]), *subtree(job_filter.below)]
         indexes.append([(f"{_TREE} and jobs.lineage > ? and jobs.lineage < ?", inside)])
-    if which.root_id is not None:
+    if job_filter.root_id is not None:
         top = "jobs.id = ? and jobs.parent_id is null"
-        indexes.append([(top, [which.root_id]), (_TREE, [which.root_id])])
+        indexes.append([(top, [job_filter.root_id]), (_TREE, [job_filter.root_id])])
     return indexes
 
 
@@ -125,19 +131,22 @@ def distinct(run_query: RunQuery, column: str, where: str, args: Sequence[Any]) 
 
 
 def narrow_parts(
-    run_query: RunQuery, which: Filter, states: Sequence[State], conditions: Callable[[Filter], Conditions]
+    run_query: RunQuery,
+    job_filter: Filter,
+    states: Sequence[State],
+    conditions: Callable[[Filter], Conditions],
 ) -> list[UnionPart]:
     """Return the jobs in these states (none of them completed) from the narrow tables, one part for each state.
 
     ``conditions``: the other conditions on a row of ``jobs``.
     """
-    base = conditions(which)
+    base = conditions(job_filter)
     parts = []
     for state in states:
-        if state in ASIDE and which.message is not None:
+        if state in ASIDE and job_filter.message is not None:
             # Checked on the narrow row, before any wide one is read.
-            holds_it, pattern = message_condition(which.message, "narrow")
-            rest = conditions(replace(which, message=None))
+            holds_it, pattern = message_condition(job_filter.message, "narrow")
+            rest = conditions(replace(job_filter, message=None))
             parts.append(
                 _narrow("inactive_jobs", rest, f"narrow.state = ? and {holds_it}", [state, pattern], state)
             )
@@ -149,9 +158,9 @@ def narrow_parts(
         elif state is State.PENDING:
             # Their type, queue and stage are those of their lane.
             rest = conditions(
-                replace(which, type=None, queue=None, stage=None, within=_collections(which.within))
+                replace(job_filter, type=None, queue=None, stage=None, within=_collections(job_filter.within))
             )
-            parts.append(_narrow("ready", rest, *_lanes(which), state))
+            parts.append(_narrow("ready", rest, *_lanes(job_filter), state))
     unplaced = run_query("select 1 from staging where published = 1 limit 1", ())
     return [*map(_placed, parts), *_unplaced(states, base)] if unplaced else parts
 
@@ -172,7 +181,7 @@ def message_condition(message: str, alias: str) -> tuple[str, str]:
     )
 
 
-def narrow_size(run_query: RunQuery, which: Filter, states: Sequence[State]) -> int:
+def narrow_size(run_query: RunQuery, job_filter: Filter, states: Sequence[State]) -> int:
     """Return how many rows of the narrow tables would be read, counted up to ``ENOUGH``."""
     parts: list[tuple[str, Sequence[Any]]] = [
         ("inactive_jobs where state = ?", [state]) for state in states if state in ASIDE
@@ -180,7 +189,7 @@ def narrow_size(run_query: RunQuery, which: Filter, states: Sequence[State]) -> 
     if LEASED & set(states):
         parts.append(("leases", ()))
     if State.PENDING in states:
-        lanes, args = _lanes(which)
+        lanes, args = _lanes(job_filter)
         parts.append((f"ready narrow where {lanes}", args))
     total = 0
     for part, args in parts:
@@ -190,11 +199,11 @@ def narrow_size(run_query: RunQuery, which: Filter, states: Sequence[State]) -> 
     return total
 
 
-def _lanes(which: Filter) -> tuple[str, Sequence[Any]]:
-    kind = {"type": which.type, "queue": which.queue, "stage": which.stage}
+def _lanes(job_filter: Filter) -> tuple[str, Sequence[Any]]:
+    kind = {"type": job_filter.type, "queue": job_filter.queue, "stage": job_filter.stage}
     lane_conditions = {f"{column} = ?": value for column, value in kind.items() if value is not None}
-    if which.within is not None and which.within.queues is not None:
-        listed = orjson.dumps(which.within.queues).decode()
+    if job_filter.within is not None and job_filter.within.queues is not None:
+        listed = orjson.dumps(job_filter.within.queues).decode()
         lane_conditions["queue in (select q.value from json_each(?) /* text */ q)"] = listed
     if not lane_conditions:
         return "1 = 1", ()

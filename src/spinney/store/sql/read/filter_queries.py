@@ -23,48 +23,54 @@ from spinney.store.sql.registry.job_rows import VISIBLE
 _NEARLY_ALL = frozenset(State) - {State.DELETED}
 
 
-def union_parts(run_query: RunQuery, which: Filter) -> list[UnionPart]:
+def union_parts(run_query: RunQuery, job_filter: Filter) -> list[UnionPart]:
     """Return the parts of all matching jobs; they are disjoint."""
-    which = narrowed(which)
-    states = _states(which)
-    if states == [] or _nobody(run_query, which):
+    job_filter = narrowed(job_filter)
+    states = _states(job_filter)
+    if states == [] or _nobody(run_query, job_filter):
         return []
-    if which.fingerprint is not None:
-        where, args = conditions(which)
+    if job_filter.fingerprint is not None:
+        where, args = conditions(job_filter)
         say = ["jobs.id = p.job_id", *where, "p.fingerprint = ?", *_one_of(states)]
-        return [union_part("inactive_jobs p cross join jobs", "p.job_id", (say, [*args, which.fingerprint]))]
-    lead = access_paths.cheapest(run_query, which)
+        return [
+            union_part("inactive_jobs p cross join jobs", "p.job_id", (say, [*args, job_filter.fingerprint]))
+        ]
+    lead = access_paths.cheapest(run_query, job_filter)
     if states is None or set(states) >= _NEARLY_ALL:  # then nearly every row of the access path matches
-        return _led(lead, which, states)
+        return _led(lead, job_filter, states)
     apart = [state for state in states if state is not State.COMPLETED]
-    if lead.size < access_paths.ENOUGH and lead.size <= access_paths.narrow_size(run_query, which, apart):
-        return _led(lead, which, states)
-    completed = _led(lead, which, [State.COMPLETED]) if State.COMPLETED in states else []
-    return completed + access_paths.narrow_parts(run_query, which, apart, conditions)
+    if lead.size < access_paths.ENOUGH and lead.size <= access_paths.narrow_size(
+        run_query, job_filter, apart
+    ):
+        return _led(lead, job_filter, states)
+    completed = _led(lead, job_filter, [State.COMPLETED]) if State.COMPLETED in states else []
+    return completed + access_paths.narrow_parts(run_query, job_filter, apart, conditions)
 
 
-def _led(lead: access_paths.AccessPath, which: Filter, states: Sequence[State] | None) -> list[UnionPart]:
-    where, args = conditions(which)
+def _led(
+    lead: access_paths.AccessPath, job_filter: Filter, states: Sequence[State] | None
+) -> list[UnionPart]:
+    where, args = conditions(job_filter)
     return [
         union_part("jobs", "jobs.id", ([entry, VISIBLE, *where, *_one_of(states)], [*first, *args]))
         for entry, first in lead.parts
     ]
 
 
-def _states(which: Filter) -> list[State] | None:
+def _states(job_filter: Filter) -> list[State] | None:
     """Return the states that can match; None: any. Completed jobs have neither a next stage nor a message."""
-    if which.states is None and which.stage is None and which.message is None:
+    if job_filter.states is None and job_filter.stage is None and job_filter.message is None:
         return None
-    states = list(State) if which.states is None else list(dict.fromkeys(which.states))
-    if which.stage is not None:
+    states = list(State) if job_filter.states is None else list(dict.fromkeys(job_filter.states))
+    if job_filter.stage is not None:
         states = [state for state in states if state is not State.COMPLETED]
-    return states if which.message is None else [state for state in states if state in ASIDE]
+    return states if job_filter.message is None else [state for state in states if state in ASIDE]
 
 
-def _nobody(run_query: RunQuery, which: Filter) -> bool:
+def _nobody(run_query: RunQuery, job_filter: Filter) -> bool:
     """Return whether the filter names a node that does not exist."""
-    return which.node is not None and not run_query(
-        "select 1 from nodes where name = ? limit 1", (which.node,)
+    return job_filter.node is not None and not run_query(
+        "select 1 from nodes where name = ? limit 1", (job_filter.node,)
     )
 
 
@@ -76,7 +82,7 @@ def _one_of(states: Sequence[State] | None) -> list[str]:
 
 def ids(
     run_query: RunQuery,
-    which: Filter,
+    job_filter: Filter,
     *,
     after: int = 0,
     until: int | None = None,
@@ -87,7 +93,7 @@ def ids(
     ``after`` 0 means from the last)."""
     beyond, within = ("<", ">=") if newest else (">", "<=")
     matches: list[int] = []
-    for part in union_parts(run_query, which):
+    for part in union_parts(run_query, job_filter):
         where, args = [part.where], list(part.args)
         if after or not newest:
             where.append(f"{part.key} {beyond} ?")
@@ -103,10 +109,10 @@ def ids(
     return list(islice(sorted(matches, reverse=newest), limit))
 
 
-def count(run_query: RunQuery, which: Filter, *, most: int) -> int:
+def count(run_query: RunQuery, job_filter: Filter, *, most: int) -> int:
     """Return how many jobs match, counted up to ``most``."""
     total = 0
-    for part in union_parts(run_query, which):
+    for part in union_parts(run_query, job_filter):
         sql = f"select count(*) from (select 1 from {part.source} where {part.where} limit ?) found"
         total += run_query(sql, [*part.args, most - total])[0][0]
         if total >= most:
@@ -114,10 +120,10 @@ def count(run_query: RunQuery, which: Filter, *, most: int) -> int:
     return total
 
 
-def still(run_query: RunQuery, which: Filter, job_ids: Sequence[int]) -> set[int]:
+def still(run_query: RunQuery, job_filter: Filter, job_ids: Sequence[int]) -> set[int]:
     """Return which of these jobs, which matched a moment ago, still match. Only conditions that can change are
     checked."""
-    changing = replace(which, ids=None, root_id=None, parent_id=None, below=None)
+    changing = replace(job_filter, ids=None, root_id=None, parent_id=None, below=None)
     where, args = conditions(changing)
     where += [VISIBLE, *_one_of(_states(changing)), "jobs.id in (select j.value from json_each(?) j)"]
     rows = run_query(f"select jobs.id from jobs where {' and '.join(where)}", [*args, _json(job_ids)])
@@ -127,16 +133,16 @@ def still(run_query: RunQuery, which: Filter, job_ids: Sequence[int]) -> set[int
 # --- building ---------------------------------------------------------------------------------
 
 
-def narrowed(which: Filter) -> Filter:
+def narrowed(job_filter: Filter) -> Filter:
     """Return an equivalent simpler filter: limits that leave one collection or queue become that one."""
-    if which.within is None:
-        return which
-    collection, collections = _one(which.collection, which.within.collections)
-    queue, queues = _one(which.queue, which.within.queues)
+    if job_filter.within is None:
+        return job_filter
+    collection, collections = _one(job_filter.collection, job_filter.within.collections)
+    queue, queues = _one(job_filter.queue, job_filter.within.queues)
     if () in (collections, queues):
-        return replace(which, states=(), within=None)
+        return replace(job_filter, states=(), within=None)
     within = None if collections is queues is None else AccessScope(collections=collections, queues=queues)
-    return replace(which, collection=collection, queue=queue, within=within)
+    return replace(job_filter, collection=collection, queue=queue, within=within)
 
 
 def _one(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, tuple[str, ...] | None]:
@@ -148,7 +154,7 @@ def _one(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, 
     return (names[0], None) if len(names) == 1 else (None, tuple(dict.fromkeys(names)))
 
 
-def conditions(which: Filter) -> Conditions:
+def conditions(job_filter: Filter) -> Conditions:
     """Return the conditions on a row of ``jobs``, without its state."""
     where: list[str] = []
     args: list[Any] = []
@@ -158,58 +164,61 @@ def conditions(which: Filter) -> Conditions:
         args.extend(values)
 
     for column in ("type", "queue", "stage", "collection", "submitter"):
-        if (value := getattr(which, column)) is not None:
+        if (value := getattr(job_filter, column)) is not None:
             say(f"jobs.{column} || '' = ?", value)
-    _say_place(which, say)
-    if which.ids is not None:
-        say("jobs.id in (select j.value from json_each(?) j)", _json(which.ids))
-    if which.node is not None:
+    _say_place(job_filter, say)
+    if job_filter.ids is not None:
+        say("jobs.id in (select j.value from json_each(?) j)", _json(job_filter.ids))
+    if job_filter.node is not None:
         # In this order, because the first condition decides most rows.
         named = "(select id from nodes where name = ?)"
         say(
             f"(jobs.node_id in {named} and not exists (select 1 from leases w where w.job_id = jobs.id) "
             f"or jobs.id in (select job_id from leases where node_id in {named}))",
-            which.node,
-            which.node,
+            job_filter.node,
+            job_filter.node,
         )
     for condition, at_us in (
-        ("jobs.created_us < ?", which.created_before_us),
-        ("jobs.created_us >= ?", which.created_after_us),
-        ("jobs.settled_us > ?", which.settled_after_us),
+        ("jobs.created_us < ?", job_filter.created_before_us),
+        ("jobs.created_us >= ?", job_filter.created_after_us),
+        ("jobs.settled_us > ?", job_filter.settled_after_us),
     ):
         if at_us is not None:
             say(condition, at_us)
-    if which.message is not None:
-        message_condition, pattern = access_paths.message_condition(which.message, "m")
+    if job_filter.message is not None:
+        message_condition, pattern = access_paths.message_condition(job_filter.message, "m")
         say(
             f"exists (select 1 from inactive_jobs m where m.job_id = jobs.id and {message_condition})",
             pattern,
         )
-    if which.fingerprint is not None:
+    if job_filter.fingerprint is not None:
         say(
             "exists (select 1 from inactive_jobs f where f.job_id = jobs.id and f.fingerprint = ?)",
-            which.fingerprint,
+            job_filter.fingerprint,
         )
-    if which.superseded is not None:
-        say(f"jobs.superseded is {'not ' if which.superseded else ''}null")
-    if which.has_own_hold:
+    if job_filter.superseded is not None:
+        say(f"jobs.superseded is {'not ' if job_filter.superseded else ''}null")
+    if job_filter.has_own_hold:
         say(
             "(jobs.state = 'held' or exists (select 1 from holds h where h.scope = 'job' "
             "and h.name = cast(jobs.id as text)))"
         )
-    if which.key is not None:
+    if job_filter.key is not None:
         say(
             "jobs.id in (select k.job_id from keys k where k.scope = ? and k.key = ?)",
-            which.parent_id or 0,
-            which.key,
+            job_filter.parent_id or 0,
+            job_filter.key,
         )
-    if which.within is not None:
-        for column, names in (("collection", which.within.collections), ("queue", which.within.queues)):
+    if job_filter.within is not None:
+        for column, names in (
+            ("collection", job_filter.within.collections),
+            ("queue", job_filter.within.queues),
+        ):
             if names is not None:
                 say(f"jobs.{column} || '' in (select j.value from json_each(?) /* text */ j)", _json(names))
-    if which.beyond is not None:
-        say(*_outside(which.beyond))
-    if which.tree_at_rest:
+    if job_filter.beyond is not None:
+        say(*_outside(job_filter.beyond))
+    if job_filter.tree_at_rest:
         say(
             "not exists (select 1 from jobs up where up.id in (jobs.root_id, jobs.parent_id) and up.id <> jobs.id "
             "and up.state in ('scheduled', 'pending', 'held', 'waiting'))"
@@ -228,19 +237,19 @@ def _outside(limits: AccessScope) -> tuple[str, *tuple[str, ...]]:
     return f"({' or '.join(terms) or '1 = 0'})", *values
 
 
-def _say_place(which: Filter, say: Callable[..., None]) -> None:
+def _say_place(job_filter: Filter, say: Callable[..., None]) -> None:
     """Add the conditions on the job's place in its tree."""
-    if which.roots_only:
+    if job_filter.roots_only:
         say("jobs.parent_id is null")
-    if which.parent_id is not None:
-        say("jobs.parent_id + 0 = ?", which.parent_id)
-    if which.root_id is not None:
-        say("jobs.root_id + 0 = ?", which.root_id)
-    if which.below is not None:
+    if job_filter.parent_id is not None:
+        say("jobs.parent_id + 0 = ?", job_filter.parent_id)
+    if job_filter.root_id is not None:
+        say("jobs.root_id + 0 = ?", job_filter.root_id)
+    if job_filter.below is not None:
         say(
             "jobs.root_id + 0 = ? and jobs.lineage > ? and jobs.lineage < ?",
-            int(which.below.split(".")[0]),
-            *subtree(which.below),
+            int(job_filter.below.split(".")[0]),
+            *subtree(job_filter.below),
         )
 
 

@@ -37,8 +37,8 @@ def job(tx: Tx, job_id: int) -> Job:
     return _jobs(tx, rows)[0]
 
 
-def jobs(tx: Tx, which: Filter, after: int, limit: int, newest: bool) -> list[Job]:
-    ids = filter_queries.ids(tx.all, which, after=after, limit=limit, newest=newest)
+def jobs(tx: Tx, job_filter: Filter, after: int, limit: int, newest: bool) -> list[Job]:
+    ids = filter_queries.ids(tx.all, job_filter, after=after, limit=limit, newest=newest)
     sql = f"{_SELECT} where jobs.id in (select j.value from json_each(?) j) order by jobs.id {'desc' if newest else ''}"
     return _jobs(tx, tx.all(sql, (orjson.dumps(ids).decode(),)))
 
@@ -62,8 +62,8 @@ def children(tx: Tx, job_id: int, after: int, limit: int) -> list[Job]:
     return _jobs(tx, tx.all(sql, (job_id, after, limit)))
 
 
-def counts(tx: Tx, which: Filter) -> Mapping[str, int]:
-    return state_counts.counts(tx.all, which)
+def counts(tx: Tx, job_filter: Filter) -> Mapping[str, int]:
+    return state_counts.counts(tx.all, job_filter)
 
 
 def attempts(tx: Tx, job_id: int) -> list[Attempt]:

@@ -26,14 +26,14 @@ _SHOWN = (
 _APART = tuple(state for state in State if state is not State.COMPLETED)
 
 
-def counts(run_query: RunQuery, which: Filter) -> Mapping[str, int]:
+def counts(run_query: RunQuery, job_filter: Filter) -> Mapping[str, int]:
     """Return how many matching jobs are in each state."""
-    which = _without_superseded(run_query, filter_queries.narrowed(which))
-    if (which.states is None or State.COMPLETED in which.states) and _by_index_alone(which):
-        lead = access_paths.cheapest(run_query, which)
+    job_filter = _without_superseded(run_query, filter_queries.narrowed(job_filter))
+    if (job_filter.states is None or State.COMPLETED in job_filter.states) and _by_index_alone(job_filter):
+        lead = access_paths.cheapest(run_query, job_filter)
         if lead.size >= access_paths.ENOUGH:
-            return _by_subtraction(run_query, which, lead)
-    return _summed(run_query, filter_queries.union_parts(run_query, which))
+            return _by_subtraction(run_query, job_filter, lead)
+    return _summed(run_query, filter_queries.union_parts(run_query, job_filter))
 
 
 def below(
@@ -57,51 +57,61 @@ def below(
     }
 
 
-def _without_superseded(run_query: RunQuery, which: Filter) -> Filter:
+def _without_superseded(run_query: RunQuery, job_filter: Filter) -> Filter:
     """Return the filter without the check for superseded rows, where there can be none: children are superseded
     together with the attempt that spawned them."""
-    if which.superseded is not False or which.parent_id is None:
-        return which
+    if job_filter.superseded is not False or job_filter.parent_id is None:
+        return job_filter
     ran_again = "select 1 from attempts where job_id = ? and superseded is not null limit 1"
-    return which if run_query(ran_again, (which.parent_id,)) else replace(which, superseded=None)
+    return (
+        job_filter if run_query(ran_again, (job_filter.parent_id,)) else replace(job_filter, superseded=None)
+    )
 
 
-def _by_index_alone(which: Filter) -> bool:
+def _by_index_alone(job_filter: Filter) -> bool:
     """Return whether the entries of one index suffice to count the matches."""
-    used = {f.name for f in fields(Filter) if getattr(which, f.name) != f.default} - {"states"}
-    if which.within is not None:
-        by_queue = which.within.collections is None
-        return used <= {"within", "type"} if by_queue else used == {"within"} and which.within.queues is None
+    used = {f.name for f in fields(Filter) if getattr(job_filter, f.name) != f.default} - {"states"}
+    if job_filter.within is not None:
+        by_queue = job_filter.within.collections is None
+        return (
+            used <= {"within", "type"}
+            if by_queue
+            else used == {"within"} and job_filter.within.queues is None
+        )
     return used <= {"type", "queue"} or used == {"roots_only"} or (len(used) == 1 and used <= {*_INDEXED})
 
 
-def _by_subtraction(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> Mapping[str, int]:
-    whole, span = _whole(run_query, which, lead)
-    apart = access_paths.narrow_parts(run_query, which, _APART, filter_queries.conditions)
-    if span is not None and which.below is None and which.root_id is None:
+def _by_subtraction(
+    run_query: RunQuery, job_filter: Filter, lead: access_paths.AccessPath
+) -> Mapping[str, int]:
+    whole, span = _whole(run_query, job_filter, lead)
+    apart = access_paths.narrow_parts(run_query, job_filter, _APART, filter_queries.conditions)
+    if span is not None and job_filter.below is None and job_filter.root_id is None:
         apart = [entry for part in apart for entry in _by_entry(part, lead, span)]
     else:
         apart = [_within(part, span) for part in apart]
     totals = dict(_summed(run_query, apart))
     totals[State.COMPLETED] = whole - sum(totals.values())
-    states = list(State) if which.states is None else which.states
+    states = list(State) if job_filter.states is None else job_filter.states
     return {state: n for state, n in totals.items() if n and state in states}
 
 
 Span = tuple[int, int]
 
 
-def _whole(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> tuple[int, Span | None]:
+def _whole(run_query: RunQuery, job_filter: Filter, lead: access_paths.AccessPath) -> tuple[int, Span | None]:
     """Return how many jobs match in all states, and the range of their ids: rows outside of it need not be read."""
-    if which.roots_only:
+    if job_filter.roots_only:
         children = _entries(run_query, "jobs.parent_id is not null", ())
         return _entries(run_query, "", ()) - children, None
     if lead is access_paths.EVERYTHING:
         return _entries(run_query, "", ()), None
-    top = which.root_id or (int(which.below.split(".")[-1]) if which.below is not None else None)
+    top = job_filter.root_id or (
+        int(job_filter.below.split(".")[-1]) if job_filter.below is not None else None
+    )
     if top is not None:
         return _tree(run_query, top, lead)
-    return sum(_entries(run_query, *part) for part in lead.parts), _span(run_query, which, lead)
+    return sum(_entries(run_query, *part) for part in lead.parts), _span(run_query, job_filter, lead)
 
 
 def _tree(run_query: RunQuery, top: int, lead: access_paths.AccessPath) -> tuple[int, Span]:
@@ -131,11 +141,11 @@ def _hidden(run_query: RunQuery, condition: str, args: Sequence[Any]) -> int:
     return hidden
 
 
-def _span(run_query: RunQuery, which: Filter, lead: access_paths.AccessPath) -> Span | None:
+def _span(run_query: RunQuery, job_filter: Filter, lead: access_paths.AccessPath) -> Span | None:
     if (
-        which.type is not None
-        or which.queue is not None
-        or (which.within and which.within.queues is not None)
+        job_filter.type is not None
+        or job_filter.queue is not None
+        or (job_filter.within and job_filter.within.queues is not None)
     ):
         return None  # They may lie anywhere.
     ends = [

@@ -74,9 +74,12 @@ def _may_stay(cascade: Cascade, row: Row, lane_id: int, lease: HeldLease) -> boo
 
 def _locked(cascade: Cascade, row: Row, stage: StageSpec) -> bool:
     """Take the locks of the stage; return whether it has them all."""
-    wanted = [(lock.template, lock.until) for lock in stage.locks]
+    lock_templates = [(lock.template, lock.until) for lock in stage.locks]
     try:
-        return not wanted or locks.take(cascade.tx, cascade.registry, row.id, wanted, cascade.now_us) is None
+        return (
+            not lock_templates
+            or locks.take(cascade.tx, cascade.registry, row.id, lock_templates, cascade.now_us) is None
+        )
     except BadParameters:
         return False  # the claim reports it
 

@@ -48,12 +48,12 @@ class Recorder:
         self.tx, self.registry, self.cascade = tx, registry, cascade
         self.draw, self.now_us = draw, now_us
         self.refused: list[Record] = []
-        self.kept: list[Lease] = []
+        self.kept_leases: list[Lease] = []
         self._causes: dict[str, Cause] = {}
         """The causes of jobs that this flush fails, by fingerprint."""
 
     def run(self, records: Sequence[Record], claim_request: ClaimRequest | None) -> None:
-        """Write all records; ``refused`` and ``kept`` are for the node."""
+        """Write all records; ``refused`` and ``kept_leases`` are for the node."""
         if not records:
             return
         held = self._leases(records)
@@ -284,9 +284,9 @@ class Recorder:
             c.settle(row, State.CANCELLED, reason=cancel_reason, leased=True)
             return
         if stage is not None and record.keep and claim_request is not None:
-            kept = next_stages.keep(c, row, stage, lease, claim_request)
-            if kept is not None:
-                self.kept.append(kept)
+            lease_kept = next_stages.keep(c, row, stage, lease, claim_request)
+            if lease_kept is not None:
+                self.kept_leases.append(lease_kept)
                 return
         c.proceed(row, leased=True)
 

@@ -62,11 +62,11 @@ class SweepStep:
 
     def free_locks(self) -> None:
         """Grant locks that have room while jobs wait, because a job that was woken for one may not have taken it."""
-        kept = self.tx.all(
+        reserved = self.tx.all(
             "select job_id from locks where fence = ? and since_us < ? limit ?",
             (locks.RESERVED, self.now_us - RESERVED_US, self.limit),
         )
-        for (job_id,) in kept:
+        for (job_id,) in reserved:
             self.cascade.free_locks(job_id, locks.RESERVED)
         name = ""
         for _ in range(self.limit):

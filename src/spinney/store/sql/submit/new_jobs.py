@@ -252,9 +252,9 @@ def write_extras(
 
 
 def _take_key(tx: Tx, scope: int, key: str, job_id: int, forever: bool) -> None:
-    taken = tx.one("select job_id, forever from keys where scope = ? and key = ?", (scope, key))
-    if taken is not None:
-        raise DuplicateKey(key, taken[0], forever=bool(taken[1]))
+    holder = tx.one("select job_id, forever from keys where scope = ? and key = ?", (scope, key))
+    if holder is not None:
+        raise DuplicateKey(key, holder[0], forever=bool(holder[1]))
     tx.run(
         "insert into keys (scope, key, job_id, forever) values (?, ?, ?, ?)", (scope, key, job_id, forever)
     )

@@ -139,14 +139,14 @@ def _existing(tx: Tx, plan: Plan, n: int, spawner: Spawner) -> int | None:
     """Return the job that has the key. Raises DuplicateKey when a root of another type has it, or one that is not
     accepted yet."""
     key = (plan.submission.keys or ())[n]
-    taken = tx.one(
+    holder = tx.one(
         "select k.job_id, k.forever, jobs.type from keys k join jobs on jobs.id = k.job_id "
         "where k.scope = ? and k.key = ?",
         (_scope(spawner), key),
     )
-    if taken is None:
+    if holder is None:
         return None
-    job_id, forever, type_ = taken
+    job_id, forever, type_ = holder
     if spawner.parent is None and (type_ != plan.spec.name or job_rows.is_hidden(tx, job_id)):
         raise DuplicateKey(key, job_id, forever=bool(forever))
     return int(job_id)

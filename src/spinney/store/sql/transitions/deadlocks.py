@@ -137,7 +137,7 @@ class _Search:
 
     def rings(self, job_ids: Sequence[int]) -> Iterator[Ring]:
         """Yield for each of these jobs that can never continue the cycle that keeps it."""
-        todo, seen = set(job_ids), set(job_ids)
+        todo, reached = set(job_ids), set(job_ids)
         while todo:
             self._follow(todo)
             new = {
@@ -145,9 +145,9 @@ class _Search:
                 for job_id in todo & self.waits.keys()
                 for other_id in self._others(self.waits[job_id])
             }
-            todo = new - seen
-            seen |= new
-            if len(seen) > FOLLOWED + len(job_ids):
+            todo = new - reached
+            reached |= new
+            if len(reached) > FOLLOWED + len(job_ids):
                 log.warning(
                     "job %d waits for more than %d jobs that wait; no ring was looked for",
                     job_ids[0],
@@ -222,8 +222,8 @@ class _Search:
         links: dict[int, list[Link]] = defaultdict(list)
         for job_id, other_id in self.tx.all(sql, (_listed(w.job_id for w in waiters), FOLLOWED + 1)):
             links[job_id].append(Link(job_id, edge, other_id))
-        for job_id, those in links.items():
-            self.waits[job_id] = _Wait(job_id, those, {}, 0)
+        for job_id, targets in links.items():
+            self.waits[job_id] = _Wait(job_id, targets, {}, 0)
 
     def _for_locks(self, waiters: Sequence["_Waiter"]) -> None:
         if not waiters:
@@ -334,12 +334,12 @@ def _break(cascade: "Cascade", ring: Ring) -> bool:
     row, why = job_rows.find(tx, victim), f"a deadlock: {sentence(ring)}"
     spec = registry.types.get(row.type)
     restarts = spec is not None and spec.on_deadlock == "restart" and victim == youngest
-    what = {
+    details = {
         "job": victim,
         "ring": sorted(link.job_id for link in ring),
         "then": "restart" if restarts else "fail",
     }
-    note(tx, now_us, Actor(by=ACTOR, call=uuid.uuid4().hex, reason=why), VERB, what, 1)
+    note(tx, now_us, Actor(by=ACTOR, call=uuid.uuid4().hex, reason=why), VERB, details, 1)
     if restarts and spec is not None:
         log.warning("job %d lets go of its locks and starts again, because of %s", victim, why)
         _restart(cascade, row, spec)
@@ -372,5 +372,5 @@ def _first_taken(tx: Tx, row: Row, spec: TypeSpec) -> int:
                 declared.setdefault(lock_names.render(lock.template, params), number)
             except BadParameters:
                 continue  # the claim of that stage reports it
-    kept = tx.all("select name from locks where job_id = ? and fence is null", (row.id,))
-    return min((declared.get(name, 0) for (name,) in kept), default=len(spec.stages))
+    job_locks = tx.all("select name from locks where job_id = ? and fence is null", (row.id,))
+    return min((declared.get(name, 0) for (name,) in job_locks), default=len(spec.stages))

@@ -135,10 +135,12 @@ class Operation:
         if stage is not None:
             spec = self._spec(row)
             behind = stages_from(spec, self._stage(row, stage))
-            due = next_stage(spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages]))
-            if due is not None and due not in behind:
+            first_open = next_stage(
+                spec, job_rows.passed_stages(self.tx, row.id, [s.name for s in spec.stages])
+            )
+            if first_open is not None and first_open not in behind:
                 raise Refused(
-                    f"stage {due!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
+                    f"stage {first_open!r} of job {row.id} has not passed, so it cannot go on from {stage!r}"
                 )
             job_rows.supersede(self.tx, row.id, behind)
         self._open(row)
@@ -232,11 +234,11 @@ class Operation:
     def move(self, job_id: int, queue: str) -> None:
         """Move a job into another queue, for this stage and all later ones. A running job moves with its next
         attempt."""
-        row = self._standing(job_id, "moved")
+        row = self._require_open(job_id, "moved")
         if row.queue_moved == queue:
             return
         leased = job_rows.leased_fence(self.tx, row.id) is not None
-        stood = self._taken_out(row, leased)
+        was_ready = self._remove_from_ready(row, leased)
         if leased:
             # Its lease is of the old queue, and a returned job would go straight back to its old place, unless the
             # lease is not plain.
@@ -244,7 +246,7 @@ class Operation:
             self.tx.run("update leases set plain = ? where job_id = ?", (False, row.id))
         else:
             self.into(row.id, queue)
-        if stood:
+        if was_ready:
             placement.to_ready(self.tx, self.registry, job_rows.find(self.tx, row.id), now_us=self.now_us)
         elif hold_coverage.stands_held(self.tx, row.id):
             self.cascade.place(job_rows.find(self.tx, row.id))  # perhaps no hold covers its new queue
@@ -252,25 +254,26 @@ class Operation:
 
     def prioritize(self, job_id: int, priority: int) -> None:
         """Set another priority, in any open state. A running job keeps its slot."""
-        row = self._standing(job_id, "given a priority")
+        row = self._require_open(job_id, "given a priority")
         if row.priority == priority:
             return
-        stood = self._taken_out(row, job_rows.leased_fence(self.tx, row.id) is not None)
+        was_ready = self._remove_from_ready(row, job_rows.leased_fence(self.tx, row.id) is not None)
         self.tx.run("update jobs set priority = ? where id = ?", (priority, row.id))
         self.tx.run("update inactive_jobs set priority = ? where job_id = ?", (priority, row.id))
-        if stood:
+        if was_ready:
             placement.to_ready(self.tx, self.registry, job_rows.find(self.tx, row.id), now_us=self.now_us)
         self.ids.append(row.id)
 
-    def _standing(self, job_id: int, what: str) -> Row:
+    def _require_open(self, job_id: int, participle: str) -> Row:
+        """Return the row of an open job. Raises Refused; ``participle`` says what cannot be done to a settled one."""
         row = self.find(job_id)
         if row.state in SETTLED:
             raise Refused(
-                f"job {job_id} is {row.state}, and only an open job can be {what}; open it again first"
+                f"job {job_id} is {row.state}, and only an open job can be {participle}; open it again first"
             )
         return row
 
-    def _taken_out(self, row: Row, leased: bool) -> bool:
+    def _remove_from_ready(self, row: Row, leased: bool) -> bool:
         """Remove it from ``ready``; return whether it was there (a job of a long submission may not be placed yet)."""
         if leased or row.state is not State.PENDING:
             return False

@@ -79,5 +79,5 @@ def _waiter(row: tuple[int, int, int, int | None] | None) -> Waiter | None:
 
 def _reachable(registry: Registry) -> str:
     """Return a condition on ``jobs``: no lock is reserved for a job whose folder is where no node runs."""
-    known = registry.homes
-    return f" and {homes.attended(known.sql)}" if known.local else ""
+    places = registry.homes
+    return f" and {homes.attended(places.sql)}" if places.local else ""

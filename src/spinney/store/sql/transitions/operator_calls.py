@@ -25,7 +25,7 @@ class _Call(NamedTuple):
     which the audit has already."""
 
     verb: str
-    what: Mapping[str, Any]
+    details: Mapping[str, Any]
     actor: Actor
     now_us: int
 
@@ -109,7 +109,7 @@ class SqlJobOperations(ABC):
             operation = Operation(tx, self.session.registry, call.now_us, call.actor.by)
             yield operation
             if operation.ids and call.verb:
-                note(tx, call.now_us, call.actor, call.verb, call.what, len(operation.ids))
+                note(tx, call.now_us, call.actor, call.verb, call.details, len(operation.ids))
 
     def _sweep_trees(self, job_ids: Iterable[int], now_us: int) -> bool:
         """Do one step through each tree with a cancel request; return whether there is more of any pass."""

@@ -85,11 +85,11 @@ class Regrowth:
         none."""
         worked = False
         while self._room > 0:
-            due = self.tx.value("select need_id from met_needs order by need_id limit 1")
-            if due is None:
+            need_id = self.tx.value("select need_id from met_needs order by need_id limit 1")
+            if need_id is None:
                 break
             worked = True
-            self.tell([due])
+            self.tell([need_id])
         self.cascade.drain()
         return worked
 
@@ -160,9 +160,9 @@ def retake_key(tx: Tx, row: Row) -> None:
         return
     if tx.value("select 1 from keys where job_id = ?", (row.id,)) is not None:
         return
-    taken = tx.one("select job_id, forever from keys where scope = 0 and key = ?", (row.key,))
-    if taken is not None:
-        raise DuplicateKey(row.key, taken[0], forever=bool(taken[1]))
+    holder = tx.one("select job_id, forever from keys where scope = 0 and key = ?", (row.key,))
+    if holder is not None:
+        raise DuplicateKey(row.key, holder[0], forever=bool(holder[1]))
     tx.run("insert into keys (scope, key, job_id, forever) values (0, ?, ?, 0)", (row.key, row.id))
 
 
