@@ -84,7 +84,7 @@ def test_the_demo_and_the_look_afterwards(tmp_path: Path) -> None:
     # Then it shows a failure, mends it and shows the update
     said = demo.done.stdout
     assert demo.done.returncode == 0, said + demo.done.stderr
-    first, second = said.partition("The byte is mended, and 1 failed object requeued")[::2]
+    first, second = said.partition("The byte is corrected, and 1 failed object requeued")[::2]
     assert f"1 failed ({OBJECTS} objects)" in first
     assert "failed at downloading, last successful stage provisioning" in first
     assert f"update 1: completed ({OBJECTS} objects)" in second

@@ -7,6 +7,11 @@ When all objects have settled, the batch reports; when failed objects have been 
     spinney node spinney.apps.ingest:app
     spinney ingest submit deposit.checkm --profile maps
 
+It uses the engine as an application of anybody would, by its public modules only: ``spinney`` to define stages;
+``spinney.jobs``, ``spinney.operations`` and ``spinney.errors`` to read and change jobs with the rights of a person;
+``spinney.command_line`` and ``spinney.routes`` for commands and routes of its own; ``spinney.tables`` for tables of its
+own; ``spinney.reports`` to send mail and webhooks, ``spinney.safe_http`` to fetch from addresses that users name.
+
 - ``application``: its job types and queues. ``batches``, ``objects``, ``access`` and ``upkeep``: their stages.
 - ``config``: settings and profiles. ``deposits``: the parameters of jobs, and the states that people see.
 - ``manifests``, ``fetching``, ``containers``, ``identifiers``, ``storage``, ``inventory``, ``report``, ``files``: the

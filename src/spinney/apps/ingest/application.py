@@ -1,15 +1,19 @@
 """The application: its job types and queues. The stages are in ``batches``, ``objects``, ``access`` and ``upkeep``."""
 
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from spinney import Spinney
-from spinney.apps.ingest.batches import callbacks
-from spinney.apps.ingest.config import settings
+from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.deposits import priorities
 from spinney.apps.ingest.deposits.orders import Stage
 from spinney.errors import UsageError
 from spinney.jobs import INTERNAL
 from spinney.reports import MailSettings, Outbox
+
+if TYPE_CHECKING:
+    import httpx
+
+_ADVICE = "have it added, with its port, to the hosts of the profile if it may be reached"
 
 app = Spinney(submit=INTERNAL)
 """People submit payloads and request packages through ``verbs`` and ``access``, which check their permissions."""
@@ -32,6 +36,21 @@ def mail_settings() -> MailSettings:
     return MailSettings(host=mail.host, port=mail.port, security=mail.security, attachments=config.outgoing)
 
 
+def _callback_transport() -> "httpx.BaseTransport":
+    """Return the transport of one callback. As downloads, it reaches public addresses and the hosts that profiles
+    allow. Raises OSError while settings or a profile cannot be read."""
+    from spinney.safe_http import SafeTransport  # with httpx, which only a call needs
+
+    try:
+        config = settings.load()
+        hosts = frozenset[str]().union(
+            *(profiles.load(config, name).hosts for name in profiles.names_of(config))
+        )
+    except UsageError as error:
+        raise OSError(f"no host can be looked up now: {error}") from None  # an OSError is tried again
+    return SafeTransport(hosts=hosts, advice=_ADVICE)
+
+
 batches = app.pipeline(
     "ingest.batch",
     queue=app.queue("ingest"),
@@ -48,4 +67,4 @@ objects = app.pipeline(
     queue=queue_of(STAGES[0]),
     description="Deposit one object: fetch, identify, store, record it",
 )
-outbox = Outbox(app, mail=mail_settings, transport=callbacks.transport, priority=priorities.FIRST)
+outbox = Outbox(app, mail=mail_settings, transport=_callback_transport, priority=priorities.FIRST)

@@ -102,6 +102,7 @@ async def submit(
 
 
 def _parse_submission(query: DepositFields, fields: list[tuple[str, str]], file_name: str) -> Submit:
+    """Return the submission of a query and a form. Raises RequestValidationError, which names the field."""
     try:
         return combine_fields(query, fields, file_name)
     except ValidationError as error:
@@ -113,6 +114,7 @@ def _parse_submission(query: DepositFields, fields: list[tuple[str, str]], file_
 
 
 def _accepted_response(accepted: Accepted) -> dict[str, Any]:
+    """Return the response 202, with links to the batch's status and report."""
     links = {what: f"{router.prefix}/{what}?batch={accepted.bid}" for what in ("status", "report")}
     headers = {"Location": links["status"]} | replayed(accepted.repeated)
     return _json_response(written(accepted.answer() | {"links": links}), 202, headers)

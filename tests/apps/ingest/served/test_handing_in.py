@@ -18,7 +18,7 @@ from http_listener import Listening
 from spinney.apps.ingest.deposits.orders import BatchOrder
 from spinney.apps.ingest.verbs.arrivals import Arrival
 from spinney.apps.ingest.verbs.batches import Status
-from spinney.apps.ingest.verbs.lookup import BatchFilter, batches
+from spinney.apps.ingest.verbs.lookup import batches
 from spinney.apps.ingest.verbs.service import Service as Ingest
 from spinney.model.errors import CommitUncertain
 from spinney.web.settings import ServerSettings
@@ -66,7 +66,7 @@ PROFILE, KIND, FILE = ("profile", None, b"maps"), ("kind", None, b"file"), ("fil
 def orders(served: Served) -> list[BatchOrder]:
     with served.service.control() as control:
         service = Ingest(control=control, settings=served.service.settings, folders=served.service.folder)
-        return [found.order for found in batches(service, BatchFilter())]
+        return [found.order for found in batches(service)]
 
 
 def incoming(served: Served) -> Mapping[str, bytes]:

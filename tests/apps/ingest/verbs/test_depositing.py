@@ -13,7 +13,7 @@ from spinney.apps.ingest.config.settings import Mail
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.verbs.arrivals import expect, submit
 from spinney.apps.ingest.verbs.deletions import Sweep
-from spinney.apps.ingest.verbs.lookup import BatchFilter, batches, find_batch
+from spinney.apps.ingest.verbs.lookup import batches, find_batch
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.model.errors import CommitUncertain, Refused, UsageError
@@ -54,7 +54,7 @@ def test_a_payload_that_breaks_off_leaves_nothing(service: Service, error: BaseE
         submit(service, Source(error), GIVEN)
 
     assert left(service) == []
-    assert list(batches(service, BatchFilter())) == []
+    assert list(batches(service)) == []
 
 
 def test_a_file_that_grows_while_it_is_read_is_refused(service: Service, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_an_answer_that_was_lost_takes_nothing_back(service: Service, tmp_path: 
     with (tmp_path / "ingest.toml").open("rb") as source, pytest.raises(CommitUncertain) as told:
         submit(losing, source, GIVEN)
 
-    (bid,) = (found.bid for found in batches(service, BatchFilter()))
+    (bid,) = (found.bid for found in batches(service))
     assert f"'spinney ingest status {bid}'" in str(told.value)
     assert left(service) == [f"held/{bid}", f"incoming/{bid}", f"incoming/{bid}/map.tif"]
     for name in left(service):

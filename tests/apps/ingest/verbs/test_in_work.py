@@ -14,7 +14,7 @@ from spinney.apps.ingest.verbs.arrivals import submit
 from spinney.apps.ingest.verbs.batches import Batches
 from spinney.apps.ingest.verbs.deletions import Delete
 from spinney.apps.ingest.verbs.holds import Hold, Pause, Release
-from spinney.apps.ingest.verbs.lookup import Batch, BatchFilter, batches, find_batch
+from spinney.apps.ingest.verbs.lookup import Batch, batches, find_batch
 from spinney.apps.ingest.verbs.service import Service
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.features.holds.commands import LayHold, sweep_holds
@@ -67,7 +67,7 @@ class Works:
         return find_batch(self.service, self.bid)
 
     def listed(self, state: BatchState) -> list[str]:
-        return [found.bid for found in batches(self.service, BatchFilter(state=state))]
+        return [found.bid for found in batches(self.service, state=state)]
 
 
 STOPS = {

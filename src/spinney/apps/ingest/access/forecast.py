@@ -100,6 +100,7 @@ def _before(store: "Store", job: Job) -> tuple[float, int]:
 
 
 def _goes_first(other: Job, job: Job) -> bool:
+    """Return whether another request is served before this one: it runs, or has the better place in the queue."""
     return other.state in LEASED or (other.priority, other.id) < (job.priority, job.id)
 
 
@@ -108,6 +109,7 @@ def _remaining_bytes(job: Job) -> float:
 
 
 def _last_packages(store: "Store") -> Sequence[Package]:
+    """Return the packages that were made last, with the time that each took."""
     jobs = store.jobs(Filter(type=TYPE, states=(State.COMPLETED,)), limit=MEASURED, newest=True)
     values = (store.results(job.id).get("packing") for job in jobs)
     return [Package.model_validate(value) for value in values if value]

@@ -154,6 +154,7 @@ def _reuse(control: "Control", settings: Settings, job_id: int) -> Job | None:
 
 
 def _ticket(store: "Store", settings: Settings, job: Job) -> Ticket:
+    """Return the ticket of a request, with an estimate while it is open."""
     now = datetime.now(UTC)
     package = packages.valid(settings.packages / tickets.token(job.id, tickets.order_of(job)), now)
     soon = None
@@ -163,6 +164,7 @@ def _ticket(store: "Store", settings: Settings, job: Job) -> Ticket:
 
 
 def _job(store: "Store", job_id: int | None) -> Job | None:
+    """Return a job; None: it does not exist (any more)."""
     try:
         return None if job_id is None else store.job(job_id)
     except NoSuchJob:

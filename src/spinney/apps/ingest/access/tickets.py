@@ -75,10 +75,12 @@ class Ticket(Noun):
 
 
 def new_secret() -> str:
+    """Return a secret for a new request, of 128 random bits."""
     return secrets.token_hex(SECRET_BYTES)
 
 
 def token(job_id: int, order: AccessOrder) -> str:
+    """Return the token of a request: the number of its job, and its secret."""
     return f"{job_id}-{order.secret}"
 
 
@@ -96,6 +98,7 @@ def fits(text: str, job: Job) -> bool:
 
 
 def order_of(job: Job) -> AccessOrder:
+    """Return the order of a request's job."""
     return AccessOrder.model_validate(job.params["order"])
 
 

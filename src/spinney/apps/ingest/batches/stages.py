@@ -148,6 +148,7 @@ def _take_payload(config: Settings, job: Job, order: BatchOrder) -> Path:
 
 
 def _require_digest(path: Path, expected: Sum) -> None:
+    """Raise NotAdmitted unless the payload has the digest that was declared for it."""
     digest = expected.digest()
     sums = Sums([digest.algorithm])
     with path.open("rb") as file:
@@ -191,6 +192,8 @@ def _objects(job: Job, order: BatchOrder, payload: Path) -> Iterator[dict[str, A
 def _of_row(
     job: Job, order: BatchOrder, kind: PayloadKind, row: Row, number: int, put: url_queries.Put
 ) -> Payload:
+    """Return the payload of a batch manifest's row. The files that the row lists itself are written into the batch's
+    folder; the query of its URL is kept by ``put``."""
     held, (url, query) = None, put(row.url)
     if row.files:
         held = f"objects/{orders.jid(order.bid, number)}.json"
@@ -288,6 +291,7 @@ def _report_folder(job: BatchView, number: int) -> Path:
 
 
 def _ends(job: BatchView, config: Settings, order: BatchOrder) -> Iterator[report.ObjectEnd]:
+    """Yield the result of each object: from its job, and from the inventory or the notes of unchanged objects."""
     recorded = {
         e.version.job_id: e for e in open_resources.inventory(config).batch_entries(order.bid, apart=SYSTEM)
     }

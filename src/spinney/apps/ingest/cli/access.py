@@ -101,11 +101,13 @@ def manifest(
 
 @command(app, Token)
 def show_token(query: Token, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print the ticket of a request."""
     _print_ticket(answer, json=json)
 
 
 @command(app, Fixity)
 def show_fixity(query: Fixity, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print the two numbers, or the damaged objects; these set the exit code, for monitoring."""
     if query.damaged:
         _print_damaged(answer["items"], json=json)
         if answer["items"]:
@@ -118,6 +120,7 @@ def show_fixity(query: Fixity, answer: Mapping[str, Any], *, json: JsonOption = 
 
 
 def _print_ticket(ticket: Mapping[str, Any], *, json: bool) -> None:
+    """Print the fields of a ticket, times in the zone of this host."""
     if json:
         display.print_json(ticket)
         return
@@ -176,4 +179,5 @@ def _time_text(text: str) -> str:
 
 
 def _count_text(number: int) -> str:
+    """Return a number, marked where counting stopped."""
     return f"{number:,} or more" if number == COUNTED else f"{number:,}"

@@ -1,7 +1,14 @@
 """How a command of the command line is made from a verb: the fields of the verb are its arguments and options.
 
 A field is an option named after it, with its description as help, unless typer's part of its annotation says more
-(``verbs.base``). So a parameter of a verb is described once, for the API and for the command line.
+(``verbs.base``). So a parameter of a verb is described once, for the API and for the command line. What remains to be
+written for a command is how its answer looks::
+
+    @command(app, Sweep)
+    def show_sweep(query: Sweep, answer: Mapping[str, Any], *, json: JsonOption = False) -> None: ...
+
+A command that does more than one verb, or reads files, is a function of Typer's whose options come from
+``with_fields``.
 """
 
 import inspect

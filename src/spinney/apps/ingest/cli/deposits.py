@@ -100,6 +100,7 @@ def check(
 
 
 def _payload_name(payload: str, name: str | None) -> str:
+    """Return the name under which the payload is kept."""
     if name is not None:
         return name
     if payload == STDIN:
@@ -109,6 +110,7 @@ def _payload_name(payload: str, name: str | None) -> str:
 
 @contextmanager
 def _open_payload(payload: str) -> Iterator[BinaryIO]:
+    """Open the payload for reading: a regular file, or stdin for ``-``."""
     if payload == STDIN:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             yield stdin
@@ -118,6 +120,7 @@ def _open_payload(payload: str) -> Iterator[BinaryIO]:
 
 
 def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
+    """Print the batch and its job; a hint on stderr if its profile holds it."""
     if json:
         display.print_json_lines([accepted])
         return
@@ -144,6 +147,7 @@ def _judgement_json(judgement: Judgement) -> dict[str, object]:
 
 
 def _summary(judgement: Judgement) -> str:
+    """Return the last line of a check: the kind, the numbers of rows and bytes, and of warnings and problems."""
     kind = "unknown kind of manifest" if judgement.kind is None else str(judgement.kind)
     unknown = f", the sizes of {judgement.sizes_unknown:,} not given" if judgement.sizes_unknown else ""
     text = f"{kind}: {counted(judgement.rows, 'row')}, {counted(judgement.size_bytes, 'byte')}{unknown}"

@@ -14,6 +14,7 @@ app = typer.Typer()
 
 @command(app, Hold)
 def show_hold(query: Hold, answer: Mapping[str, Any]) -> None:
+    """Print the hold's number, and how many jobs it holds now."""
     held = answer["jobs"]
     jobs = "1 job is" if held == 1 else f"{held:,} jobs are"
     typer.echo(f"hold {answer['hold']} on collection {query.collection}: {jobs} held")
@@ -21,6 +22,7 @@ def show_hold(query: Hold, answer: Mapping[str, Any]) -> None:
 
 @command(app, Release)
 def show_release(query: Release, answer: Mapping[str, Any]) -> None:
+    """Print which holds have ended; of a batch, whether another hold still applies to it."""
     if query.batch is not None:
         under = f", but stays under {display.safe(answer['under'][0])}" if answer["under"] else ""
         typer.echo(f"{answer['batch']} is released{under}")
@@ -31,6 +33,7 @@ def show_release(query: Release, answer: Mapping[str, Any]) -> None:
 
 @command(app, Pause)
 def show_pause(query: Pause, answer: Mapping[str, Any]) -> None:
+    """Print whether it is paused now or was before; then its first reason stays."""
     typer.echo(
         f"{query.what} is paused" if answer["laid"] else f"{query.what} was paused already; its reason stays"
     )
@@ -38,4 +41,5 @@ def show_pause(query: Pause, answer: Mapping[str, Any]) -> None:
 
 @command(app, Unpause)
 def show_unpause(query: Unpause, answer: Mapping[str, Any]) -> None:
+    """Print whether it continues, or was not paused."""
     typer.echo(f"{query.what} continues" if answer["lifted"] else f"{query.what} was not paused")

@@ -17,6 +17,8 @@ app = typer.Typer()
 
 @command(app, Requeue)
 def show_requeues(query: Requeue, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print a line for each batch, and one for all objects that were named; refusals go to stderr, and set the exit
+    code."""
     results = answer["items"]
     if json:
         display.print_json_lines(results)
@@ -60,6 +62,7 @@ def delete(
 
 @command(app, Sweep)
 def show_sweep(query: Sweep, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print what was removed, or would be, a line for each batch and leftover."""
     if json:
         display.print_json(answer)
         return

@@ -86,16 +86,10 @@ class _RemoteSession:
     def do(self, verb: Verb) -> Any:
         from spinney.command_line import Call, query_params  # with httpx, which is slow to load
 
-        method, parameters = (
-            "POST" if verb.changes else "GET",
-            verb.model_dump(mode="json", exclude_defaults=True),
-        )
-        arguments: dict[str, Any] = (
-            {"json": parameters} if verb.changes else {"query": query_params(**parameters)}
-        )
-        return self._send(
-            Call(method=method, path=f"{ROUTE_PREFIX}/{verb.name}", decode=orjson.loads, **arguments)
-        )
+        fields, path = verb.model_dump(mode="json", exclude_defaults=True), f"{ROUTE_PREFIX}/{verb.name}"
+        if verb.changes:
+            return self._send(Call(method="POST", path=path, decode=orjson.loads, json=fields))
+        return self._send(Call(method="GET", path=path, decode=orjson.loads, query=query_params(**fields)))
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
         from httpx import ConnectError

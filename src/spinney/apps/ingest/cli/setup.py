@@ -20,7 +20,7 @@ def init(json: JsonOption = False) -> None:
     with refused():
         prepared = list(prepare(load()))
     if json:
-        display.print_json({item.what: item.where for item in prepared})
+        display.print_json(dict(prepared))
         return
-    for item in prepared:
-        display.console().print(f"{item.what:<16} {display.safe(item.where)}", soft_wrap=True)
+    for name, place in prepared:
+        display.console().print(f"{name:<16} {display.safe(place)}", soft_wrap=True)

@@ -16,6 +16,7 @@ app = typer.Typer()
 
 @command(app, Status)
 def show_status(query: Status, answer: dict[str, Any], *, json: JsonOption = False) -> None:
+    """Print the facts of a batch, one on each line, and the holds that apply to it."""
     under = answer.pop("under")
     if json:
         display.print_json(answer)
@@ -30,6 +31,7 @@ def show_status(query: Status, answer: dict[str, Any], *, json: JsonOption = Fal
 
 @command(app, Batches)
 def show_batches(query: Batches, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print a table, or with ``json`` one line for each batch."""
     items = answer["items"]
     if json:
         display.print_json_lines(items)
@@ -60,6 +62,7 @@ def objects(fields: Mapping[str, Any], json: JsonOption = False, store: StoreOpt
 
 @command(app, Object)
 def show_object(query: Object, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print the elements that have a value, one on each line."""
     if json:
         display.print_json(answer["object"])
     else:
@@ -68,6 +71,7 @@ def show_object(query: Object, answer: Mapping[str, Any], *, json: JsonOption = 
 
 @command(app, Find)
 def show_search(query: Find, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print a table of objects, or of files where the search was for files."""
     items = answer["items"]
     if json:
         display.print_json_lines(items)
@@ -81,6 +85,7 @@ def show_search(query: Find, answer: Mapping[str, Any], *, json: JsonOption = Fa
 
 @command(app, Profiles)
 def show_profiles(query: Profiles, answer: Mapping[str, Any], *, json: JsonOption = False) -> None:
+    """Print a table of the profiles; the problems of those that cannot be read go to stderr, and set the exit code."""
     items = answer["items"]
     problems = [item["problem"] for item in items if "problem" in item]
     if json:
@@ -97,6 +102,7 @@ def show_profiles(query: Profiles, answer: Mapping[str, Any], *, json: JsonOptio
 
 
 def _counted(objects: Mapping[str, int]) -> str:
+    """Return the numbers of objects by state in one line: ``2 completed, 1 failed``."""
     return ", ".join(f"{n:,} {state}" for state, n in objects.items())
 
 
@@ -117,6 +123,7 @@ def _file_row(item: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _profile_row(profile: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the row of a profile, with the recipients of its reports."""
     report = profile["report"]
     recipients = ", ".join(report["batch"])
     priority = "by size" if profile["priority"] is None else profile["priority"]

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -58,7 +58,11 @@ def _algorithm(text: str) -> str:
 Collection = Annotated[str, AfterValidator(validator(partial(names.name, "collection")))]
 Text = Annotated[str, AfterValidator(validator(_text))]
 Host = Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$")]
-_CACHE: dict[Path, "_CachedProfile"] = {}
+Stamp = tuple[int, int, int, int]
+"""The values that change when a file is replaced or changed: device, inode, size, and the change time of the inode in
+nanoseconds, which cannot be set back."""
+_CACHE: dict[Path, "tuple[Stamp, Settings, Profile]"] = {}
+"""The profiles that were read, with the stamps of their files and the settings."""
 _FRESH_NS = 1_000_000_000
 """A file that was changed less than this before it was read is read again: it may have been changed once more within
 one tick of the file system's clock."""
@@ -122,43 +126,27 @@ def load(settings: Settings, name: str) -> Profile:
     """Return a profile by its name, read again when its file or the settings have changed. Raises UsageError for a
     profile that does not exist or is invalid."""
     path = settings.profiles / f"{name}.toml"
-    stamp = _stamp(path) if _FILE.fullmatch(f"{name}.toml") else None
-    cached = _CACHE.get(path)
-    if cached is not None and cached.stamp == stamp and cached.settings is settings:
-        return cached.profile
+    stamp = _stamp(path) if _FILE.fullmatch(path.name) else None
+    cached_stamp, cached_settings, profile = _CACHE.get(path, (None, None, None))
+    if profile is not None and cached_stamp == stamp and cached_settings is settings:
+        return profile
     profile = _read(settings, name)
-    if stamp is not None and time.time_ns() - stamp.changed_ns > _FRESH_NS:
-        _CACHE[path] = _CachedProfile(stamp, settings, profile)
+    if stamp is not None and time.time_ns() - stamp[-1] > _FRESH_NS:
+        _CACHE[path] = stamp, settings, profile
     return profile
 
 
-class _Stamp(NamedTuple):
-    """The values that change when a file is replaced or changed."""
-
-    device: int
-    inode: int
-    size_bytes: int
-    changed_ns: int
-    """The change time of the inode, which cannot be set back."""
-
-
-class _CachedProfile(NamedTuple):
-    """A profile that was read, with the stamp of its file and the settings."""
-
-    stamp: _Stamp
-    settings: Settings
-    profile: Profile
-
-
-def _stamp(path: Path) -> _Stamp | None:
+def _stamp(path: Path) -> Stamp | None:
+    """Return the stamp of a profile's file; None: it cannot be read."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return _Stamp(status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns)
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def _read(settings: Settings, name: str) -> Profile:
+    """Read a profile's file, with defaults from the settings. Raises UsageError."""
     existing = names_of(settings)
     if name not in existing:
         raise UsageError(

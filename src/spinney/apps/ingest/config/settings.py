@@ -82,6 +82,7 @@ def _inventory_url(url: str, info: ValidationInfo) -> str:
 
 
 def _storage_url(url: str, info: ValidationInfo) -> str:
+    """Return the URL of a storage; a path without a scheme begins at the file's folder."""
     parts = urlsplit(url)
     if parts.scheme == "s3":
         if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:

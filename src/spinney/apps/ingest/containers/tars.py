@@ -73,6 +73,7 @@ def _modified(info: tarfile.TarInfo) -> datetime | None:
 
 
 def _refusal(info: tarfile.TarInfo) -> str | None:
+    """Return why a member is refused; None: it is not."""
     if info.isdir():
         return None
     if info.issparse() or any(name.startswith("GNU.sparse") for name in info.pax_headers):

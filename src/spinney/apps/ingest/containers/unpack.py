@@ -106,6 +106,7 @@ def _members(
     meter: Meter,
     between: Callable[[int], None],
 ) -> Iterator[Member]:
+    """Write the members one after the other, and yield each when its file is complete."""
     # A tar is metered where it is read, headers and all.
     is_zip = kind is Kind.ZIP
     while (entry := _next(entries)) is not None:
@@ -157,6 +158,7 @@ def _content(entry: Entry) -> Iterator[bytes]:
 
 @contextmanager
 def _naming(member: str) -> Iterator[None]:
+    """Put the name of the member before the message of a refusal."""
     try:
         yield
     except NotAdmitted as error:
@@ -165,6 +167,7 @@ def _naming(member: str) -> Iterator[None]:
 
 @contextmanager
 def _apart(tree: Tree, path: str) -> Iterator[None]:
+    """Refuse a member that the file system takes for the same file as an earlier one."""
     try:
         yield
     except (FileExistsError, NotADirectoryError):
@@ -178,6 +181,7 @@ def _apart(tree: Tree, path: str) -> Iterator[None]:
 
 @contextmanager
 def _reading() -> Iterator[None]:
+    """Turn the libraries' errors for damaged data into a refusal."""
     try:
         yield
     except _DAMAGE as error:

@@ -85,6 +85,7 @@ def _modified(info: zipfile.ZipInfo) -> datetime | None:
 
 
 def _refusal(info: zipfile.ZipInfo) -> str | None:
+    """Return why a member is refused; None: it is not."""
     if info.flag_bits & _ENCRYPTED:
         return "it is encrypted; send it without a password"
     if info.compress_type not in METHODS:

@@ -41,7 +41,7 @@ def main() -> int:
         return error.exit_code
     except OSError as error:  # a file that may not be read, a full disk
         print(
-            f"demo: {error.strerror}: {error.filename}; mend that, or name another SOURCE or OUT",
+            f"demo: {error.strerror}: {error.filename}; correct that, or name another SOURCE or OUT",
             file=sys.stderr,
         )
         return 1
@@ -103,7 +103,7 @@ class _Demo:
             self._show(1)
             self.served_files.damaged_path = None
             objects = requeue(self.service, self.batch.bid)
-            _say(f"The byte is mended, and {counted(objects, 'failed object')} requeued …")
+            _say(f"The byte is corrected, and {counted(objects, 'failed object')} requeued …")
             watch(self.job, process)
             second = self._report(_REPORTS)
             self._show(_REPORTS)
@@ -176,14 +176,12 @@ def _report_faults(offered: Offer, reports: list[dict[str, Any]]) -> list[str]:
     faults = []
     if failed != [(name, "downloading")]:
         faults.append(
-            f"the first report should tell of one failed object, {name} at downloading, and tells of {failed}"
+            f"the first report should have one failed object, {name} at downloading, and has {failed}"
         )
     if second["state"] != "completed" or second["totals"]["completed"] != len(offered.things):
-        faults.append(f"the second report should tell that all is completed, and says {second['totals']}")
+        faults.append(f"the second report should have all objects completed, and has {second['totals']}")
     if second["changes"]["mended"] != [name]:
-        faults.append(
-            f"the second report should tell that {name} was mended, and tells of {second['changes']}"
-        )
+        faults.append(f"the second report should list {name} as completed now, and has {second['changes']}")
     return faults
 
 

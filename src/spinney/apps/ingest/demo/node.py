@@ -80,7 +80,7 @@ def until(look: Callable[[], bool], process: Process, failure: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not look():
         if process.poll() is not None:
-            raise UsageError("the node has ended; what it said is in node.log")
+            raise UsageError("the node has ended; node.log has its output")
         if time.monotonic() > deadline:
             raise UsageError(f"{failure} in {PATIENCE_S:.0f} s; see node.log")
         time.sleep(LOOK_S)

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_
 from spinney.errors import UsageError
 
 BATCH = "batch.checkm"
+_NO_DESCRIPTION = About()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,23 +65,34 @@ def offer(source: Path, things: tuple[Thing, ...], folder: Path, base: str) -> O
     UsageError where nothing can be deposited, or nothing be damaged."""
     folder.mkdir()
     served: dict[str, Path] = {}
+
+    def serve(file: Path, name: str, place: str, about: About = _NO_DESCRIPTION) -> Row:
+        path = quote(place)
+        served[path] = file
+        with file.open("rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+            size = opened.tell()
+        return Row(
+            url=f"{base}{path}", name=name, digest=digest("sha256", sha256), size_bytes=size, about=about
+        )
+
     rows: list[Row] = []
     for number, thing in enumerate(things, 1):
+        # The name of a file in a folder begins below the folder; a single file keeps its own.
+        names = {file: file.removeprefix(f"{thing.name}/") for file in thing.files}
+        files = [serve(source / file, name, f"files/{file}") for file, name in names.items()]
         manifest = folder / f"{number:04d}.checkm"
-        _write(
-            manifest,
-            PayloadKind.OBJECT_MANIFEST,
-            [_row(source, thing, file, base, served) for file in thing.files],
-        )
-        rows.append(
-            _served_row(manifest, manifest.name, f"manifests/{manifest.name}", base, served, _about(thing))
-        )
+        _write(manifest, PayloadKind.OBJECT_MANIFEST, files)
+        # A name with unprintable characters is escaped in the title, and is no local id.
+        title = shown(thing.name)
+        about = About(title=title, local_ids=(title,) if title == thing.name else ())
+        rows.append(serve(manifest, manifest.name, f"manifests/{manifest.name}", about))
     if not rows:
         raise UsageError(f"{source} has no file that can be deposited; name another with SOURCE=/some/folder")
     batch = folder / BATCH
     _write(batch, PayloadKind.BATCH_MANIFEST, rows)
     damaged, file = _damageable(source, things)
-    return Offer(batch=batch, served=served, things=things, damaged=damaged, damage=_path(f"files/{file}"))
+    return Offer(batch=batch, served=served, things=things, damaged=damaged, damage=quote(f"files/{file}"))
 
 
 def _sorted(folder: Path) -> list["os.DirEntry[str]"]:
@@ -108,45 +120,11 @@ def _files(
         left_out.append(str(error))
 
 
-def _row(source: Path, thing: Thing, file: str, base: str, served: dict[str, Path]) -> Row:
-    # The name of a file in a folder begins below the folder; a single file keeps its own.
-    name = file.removeprefix(f"{thing.name}/")
-    return _served_row(source / file, name, f"files/{file}", base, served)
-
-
-def _served_row(
-    file: Path, name: str, place: str, base: str, served: dict[str, Path], about: About | None = None
-) -> Row:
-    path = _path(place)
-    served[path] = file
-    with file.open("rb") as opened:
-        sha256 = hashlib.file_digest(opened, "sha256")
-        size = opened.tell()
-    return Row(
-        url=f"{base}{path}",
-        name=name,
-        digest=digest("sha256", sha256.hexdigest()),
-        size_bytes=size,
-        about=about or About(),
-    )
-
-
-def _about(thing: Thing) -> About:
-    # A name with unprintable characters is escaped in the title, and is no local id.
-    title = shown(thing.name)
-    return About(title=title, local_ids=(title,) if title == thing.name else ())
-
-
-def _path(place: str) -> str:
-    return quote(place)
-
-
-def _write(manifest: Path, kind: PayloadKind, rows: Iterable[Row]) -> None:
-    rows = list(rows)
+def _write(manifest: Path, kind: PayloadKind, rows: Sequence[Row]) -> None:
     try:
         with manifest.open("wb") as out:
             write(rows, kind, out)
-    except NotAdmitted:  # a name with a '|' or a line break, which Checkm cannot tell
+    except NotAdmitted:  # a name with a '|' or a line break, which Checkm cannot represent
         with manifest.open("wb") as out:
             write_json(rows, kind, out)
 

@@ -114,12 +114,14 @@ class _ObjectChecks:
 
 
 def _require_url(url: str) -> None:
+    """Raise NotAdmitted unless the URL is one that payloads may have."""
     parsed = urls.admitted(url)
     if parsed.scheme == "file":
         urls.beneath(parsed, _ANY_FILE_ROOT)
 
 
 def _require_parameters(row: Row) -> None:
+    """Raise NotAdmitted for a row that is too long for the parameters of a job."""
     about = row.about
     values = (
         row.url,

@@ -138,6 +138,7 @@ def retries(history: list[Attempt]) -> int:
 
 
 def _folder(settings: Settings, folders: Path, job: Job, area: str | None, jid: str) -> str | None:
+    """Return the working folder of an object's job; None: its area is no longer in the settings."""
     if area is None:
         return str(folders / job_folder(job.id))
     return str(settings.areas[area] / jid) if area in settings.areas else None

@@ -168,6 +168,7 @@ class EzidMinter:
 
 
 def _body(about: Mapping[str, str]) -> str:
+    """Return the request's body: the description as ANVL, in the profile ERC."""
     elements = {_ERC_NAMES.get(name, name): value for name, value in about.items()}
     return anvl.line("_profile", "erc") + "".join(
         anvl.line(n, v) for n, v in elements.items() if n != "_profile"
@@ -175,6 +176,7 @@ def _body(about: Mapping[str, str]) -> str:
 
 
 def _require_safe_url(text: str) -> None:
+    """Raise NotAdmitted unless the password can be sent to this URL safely."""
     import httpx
 
     try:

@@ -98,6 +98,7 @@ def verify(text: str) -> bool:
 
 
 def _names(mask: str) -> int:
+    """Return how many names a mask has."""
     size = 1
     for letter in mask:
         size *= _RADIX[letter]
@@ -114,6 +115,7 @@ def _grown(mask: str, number: int) -> tuple[str, int]:
 
 
 def _rendered(mask: str, number: int) -> str:
+    """Return the characters of a number by a mask; each letter of the mask is a digit of its radix."""
     characters: list[str] = []
     for letter in reversed(mask):
         number, value = divmod(number, _RADIX[letter])

@@ -84,6 +84,7 @@ def plain(what: str, value: str) -> str:
 
 
 def _files(entry: Entry) -> Admitted:
+    """Check the files of an entry: paths, sizes, types and digests, each path once."""
     contents: dict[str, Content] = {}
     size_bytes = 0
     for file in entry.files:
@@ -102,6 +103,7 @@ def _files(entry: Entry) -> Admitted:
 
 
 def _digests(path: str, digests_: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the digests in canonical form. Raises NotAdmitted for two values of one algorithm."""
     checked: dict[str, str] = {}
     for digest in (digests.digest(algorithm, value) for algorithm, value in digests_.items()):
         if checked.setdefault(digest.algorithm, digest.value) != digest.value:

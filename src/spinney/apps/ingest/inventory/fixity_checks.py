@@ -121,6 +121,7 @@ def _within(collections: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
 
 
 def _bounded(faults: Iterable[str]) -> Sequence[str]:
+    """Return the first faults, shortened and printable, and how many more there are."""
     bounded: list[str] = []
     more = 0
     for fault in faults:
@@ -132,12 +133,14 @@ def _bounded(faults: Iterable[str]) -> Sequence[str]:
 
 
 def _forget_oldest(connection: Connection, object_id: int) -> None:
+    """Delete the audits of an object beyond the newest ``KEPT``."""
     of_object = audits.c.object_id == object_id
     oldest_kept = select(audits.c.at_us).where(of_object).order_by(_NEWEST_FIRST).offset(KEPT - 1).limit(1)
     connection.execute(delete(audits).where(of_object, audits.c.at_us < oldest_kept.scalar_subquery()))
 
 
 def _update_state(connection: Connection, object_id: int, damaged_since: datetime | None) -> None:
+    """Derive the state of an object from its newest audit."""
     of_object = select(audits.c.at_us, audits.c.faults).where(audits.c.object_id == object_id)
     newest = connection.execute(of_object.order_by(_NEWEST_FIRST).limit(1)).one()
     is_damaged = newest.faults != "[]"

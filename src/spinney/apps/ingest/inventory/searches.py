@@ -185,6 +185,7 @@ def _has_local_id(local_id: str, collection: str | None) -> ColumnElement[bool]:
 
 
 def _is_called(file_name: str) -> ColumnElement[bool]:
+    """Return the condition for a file's name, or for the end of its path."""
     name = file_name.rpartition("/")[2]
     if name == file_name:
         return files.c.name == name
@@ -198,6 +199,7 @@ def _has_digest(digest_: Digest | str) -> ColumnElement[bool]:
 
 
 def _possible_digests(digest_: Digest | str) -> Sequence[Digest]:
+    """Return the digests that a text may mean. Raises NotAdmitted when it is none."""
     if isinstance(digest_, Digest):
         return [digest_]
     algorithm, colon, value = digest_.partition(":")
@@ -256,6 +258,7 @@ _FILE = (
 
 
 def _place(after: str | None) -> tuple[int, int]:
+    """Parse the place after which a page begins: an object, and a file of it. Raises NotAdmitted."""
     if after is None:
         return 0, 0
     match = _PLACE.fullmatch(after)

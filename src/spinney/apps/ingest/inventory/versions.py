@@ -103,6 +103,7 @@ def _is_recorded(connection: Connection, object_id: int, entry: Entry, checked: 
 
 
 def _other_fact(recorded: Version, entry: Entry) -> str | None:
+    """Return the first field in which a recorded version differs from an entry, with its value."""
     for fact in ("batch_id", "job_id", "submitter", "who", "what", "when", "storage"):
         if getattr(recorded, fact) != getattr(entry, fact):
             return f"another {fact.removesuffix('_id')}: '{shown(str(getattr(recorded, fact)))}'"
@@ -110,6 +111,7 @@ def _other_fact(recorded: Version, entry: Entry) -> str | None:
 
 
 def _other_file(connection: Connection, object_id: int, entry: Entry, checked: Admitted) -> str | None:
+    """Return the first file in which a recorded version differs from an entry."""
     recorded = {span.content for span in _spans_over(connection, object_id, entry.version)}
     differing = sorted(str(content[0]) for content in recorded.symmetric_difference(checked.contents))
     return f"another '{shown(differing[0])}'" if differing else None
@@ -128,6 +130,7 @@ def _neighbours(
 
 
 def _spans_over(connection: Connection, object_id: int, version: int) -> list[Span]:
+    """Return the spans that contain a version."""
     query = select(files.c.id, files.c.first_version, files.c.last_version, *rows.CONTENT).where(
         files.c.object_id == object_id, files.c.last_version >= version, files.c.first_version <= version
     )
@@ -139,6 +142,7 @@ def _span(row: Row[Any]) -> Span:
 
 
 def _enter(connection: Connection, object_id: int, entry: Entry, checked: Admitted, changes: Changes) -> None:
+    """Insert the version, and change the spans of its object's files."""
     connection.execute(
         versions.insert(), rows.version_row(object_id, entry, len(checked.contents), checked.size_bytes)
     )

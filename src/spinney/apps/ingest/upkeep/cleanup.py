@@ -139,6 +139,7 @@ def _untaken(store: "Store", folders: Path) -> Iterator[str]:
 
 
 def _owner(path: Path) -> int | None:
+    """Return the job that a folder belongs to, as the file ``OWNER`` in it says."""
     try:
         text = (path / OWNER).read_text("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
@@ -168,6 +169,7 @@ def own_store(job: Job) -> Iterator["Store"]:
 
 
 def _job(store: "Store", job_id: int | None) -> Found | None:
+    """Return a job; None: it does not exist (any more)."""
     try:
         return None if job_id is None else store.job(job_id)
     except NoSuchJob:
@@ -194,10 +196,12 @@ def _is_valid(kind: TypeAdapter[str], name: str) -> bool:
 
 
 def _age(path: Path, now: datetime) -> timedelta:
+    """Return how long ago a file or folder was last changed."""
     return timedelta(seconds=now.timestamp() - path.lstat().st_mtime)
 
 
 def _settled_long_ago(job: Found, now: datetime) -> bool:
+    """Return whether a job reached its final state longer ago than ``LEFTOVER``."""
     if job.state not in SETTLED or job.settled_us is None:
         return False
     return timedelta(seconds=now.timestamp() - job.settled_us / 1e6) > LEFTOVER
@@ -207,6 +211,7 @@ def _settled_long_ago(job: Found, now: datetime) -> bool:
 
 
 def _remove_all(job: Job, folder: Path, paths: Iterator[Path]) -> int:
+    """Remove these folders, after those whose removal was interrupted, and return their number."""
     finish_removals(folder)
     count = 0
     for path in paths:

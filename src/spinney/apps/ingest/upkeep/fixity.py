@@ -187,6 +187,7 @@ def _reported_damage(path: Path) -> Mapping[str, str]:
 
 
 def _mail(config: Settings, new_damage: list[Damaged], name: str) -> dict[str, Any]:
+    """Return the parameters of the mail to the admins. ``name`` makes its Message-ID, the same for the same damage."""
     assert config.mail is not None
     subject = (
         f"{len(new_damage)} stored objects are damaged"

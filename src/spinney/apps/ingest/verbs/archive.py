@@ -26,7 +26,6 @@ LISTED = 1_000
 class Find(Verb):
     """Find stored objects, or files of theirs, in the inventory."""
 
-    name = "find"
     ark: Text | None = Field(
         default=None, description="The object with this ARK.", examples=["ark:/99999/fk4abc"]
     )
@@ -46,6 +45,8 @@ class Find(Verb):
     limit: int = Field(default=50, ge=1, le=1000, description="At most so many rows.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return a page of objects or files (``items``), and where the next page begins (``next``). Raises UsageError
+        for an invalid ARK, digest or place."""
         with refused(UsageError), open_inventory(service.settings.inventory) as inventory:
             items = inventory.find(
                 ark=None if self.ark is None else arks.canonical(self.ark),
@@ -63,10 +64,11 @@ class Find(Verb):
 class Fixity(Verb):
     """Show how many stored objects are due to be read again, and how many are damaged; or list the damaged ones."""
 
-    name = "fixity"
     damaged: bool = Field(default=False, description="List the damaged objects.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the damaged objects with their faults (``items``); or the numbers of due and of damaged objects, each
+        counted up to ``COUNTED``."""
         settings = service.settings
         before = datetime.now(UTC) - timedelta(days=settings.fixity.every_days)
         with open_inventory(settings.inventory) as inventory:
@@ -91,9 +93,9 @@ class Fixity(Verb):
 class Profiles(Verb):
     """List the profiles; those that cannot be read have a `problem`."""
 
-    name = "profiles"
-
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the profiles that the person may submit with. Operators without limits also see those that cannot be
+        read."""
         profiles = readable(service.settings) if service.collections is None else visible(service)
         return {
             "items": [
@@ -102,17 +104,17 @@ class Profiles(Verb):
         }
 
 
-class Fetch(Verb):
+class Fetch(Verb, changes=True):
     """Request a package of a stored object; the answer has a token, with which to look up its status."""
 
-    name = "fetch"
-    changes = True
     ark: Ark
     version: Version = None
     format: Format = Field(default=Format.ZIP, description="The format of the package.")
     submitter: Submitter = None
 
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the ticket of the request. Raises Refused for an object that is not in the inventory, or that the
+        person may not see."""
         introduce(service.store)
         return _ticket_fields(
             request(
@@ -136,6 +138,7 @@ class File(BaseModel):
     version: Version = None
 
     def content(self, service: Service) -> Content:
+        """Return the file, compared with its digests while it is read (``file_content.content``)."""
         return content(service.control, service.settings, self.ark, self.path, version=self.version)
 
     def require_may(self, service: Service) -> None:
@@ -153,6 +156,7 @@ class Manifest(BaseModel):
     as_json: bool = Field(default=False, description="As JSON Lines, which can hold any file name.")
 
     def content(self, service: Service, locate: version_manifest.Locate | None = None) -> Content:
+        """Return the manifest. ``locate`` makes the URLs of its rows; None: they are those of the storage itself."""
         return version_manifest.manifest(
             service.control,
             service.settings,
@@ -170,12 +174,12 @@ class Manifest(BaseModel):
 class Token(Verb):
     """Show the status of a request for a package: when it will be ready, or where it is and when it expires."""
 
-    name = "token"
     token: Annotated[Text, typer.Argument(metavar="TOKEN")] = Field(
         description="The token that `fetch` returned.", examples=["17-9f86d0"]
     )
 
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the ticket of a request. Raises Refused for a token that is invalid or whose request was deleted."""
         number = tickets.job_of(self.token)
         if number is not None:
             try:

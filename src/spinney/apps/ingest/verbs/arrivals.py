@@ -195,6 +195,7 @@ def _require_admitted(service: Service, profile: Profile, submitter: str) -> Non
 
 
 def _kind(target: Path, submission: Submit) -> PayloadKind:
+    """Return the kind of the payload: as it was named, else as the manifest declares. Raises UsageError."""
     kind = submission.kind
     if kind is None:
         try:
@@ -211,6 +212,7 @@ def _kind(target: Path, submission: Submit) -> PayloadKind:
 
 
 def _submit(service: Service, arrival: Arrival, order: BatchOrder) -> SubmitResult:
+    """Submit the batch's job; once for a key, whatever becomes of the answer."""
     params = {"order": order.model_dump(mode="json", exclude_defaults=True)}
     options = Options(
         collection=arrival.profile.collection, submitter=order.submitter, key=order.bid, forever=True
@@ -231,6 +233,7 @@ def _submission_digest(arrival: Arrival) -> str:
 
 
 def _earlier_batch(service: Service, job_id: int, arrival: Arrival) -> Accepted:
+    """Return the batch that the same submission made before. Raises Refused when it has been deleted."""
     try:
         job = service.store.job(job_id)
     except NoSuchJob:

@@ -84,16 +84,32 @@ DryRun = Annotated[bool, Field(description="Only show what would change.")]
 
 
 class Verb(BaseModel):
-    """An operation that a person requests from the service; its fields are its parameters."""
+    """An operation that a person requests from the service; its fields are its parameters.
+
+    Everything that people use is made from this one definition: the route of the server with its part of the OpenAPI
+    document (``routes``), and the command with its arguments and options (``cli.commands``)::
+
+        class Delete(Verb, changes=True, long=True):
+            '''Delete a failed or held batch with all its files; archived objects are kept.'''
+
+            batch: BatchName
+            completed: bool = Field(default=False, description="Also delete completed batches.")
+
+            def run(self, service: Service) -> Mapping[str, Any]: ...
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: ClassVar[str]
-    """Its name on the command line, and at the end of its URL."""
-    changes: ClassVar[bool] = False
+    """Its name on the command line, and at the end of its URL: that of the class in small letters."""
+    changes: ClassVar[bool]
     """Whether it changes anything: a POST if so, else a GET."""
-    is_long: ClassVar[bool] = False
+    is_long: ClassVar[bool]
     """Whether it may take longer than a moment."""
+
+    def __init_subclass__(cls, *, changes: bool = False, long: bool = False, **config: Any) -> None:
+        cls.name, cls.changes, cls.is_long = cls.__name__.lower(), changes, long
+        super().__init_subclass__(**config)
 
     def run(self, service: Service) -> Mapping[str, Any]:
         """Run it in the name of the person, and return the answer; that of a list has ``items``."""

@@ -28,8 +28,8 @@ from spinney.apps.ingest.verbs.base import (
     Verb,
     stage_names,
 )
-from spinney.apps.ingest.verbs.lookup import Batch, BatchFilter, find_batch, find_object
-from spinney.apps.ingest.verbs.service import Service
+from spinney.apps.ingest.verbs.lookup import Batch, find_batch, find_object
+from spinney.apps.ingest.verbs.service import OBJECT, Service
 from spinney.command_line import completion, display
 from spinney.errors import Refused, UsageError
 from spinney.jobs import Child, Filter, Job, State, job_folder
@@ -56,10 +56,11 @@ def _batch_states(incomplete: str) -> list[str]:
 class Status(Verb):
     """Show the state of a batch, and how many of its objects are in each state."""
 
-    name = "status"
     batch: BatchName
 
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the batch, the number of its objects in each state, and the holds that apply to it: as values
+        (``holds``) and as sentences (``under``). Raises UsageError, Refused and NoSuchJob for a name of no batch."""
         batch = find_batch(service, self.batch)
         counts = service.look.counts(Filter(parent_id=batch.job.id))
         holds = service.look.holds_on(batch.job.id) if batch.job.settled_us is None else ()
@@ -68,11 +69,9 @@ class Status(Verb):
         return _facts(batch) | details | {"holds": list(holds), "under": [str(hold) for hold in holds]}
 
 
-class Batches(Verb):
+class Batches(Verb, long=True):
     """List batches, the newest first."""
 
-    name = "batches"
-    is_long = True
     profile: ProfileName = None
     state: Annotated[BatchState | None, typer.Option(autocompletion=_batch_states)] = Field(
         default=None, description="Only batches in this state.", examples=["failed"]
@@ -85,19 +84,24 @@ class Batches(Verb):
     limit: Limit = 50
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        filter_ = BatchFilter(
-            profile=self.profile, state=self.state, submitter=self.submitter, collection=self.collection
+        """Return a page of batches (``items``), and after which job the next page begins (``next``; None: this is the
+        last)."""
+        batches = lookup.batches(
+            service,
+            profile=self.profile,
+            state=self.state,
+            submitter=self.submitter,
+            collection=self.collection,
+            after=self.after,
+            page=self.limit,
         )
-        batches = lookup.batches(service, filter_, after=self.after, page=self.limit)
         items = [_facts(batch) for batch in islice(batches, self.limit)]
         return {"items": items, "next": items[-1]["job"] if len(items) == self.limit else None}
 
 
-class Objects(Verb):
+class Objects(Verb, long=True):
     """List the objects of a batch, in their order."""
 
-    name = "objects"
-    is_long = True
     batch: BatchName
     state: Annotated[list[State], typer.Option(autocompletion=completion.states)] = Field(
         default=[], description="Only objects in this state; may be repeated."
@@ -111,35 +115,32 @@ class Objects(Verb):
     limit: Limit = 50
 
     def run(self, service: Service) -> Mapping[str, Any]:
-        matching = lookup.objects(
-            service,
-            find_batch(service, self.batch),
-            states=self.state,
+        """Return a page of objects (``items``), each with its state or, if ``whole``, with all its elements."""
+        filter_ = Filter(
+            type=OBJECT,
+            parent_id=find_batch(service, self.batch).job.id,
+            states=tuple(self.state) or lookup.KEPT,
             stage=self.stage,
             message=self.message,
-            after=self.after,
         )
-        jobs = list(islice(matching, self.limit))
+        jobs = list(islice(lookup.find_jobs(service, filter_, after=self.after), self.limit))
         items = [_elements(service, job) if self.whole else _object(job) for job in jobs]
         return {"items": items, "next": jobs[-1].id if len(jobs) == self.limit else None}
 
 
-class Object(Verb):
+class Object(Verb, long=True):
     """Show all data of an object."""
 
-    name = "object"
-    is_long = True
     object: ObjectName
 
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the elements of the object (``deposits.elements``)."""
         return {"object": _elements(service, find_object(service, self.object))}
 
 
-class Report(Verb):
+class Report(Verb, long=True):
     """Make a report of a batch as it would be now, or find one that was sent: `path` in the files of `job`."""
 
-    name = "report"
-    is_long = True
     batch: BatchName
     number: Annotated[int | None, typer.Option(metavar="N")] = Field(
         default=None,
@@ -152,6 +153,8 @@ class Report(Verb):
     form: Form = Field(default=Form.TEXT, description="The form of the report: `txt`, `html` or `json`.")
 
     def run(self, service: Service) -> Mapping[str, Any]:
+        """Return the report itself (``report``: text, HTML or a JSON value) or, for one that was sent, where its file
+        is: ``path`` in the folder of the job ``job``, and its URL (``link``)."""
         if self.now and self.number is not None:
             raise UsageError("--now and --number exclude each other; give only one of them")
         batch = find_batch(service, self.batch)
@@ -170,6 +173,7 @@ class Report(Verb):
 
 
 def _facts(batch: Batch) -> dict[str, Any]:
+    """Return the fields of a batch that lists and ``status`` show."""
     job, order = batch.job, batch.order
     return {
         "batch": batch.bid,
@@ -193,6 +197,7 @@ def _facts(batch: Batch) -> dict[str, Any]:
 
 
 def _object(job: Job) -> dict[str, Any]:
+    """Return the fields of an object that lists show; its name is the first that its depositor gave."""
     order = ObjectOrder.model_validate(job.params["order"])
     name = next(iter(order.about.local_ids), None) or order.about.title or order.payload.name
     return {

@@ -17,7 +17,7 @@ from spinney.apps.ingest.batches import held_batches
 from spinney.apps.ingest.deposits.orders import jid
 from spinney.apps.ingest.deposits.states import BatchState
 from spinney.apps.ingest.verbs.base import BatchName, DryRun, Verb
-from spinney.apps.ingest.verbs.lookup import BID, Batch, BatchFilter, batches, by_bid, find_batch
+from spinney.apps.ingest.verbs.lookup import BID, Batch, batches, by_bid, find_batch
 from spinney.apps.ingest.verbs.service import Service
 from spinney.errors import Refused
 from spinney.jobs import Filter, State
@@ -30,12 +30,9 @@ LEFTOVER_S = DAY_S
 _DELETABLE = (BatchState.FAILED, BatchState.HELD)
 
 
-class Delete(Verb):
+class Delete(Verb, changes=True, long=True):
     """Delete a failed or held batch with all its files; archived objects are kept."""
 
-    name = "delete"
-    changes = True
-    is_long = True
     batch: BatchName
     completed: bool = Field(default=False, description="Also delete completed batches.")
 
@@ -49,12 +46,9 @@ class Delete(Verb):
         return {"deleted": {"bid": batch.bid, "job": batch.job.id, "jobs": _delete(service, batch)}}
 
 
-class Sweep(Verb):
+class Sweep(Verb, changes=True, long=True):
     """Delete batches that completed long ago, and payloads that never became a batch."""
 
-    name = "sweep"
-    changes = True
-    is_long = True
     days: Annotated[int, typer.Option(metavar="N")] = Field(
         ge=0, le=36_500, description="Only batches that completed at least so many days ago."
     )
@@ -98,6 +92,7 @@ def _cancel_open(service: Service, batch: Batch) -> None:
 
 
 def _advice(batch: Batch) -> str:
+    """Return what to do with a batch that cannot be deleted as it is."""
     if batch.state is BatchState.COMPLETED:
         return "add --completed to delete it nevertheless"
     if batch.state is BatchState.DELETED:
@@ -119,7 +114,7 @@ def _work_folders(service: Service, batch: Batch) -> list[Path]:
 
 
 def _old(service: Service, before_us: int) -> Iterator[Batch]:
-    for batch in batches(service, BatchFilter(state=BatchState.COMPLETED)):
+    for batch in batches(service, state=BatchState.COMPLETED):
         if batch.job.settled_us is not None and batch.job.settled_us <= before_us:
             yield batch
 

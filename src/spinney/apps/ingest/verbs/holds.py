@@ -61,12 +61,9 @@ Pausable = Annotated[
 ]
 
 
-class Hold(Verb):
+class Hold(Verb, changes=True, long=True):
     """Hold a collection: running jobs finish their stage, all others are held, also those submitted later."""
 
-    name = "hold"
-    changes = True
-    is_long = True
     collection: Annotated[
         Text, typer.Argument(metavar="COLLECTION", autocompletion=completion.collections)
     ] = Field(description="The collection, with all its batches and objects.")
@@ -80,12 +77,9 @@ class Hold(Verb):
         return {"hold": hold.id, "jobs": service.store.holds.held(hold.id)}
 
 
-class Release(Verb):
+class Release(Verb, changes=True, long=True):
     """Release a held collection, or a batch that its profile holds."""
 
-    name = "release"
-    changes = True
-    is_long = True
     collection: Annotated[
         Text | None, typer.Argument(metavar="[COLLECTION]", autocompletion=completion.collections)
     ] = Field(default=None, description="The held collection.", examples=["maps"])
@@ -110,12 +104,9 @@ class Release(Verb):
         return {"ended": [hold.id for hold in ended]}
 
 
-class Pause(Verb):
+class Pause(Verb, changes=True, long=True):
     """Pause ingest, or an access queue: none of its jobs start until it is unpaused."""
 
-    name = "pause"
-    changes = True
-    is_long = True
     what: Pausable = "ingest"
     reason: Reason
 
@@ -133,12 +124,9 @@ class Pause(Verb):
         return {"laid": [hold.id for hold in new_holds]}
 
 
-class Unpause(Verb):
+class Unpause(Verb, changes=True, long=True):
     """Unpause ingest, or an access queue."""
 
-    name = "unpause"
-    changes = True
-    is_long = True
     what: Pausable = "ingest"
     reason: AuditReason = None
 
@@ -176,6 +164,7 @@ def _release_batch(service: Service, batch: Batch) -> Sequence[EngineHold]:
 
 
 def _parts(what: str) -> Sequence[tuple[Scope, str]]:
+    """Return the holds that pause a part of the service. Raises UsageError for other names."""
     if what not in PAUSABLE:
         raise UsageError(
             f"{what!r} cannot be paused{did_you_mean(what, PAUSABLE)}; name one of: {listed(PAUSABLE)}"
@@ -184,6 +173,7 @@ def _parts(what: str) -> Sequence[tuple[Scope, str]]:
 
 
 def _require_known(service: Service, collection: str) -> None:
+    """Raise UsageError unless a profile that the person may see belongs to the collection."""
     names = {name for name in collections(service.settings) if service.sees(name)}
     if collection not in names:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Look up batches and objects by the names that people use."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
@@ -15,7 +15,7 @@ from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
 _PAGE = 1000
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 BID, JID = re.compile(f"bid-{_UUID}"), re.compile(f"jid-{_UUID}")
-_KEPT = tuple(state for state in State if state is not State.DELETED)
+KEPT = tuple(state for state in State if state is not State.DELETED)
 _TO_COME = (State.PENDING, State.SCHEDULED, State.WAITING)
 _NOTHING = ChildSummary(states={}, warnings=0)
 _OPEN = (State.PENDING, State.SCHEDULED, State.CLAIMED, State.RUNNING, State.WAITING)
@@ -54,16 +54,6 @@ class Batch:
         return self.order.bid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchFilter:
-    """A filter of batches; a field that is None matches all."""
-
-    profile: str | None = None
-    state: BatchState | None = None
-    submitter: str | None = None
-    collection: str | None = None
-
-
 # --- batches ----------------------------------------------------------------------------------
 
 
@@ -92,20 +82,27 @@ def by_bid(service: Service, bid: str) -> Job | None:
     jobs = service.look.jobs(Filter(type=BATCH, key=bid), limit=1)
     if jobs:
         return jobs[0]
-    deleted = _jobs(service, Filter(type=BATCH, states=(State.DELETED,)))
+    deleted = find_jobs(service, Filter(type=BATCH, states=(State.DELETED,)))
     return next((job for job in deleted if job.params["order"]["bid"] == bid), None)
 
 
-def batches(service: Service, filter_: BatchFilter, *, after: int = 0, page: int = _PAGE) -> Iterator[Batch]:
-    """Yield the batches that match, the newest first; ``after``: begin behind this job; ``page``: how many are read at
-    a time. Deleted ones only where the filter names that state."""
-    states = _KEPT if filter_.state is None else _STATES.get(filter_.state, _OPEN)
-    job_filter = Filter(type=BATCH, states=states, submitter=filter_.submitter, collection=filter_.collection)
+def batches(
+    service: Service,
+    *,
+    profile: str | None = None,
+    state: BatchState | None = None,
+    submitter: str | None = None,
+    collection: str | None = None,
+    after: int = 0,
+    page: int = _PAGE,
+) -> Iterator[Batch]:
+    """Yield the batches that match, the newest first; a condition that is None matches all. ``after``: begin behind
+    this job; ``page``: how many are read at a time. Deleted ones only where they are the state that is named."""
+    states = KEPT if state is None else _STATES.get(state, _OPEN)
+    job_filter = Filter(type=BATCH, states=states, submitter=submitter, collection=collection)
     for jobs in _pages(service, job_filter, after=after, newest=True, limit=page):
-        matching = [job for job in jobs if filter_.profile in (None, job.params["order"]["profile"])]
-        yield from (
-            batch_ for batch_ in _batches_of(service, matching) if filter_.state in (None, batch_.state)
-        )
+        matching = [job for job in jobs if profile in (None, job.params["order"]["profile"])]
+        yield from (batch for batch in _batches_of(service, matching) if state in (None, batch.state))
 
 
 def batch_of(service: Service, job: Job) -> Batch:
@@ -122,6 +119,7 @@ def _batches_of(service: Service, jobs: Sequence[Job]) -> Iterator[Batch]:
 
 
 def _load_batch(service: Service, job: Job, below: ChildSummary, *, holds: bool) -> Batch:
+    """Return a batch, with what its job has recorded of its reports. ``holds``: whether the store has any hold."""
     last_report = service.store.results(job.id).get("reporting") or {}
     data = service.store.get_data(job.id)
     reports, failed = data.get("sent", 0), last_report.get("failed", 0)
@@ -149,29 +147,13 @@ def _all_held(objects: Mapping[str, int]) -> bool:
 # --- objects ----------------------------------------------------------------------------------
 
 
-def objects(
-    service: Service,
-    batch: Batch,
-    *,
-    states: Iterable[State] = (),
-    stage: str | None = None,
-    message: str | None = None,
-    after: int = 0,
-) -> Iterator[Job]:
-    """Return the jobs of the batch's objects, in their order; ``after``: begin behind this job."""
-    job_filter = Filter(
-        type=OBJECT, parent_id=batch.job.id, states=tuple(states) or _KEPT, stage=stage, message=message
-    )
-    return _jobs(service, job_filter, after=after)
-
-
 def find_object(service: Service, name: str) -> Job:
     """Return an object's job, by its number or ``jid-…`` (for which all objects are searched, the newest first). Raises
     UsageError, Refused, NoSuchJob."""
     if JID.fullmatch(name):
         matching = (
             job
-            for job in _jobs(service, Filter(type=OBJECT), newest=True)
+            for job in find_jobs(service, Filter(type=OBJECT), newest=True)
             if job.params["order"]["jid"] == name
         )
         job = next(matching, None)
@@ -184,14 +166,16 @@ def find_object(service: Service, name: str) -> Job:
     return job
 
 
-def _numbered(service: Service, name: str, right: str) -> Job:
+def _numbered(service: Service, name: str, form: str) -> Job:
+    """Return a job by its number. Raises UsageError for text that is no number of a job."""
     # Counted first: Python refuses to read a number of thousands of digits.
     if not name.isdecimal() or len(name) > len(str(JOB_ID_MAX)) or not int(name):
-        raise UsageError(f"'{shown(name[:80])}' names nothing here; write {right}")
+        raise UsageError(f"'{shown(name[:80])}' is no name of a batch or object; write {form}")
     return service.look.job(int(name))
 
 
-def _jobs(service: Service, job_filter: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
+def find_jobs(service: Service, job_filter: Filter, *, after: int = 0, newest: bool = False) -> Iterator[Job]:
+    """Yield all jobs that match, by pages, in their order; ``after``: begin behind this job."""
     for page in _pages(service, job_filter, after=after, newest=newest, limit=_PAGE):
         yield from page
 

@@ -18,13 +18,10 @@ from spinney.operations import Bulk, Order, Plan
 from spinney.operations import Verb as EngineVerb
 
 
-class Requeue(Verb):
+class Requeue(Verb, changes=True, long=True):
     """Requeue objects: of a batch all that failed, and optionally those that completed. When they have settled, the
     batch reports again."""
 
-    name = "requeue"
-    changes = True
-    is_long = True
     names: Annotated[list[Text], typer.Argument(metavar="BATCH|OBJECT...")] = Field(
         description="Batches or objects: `bid-…`, `jid-…`, or the numbers of their jobs."
     )
@@ -54,6 +51,7 @@ class Requeue(Verb):
         return {"items": [{"what": what, **self._carry_out(service, plans[what])} for what in plans]}
 
     def _carry_out(self, service: Service, plans: Sequence[Plan]) -> Mapping[str, Any]:
+        """Carry out these plans, or only count their objects; ``refused``: a sentence for each job that refused."""
         if self.dry_run:
             return {"would_requeue": sum(plan.jobs for plan in plans)}
         reports = [service.control.part(Bulk).run(plan) for plan in plans]
@@ -71,6 +69,7 @@ class Requeue(Verb):
         return [self._plan(service, order, filter_) for order in orders]
 
     def _object_plans(self, service: Service, jobs: Sequence[Job]) -> list[Plan]:
+        """Plan for objects that were named one by one. Raises Refused for completed ones unless these are included."""
         completed_ids = [job.id for job in jobs if job.state is State.COMPLETED]
         if completed_ids and not self.completed:
             raise Refused(f"job {completed_ids[0]} completed; add --completed to requeue it nevertheless")
@@ -99,6 +98,7 @@ class Requeue(Verb):
 
 
 def _named_job(service: Service, name: str) -> Job:
+    """Return the job of a batch or object by its name or number."""
     if BID.fullmatch(name):
         return find_batch(service, name).job
     if JID.fullmatch(name):

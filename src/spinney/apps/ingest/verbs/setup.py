@@ -1,7 +1,6 @@
 """Prepare an ingest service for its first batch: folders, tables, storage roots. A repetition changes nothing."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.files import copies
@@ -10,16 +9,9 @@ from spinney.apps.ingest.storage import open_storage
 from spinney.config import without_password
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A folder, database or storage that exists now."""
-
-    what: str
-    where: str
-
-
-def prepare(settings: Settings) -> Iterator[Prepared]:
-    """Make all that the service needs, and yield each when it exists.
+def prepare(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Make all that the service needs, and yield the name and the place of each folder, database and storage when it
+    exists.
 
     Raises OSError, NotAdmitted, TablesUnusable, and NotThere for a missing storage that has held objects: it is not
     replaced by an empty one.
@@ -32,14 +24,14 @@ def prepare(settings: Settings) -> Iterator[Prepared]:
         "packages": settings.packages,
         **{f"area {name}": area for name, area in settings.areas.items()},
     }
-    for what, folder in folders.items():
+    for name, folder in folders.items():
         folder.mkdir(parents=True, exist_ok=True)
         copies.sync_folder(folder.parent)
-        yield Prepared(what=what, where=str(folder))
+        yield name, str(folder)
     with open_inventory(settings.inventory) as inventory:
         inventory.init()
         used = inventory.storages()
-    yield Prepared(what="inventory", where=without_password(settings.inventory))
+    yield "inventory", without_password(settings.inventory)
     for name, target in settings.storage.items():
         open_storage(
             target.url,
@@ -48,4 +40,4 @@ def prepare(settings: Settings) -> Iterator[Prepared]:
             region=target.region,
             make=name not in used,
         )
-        yield Prepared(what=f"storage {name}", where=target.url)
+        yield f"storage {name}", target.url
