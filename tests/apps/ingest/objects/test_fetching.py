@@ -61,8 +61,8 @@ def test_what_is_known_to_be_otherwise_than_was_said_is_named(service: Service) 
     assert service.web.asked("/x?Signature=hush", "HEAD") == 1
     assert (ran.outcome, ran.value) == ("warning", {"files": 4, "bytes": 16, "unknown": 0})
     assert ran.message == (
-        "2 of 4 files are not as large as was said: 'as was said' has 5 bytes there, not 4; 'here' has 3 bytes there, "
-        "not 2"
+        "2 of 4 files do not have the given size: 'as was said' has 5 bytes at its server, not 4; "
+        "'here' has 3 bytes at its server, not 2"
     )
 
 
@@ -173,7 +173,7 @@ def disk(monkeypatch: pytest.MonkeyPatch, service: Service) -> Disks:
             60,
             11,
             "defer",
-            "11 bytes find no room now: working storage is 60% full, the limit is 70%; make room",
+            "11 bytes do not fit now: working storage is 60% full, the limit is 70%; make room",
         ),
         (71, 0, "defer", "working storage is 71% full, the limit is 70%; make room"),
         (
@@ -236,7 +236,7 @@ def test_files_of_unknown_size_stop_at_the_warning_mark_and_go_on_later(
     service.web.pages["/1/a.txt"].first.append(stuck(50))
     ran = deposit.run("downloading")
     assert ran.outcome == "defer"
-    assert "above the warning mark of 80%; what has come is kept" in ran.message
+    assert "above the warning mark of 80%; the received bytes are kept" in ran.message
     disk(60, 100)
     assert deposit.run("downloading").outcome == "ok"
 

@@ -15,7 +15,7 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import RemoteFile, Stopped
 from spinney.apps.ingest.files import copies, disk_space
-from spinney.apps.ingest.files.digests import Sums
+from spinney.apps.ingest.files.digests import Digest, Sums
 from spinney.apps.ingest.files.paths import NotAdmitted, distinguishes_names, folded, shown
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import unresponsive_hosts
@@ -117,11 +117,16 @@ def _present_bytes(work: Work) -> int:
 
 
 def _remote_file(row: dict[str, Any]) -> RemoteFile:
-    digest = None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
-    return RemoteFile(url=row["url"], name=row["name"], digest=digest, size_bytes=row["size"])
+    return RemoteFile(url=row["url"], name=row["name"], digest=_digest(row), size_bytes=row["size"])
+
+
+def _digest(row: dict[str, Any]) -> Digest | None:
+    return None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
 
 
 def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
+    """Fetch the files, and return their lines for `FETCHED`. Raises Defer where the disk is full, and what ``watched``
+    raises."""
     job = work.job
     is_full = _disk_watch(work)
     try:
@@ -148,7 +153,7 @@ def _fetch(work: Work, remote_files: list[RemoteFile]) -> list[dict[str, Any]]:
     except Stopped:
         job.check_cancelled()
         full = disk(work.folder).full(work.settings.working)
-        raise Defer(FULL_S, f"{full}; what has come is kept, the rest waits: make room") from None
+        raise Defer(FULL_S, f"{full}; the received bytes are kept, and the rest waits: make room") from None
     return [{"name": f.name, "size": f.size_bytes, "sums": dict(f.sums)} for f in files]
 
 
@@ -178,7 +183,7 @@ def _copy_held(work: Work, row: dict[str, Any]) -> dict[str, Any]:
     target = work.folder / PAYLOAD / row["name"]
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
-    digest = None if row["digest"] is None else Sum.model_validate(row["digest"]).digest()
+    digest = _digest(row)
     sums = Sums([*algorithms(work), *([digest.algorithm] if digest else [])])
     size = _copy(source, target, work, sums)
     if digest is not None and sums.values()[digest.algorithm] != digest.value:
@@ -190,6 +195,7 @@ def _copy_held(work: Work, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copy(source: Path, target: Path, work: Work, sums: Sums) -> int:
+    """Copy a file so that it is whole or absent under its name; return its size."""
     # Beside the payload, where the temporary name cannot clash with a name that a depositor chose, or make it too long.
     folder = work.folder / PAYLOAD
     beside = fetching.aside_of(folder) / "held"

@@ -42,7 +42,7 @@ def estimating(job: Job, order: ObjectOrder) -> dict[str, Any]:
             estimates = _request_sizes(work, urls)
         except Stopped:
             job.check_cancelled()
-            raise Fail("estimating was called off") from None
+            raise Fail("the request for sizes was stopped") from None
     write_file_list(work, rows)
     work_places.clear_others(work)
     sizes = [(row, estimates[row.url].size_bytes if row.url in estimates else None) for row in rows]
@@ -76,6 +76,7 @@ def write_file_list(work: Work, rows: list[Row]) -> None:
 
 
 def _request_sizes(work: Work, urls: list[str]) -> dict[str, Estimate]:
+    """Return the estimates by URL. A host that has not answered for too long is skipped: its sizes are unknown."""
     with unresponsive_hosts.watched(work, _hosts_of(urls), unresponsive_hosts.SIZES, forgiving=True) as watch:
         estimates = fetching.estimate(
             urls,
@@ -112,12 +113,12 @@ def _unknown_sizes(unknown: list[Row], estimates: Mapping[str, Estimate], files:
 
 def _size_differences(sizes: list[tuple[Row, int | None]]) -> Iterator[str]:
     differences = [
-        f"'{shown(row.name)}' has {size} bytes there, not {row.size_bytes}"
+        f"'{shown(row.name)}' has {size} bytes at its server, not {row.size_bytes}"
         for row, size in sizes
         if None not in (size, row.size_bytes) and size != row.size_bytes
     ]
     if differences:
-        yield f"{len(differences)} of {len(sizes)} files are not as large as was said: {'; '.join(differences[:SHOWN])}"
+        yield f"{len(differences)} of {len(sizes)} files do not have the given size: {'; '.join(differences[:SHOWN])}"
 
 
 def _manifest_warnings(warnings: Warnings) -> Iterator[str]:
@@ -133,6 +134,7 @@ def _checked(row: Row) -> Row:
 
 
 def _in_batch(job: Job) -> int:
+    """Return the priority of an object of usual size in this job's batch."""
     parent = job.parent
     return (
         priorities.of_batch(1) if parent is None else int(parent.data.get("priority", priorities.of_batch(1)))
@@ -160,7 +162,8 @@ def _rows(work: Work, warnings: Warnings | None) -> Iterator[Row]:
         _remove_manifest(work.folder / MANIFEST)  # what is in it is listed from here on
 
 
-def _fetch_manifest(work: Work) -> Any:
+def _fetch_manifest(work: Work) -> Path:
+    """Fetch the object's manifest anew, and return its path. Raises what ``watched`` raises."""
     payload = work.order.payload
     remote_file = RemoteFile(
         url=work.url,

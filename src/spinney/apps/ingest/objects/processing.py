@@ -157,6 +157,7 @@ def _deposited_by(work: Work, inventory: "Inventory", ark: str) -> list[str] | N
 
 
 def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
+    """Bind the local ids to the ARK. Raises Defer where another object was quicker."""
     try:
         inventory.bind(work.profile.collection, about.local_ids, ark)
     except LocalIdTaken as error:
@@ -165,6 +166,11 @@ def _bind(work: Work, inventory: "Inventory", about: About, ark: str) -> None:
 
 
 def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[str, Any]:
+    """Store the version, list its files for `recording`, and return the stage's value. Idempotent by ``_key``.
+
+    The value has what the inventory records: of the version that is stored, which may be that of an earlier job
+    (``own`` False) where this one had nothing new.
+    """
     files = [replace(file, path=f"{PRODUCER}/{file.path}") for file in content] + _description_files(about)
     storage = open_resources.storage(work.settings, work.profile.storage)
     provenance = Provenance(

@@ -22,7 +22,7 @@ from spinney.apps.ingest.space_waits import FULL_S
 
 
 def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
-    """Promise the object its space, until the job settles. Raises Hold where it can never fit, Defer while it does
+    """Promise the object its space, until the job is settled. Raises Hold where it can never fit, Defer while it does
     not."""
     work = load_work(job, order)
     if not work_places.bring_list(work):
@@ -39,7 +39,7 @@ def provisioning(job: Job, order: ObjectOrder) -> dict[str, Any]:
         # Where there are other areas, the objects that use them must not wait too.
         raise Defer(FULL_S, f"{measured.full(working)}; make room", lane=not work.settings.areas)
     if measured.used_bytes + needed > allowed:
-        raise Defer(FULL_S, f"{needed:,} bytes find no room now: {measured.full(working)}; make room")
+        raise Defer(FULL_S, f"{needed:,} bytes do not fit now: {measured.full(working)}; make room")
     job.lock(promises(work.area), until="job", amount=needed, capacity=allowed - measured.used_bytes)
     return {"bytes": needed, "area": work.area}
 
@@ -81,12 +81,15 @@ class Disk:
     """The size of the disk without the space reserved for root."""
 
     def allowed(self, working: Working) -> int:
+        """Return how many bytes may be used in all (``working.limit``)."""
         return int(working.limit * self.room_bytes)
 
     def is_over_warning(self, working: Working) -> bool:
+        """Return whether more is used than ``working.warning``."""
         return self.used_bytes > working.warning * self.room_bytes
 
     def full(self, working: Working) -> str:
+        """Return the sentence that says how full the disk is."""
         part = self.used_bytes / self.room_bytes
         mark = f", above the warning mark of {working.warning:.0%}" if self.is_over_warning(working) else ""
         return f"working storage is {part:.0%} full, the limit is {working.limit:.0%}{mark}"

@@ -53,6 +53,7 @@ class Mark:
     trying: bool = False
 
     def sentence(self) -> str:
+        """Return what users see while jobs wait for the host."""
         next_try = "it is being tried" if self.trying else f"it is tried again at {_when(self.due_s)}"
         times = "once" if self.tries == 1 else f"{self.tries} times"
         tried = f"tried {times} since {_when(self.since_s)}: {self.reason}"
@@ -66,21 +67,26 @@ class Marks:
         self._folder = folder
 
     def all(self) -> dict[str, Mark]:
+        """Return all marks by host."""
         return {m.host: m for m in map(_read, self._folder.glob("*.json")) if m is not None}
 
     def of(self, host: str) -> Mark | None:
+        """Return the mark of a host; None: it answers, as far as is known."""
         return _read(self._path(host))
 
     def write(self, mark: Mark) -> None:
+        """Write or replace a mark. The caller holds the lock."""
         copies.write_durably(self._path(mark.host), json.dumps(asdict(mark)))
 
     def remove(self, host: str) -> None:
+        """Remove the mark of a host that has answered."""
         if self._path(host).exists():
             with self.locked():
                 self._path(host).unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
+        """Lock the folder for a change; without effect where the file system has no locks."""
         self._folder.mkdir(exist_ok=True)
         with (self._folder / "lock").open("ab") as lock:
             with suppress(OSError):
@@ -134,6 +140,8 @@ class Watch:
     # --- before the requests ------------------------------------------------------------------
 
     def begin(self) -> None:
+        """Claim the tries of marked hosts that are due. Raises Defer where another job waits for or makes the try, Fail
+        for a host that was tried in vain too often."""
         now = time.time()
         self._marks_at_start = self._marks.all()
         marks = [
@@ -166,6 +174,7 @@ class Watch:
         return [replace(file, tried=self._own_tries.get(_key(shown(file.name)), 0)) for file in files]
 
     def _claim(self, hosts: Sequence[str], now: float) -> None:
+        """Claim the tries of hosts, for as long as a try may take. Raises Defer where another job was quicker."""
         longest_s = 2 * (self.rules.connect_s + self.rules.read_s)
         with self._marks.locked():
             for host in hosts:
@@ -185,12 +194,14 @@ class Watch:
         self._marks.remove(host)
 
     def succeeded(self) -> None:
+        """Forget the encounters with these hosts, since all requests were answered."""
         for host in self._hosts - self.skipped:
             self._encounters.pop(host, None)
         self._files.pop(self._purpose, None)
         self._keep()
 
     def failed(self, error: FetchFailed) -> NoReturn:
+        """End the attempt: Defer until the host is tried again, or Fail."""
         if error.host is None:
             can_pass = error.retryable and error.tried < self._tries
             if not can_pass:
@@ -260,10 +271,12 @@ class Watch:
         return self._files.get(self._purpose, {})
 
     def _defer(self, mark: Mark) -> NoReturn:
+        """Wait without a slot until the host of a mark is tried again."""
         self._keep()
         raise Defer(max(0.0, mark.due_s - time.time()), mark.sentence())
 
     def _give_up(self, mark: Mark, error: FetchFailed | None = None) -> NoReturn:
+        """Fail the object, whose host did not answer for too long."""
         _, base, since_s = self._encounters[mark.host]
         tries = max(mark.tries - int(base), 0 if error is None else error.tried)
         self._forget()
@@ -271,12 +284,13 @@ class Watch:
         since = min(since_s, mark.since_s) if base == 0 else since_s
         raise Fail(
             f"{'' if error is None else f'{error.name!r} could not be fetched: '}"
-            f"{shown(mark.host)} has not answered {times} since {_when(since)}: {mark.reason}; see to it that it "
-            f"answers, then requeue",
+            f"{shown(mark.host)} has not answered {times} since {_when(since)}: {mark.reason}; make it answer, "
+            f"then requeue",
             retryable=False,
         ) from error
 
     def _keep(self) -> None:
+        """Write the encounters if they have changed; without any, remove their file."""
         encounters = {
             name: entries
             for name, entries in (("hosts", self._encounters), ("files", self._files))
