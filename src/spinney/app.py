@@ -10,17 +10,15 @@
 Nodes load the same object by ``load_app("module:app")``. The store is opened when something is first submitted or read,
 so that workers, which do neither, start fast."""
 
-import importlib
 import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import orjson
 
@@ -39,8 +37,9 @@ from spinney.define.jobtype.job_types import (
     TypeOptions,
 )
 from spinney.define.params.values import to_text
+from spinney.host.imports import import_by_name
 from spinney.model.access import Role
-from spinney.model.errors import SpinneyError, UnknownType, UsageError
+from spinney.model.errors import UnknownType, UsageError
 from spinney.model.settings.capacities import LockCapacity
 from spinney.model.settings.schedules import Schedule
 from spinney.model.states import SETTLED
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from spinney.store.contract import Store
     from spinney.wakeup import Waker
 
+TypeT = TypeVar("TypeT", bound=JobType)
 _NO_OPTIONS = Options()
 _LOOK_S = (0.002, 0.1)
 """How long ``wait`` sleeps between polls, in seconds: at first, and at most."""
@@ -105,33 +105,25 @@ class Spinney:
 
         def declare(function: Callable[..., Any]) -> FunctionJob:
             options.setdefault("submit", self._submit)
-            job_type = FunctionJob(function, self, options)
-            self._add(job_type)
-            return job_type
+            return self._add(FunctionJob(function, self, options))
 
         return declare if function is None else declare(function)
 
     def pipeline(self, name: str, **options: Unpack[TypeOptions]) -> Pipeline:
         """Declare a job type of several stages; add them with ``@pipeline.stage`` in their order."""
         options.setdefault("submit", self._submit)
-        pipeline = Pipeline(name, self, options)
-        self._add(pipeline)
-        return pipeline
+        return self._add(Pipeline(name, self, options))
 
     def program(self, name: str, argv: Sequence[str], **options: Unpack[ProgramJobOptions]) -> ProgramJob:
         """Make a program of any language a job type of one stage."""
         options.setdefault("submit", self._submit)
-        job_type = ProgramJob(name, argv, self, options)
-        self._add(job_type)
-        return job_type
+        return self._add(ProgramJob(name, argv, self, options))
 
     def external(self, name: str, **options: Unpack[ExternalJobOptions]) -> ExternalJob:
         """Declare a job type of one stage that external workers run; they are no nodes, and claim its jobs over the
         API."""
         options.setdefault("submit", self._submit)
-        job_type = ExternalJob(name, self, options)
-        self._add(job_type)
-        return job_type
+        return self._add(ExternalJob(name, self, options))
 
     def queue(
         self,
@@ -347,10 +339,11 @@ class Spinney:
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _add(self, job_type: JobType) -> None:
+    def _add(self, job_type: TypeT) -> TypeT:
         if job_type.name in self.types:
             raise UsageError(f"two job types are named {job_type.name!r}; give one of them another name")
         self.types[job_type.name] = job_type
+        return job_type
 
     def _kind(self, kind: SubmittableType | str) -> SubmittableType:
         if not isinstance(kind, str):
@@ -436,7 +429,7 @@ def load_app(target: str) -> Spinney:
         right = re.sub(r"\.py(:|$)", r"\1", target).replace("/", ".").strip(".:")
         right = right if _TARGET.fullmatch(right) else f"{right.partition(':')[0] or 'jobs'}:app"
         raise UsageError(f"{target!r} names no application; write module:attribute, for example {right}")
-    module = _import(module_name)
+    module = import_by_name(module_name)
     app = getattr(module, attribute, None)
     if isinstance(app, Spinney):
         return app
@@ -448,40 +441,6 @@ def load_app(target: str) -> Spinney:
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-
-
-def _import(module_name: str) -> Any:
-    directory = str(Path.cwd())
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise UsageError(
-                f"there is no module {error.name!r}; start in the folder that holds it "
-                f"({directory} was searched), or correct the name"
-            ) from error
-        raise _broken(module_name, error) from error
-    except SpinneyError as error:
-        raise UsageError(f"{module_name}: {error}") from error
-    except (Exception, SystemExit) as error:
-        raise _broken(module_name, error) from error
-
-
-def _broken(module_name: str, error: BaseException) -> UsageError:
-    place = ""
-    trace = error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not file.startswith("<frozen ") and file not in (__file__, importlib.__file__):
-            place = f" ({Path(file).name}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return UsageError(
-        f"importing {module_name!r} failed with {type(error).__name__}: {error}{place}; "
-        f"fix it and start again"
-    )
 
 
 def _names(option: str, nodes: Sequence[str]) -> tuple[str, ...]:

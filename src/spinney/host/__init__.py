@@ -1,1 +1,2 @@
-"""What Spinney asks of the machine that a process runs on: its boot id, file systems, standard streams."""
+"""What Spinney asks of the machine that a process runs on: boot id, name resolution, file systems, standard streams,
+and the import of modules that users name."""
