@@ -1,5 +1,11 @@
 """Settings: where the store, the folders and the application are, from arguments, environment and ``spinney.toml``.
 
+    # spinney.toml
+    [spinney]
+    store = "postgresql://spinney@db.example.org/spinney"
+    folders = "/srv/spinney/folders"
+    app = "jobs:app"
+
 An argument takes precedence over ``SPINNEY_STORE``, which takes precedence over ``spinney.toml`` of the current
 directory, which takes precedence over ``sqlite:///spinney.db``. This module only reads; it creates nothing."""
 
@@ -16,6 +22,8 @@ from spinney.model.values.paths import database_file, is_postgres, run_dir, with
 __all__ = ["ENVIRONMENT", "Settings", "database_file", "is_postgres", "settings", "without_password"]
 
 FILE = "spinney.toml"
+"""The file of settings; it is looked for in the current directory only, so that a command never works on the store of a
+directory above by surprise."""
 ENVIRONMENT = "SPINNEY_STORE"
 DEFAULT_STORE = "sqlite:///spinney.db"
 _KEYS = ("store", "folders", "app")
@@ -74,7 +82,10 @@ def _require_store(url: str) -> None:
 
 
 def default_folders(store: str) -> Path:
-    """Return the default folder root of a store: beside its file. Raises UsageError when the store has no file."""
+    """Return the default folder root of a store: beside its file (``spinney.db``: ``spinney.folders``).
+
+    Raises UsageError when the store has no file: nodes of a store on a server run on several hosts, and where those
+    share a directory only their operator knows."""
     path = database_file(store)
     if path is None:
         raise UsageError(

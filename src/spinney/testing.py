@@ -32,7 +32,8 @@ _ROOT_ID, _PARENT_ID, _JOB_ID, _FIRST_CHILD_ID = 1, 2, 3, 4
 
 
 class Spawned(NamedTuple):
-    """A subjob or an independent job that the stage created."""
+    """A subjob or an independent job that the stage created. It exists only in the test: no store has it, and its own
+    stages do not run."""
 
     id: int
     type: str
@@ -44,7 +45,8 @@ class Spawned(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """The outcome of a stage."""
+    """The outcome of a stage, as a node would record it: an exception of the stage itself is raised in the test
+    instead, with its traceback."""
 
     outcome: Outcome
     value: Any

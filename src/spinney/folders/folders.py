@@ -22,16 +22,20 @@ from spinney.model.values.paths import HOME_MARK, job_folder
 OWN = ".spinney"
 """Where the engine keeps its own files (output, parameters) inside a job's folder."""
 TRASH = ".trash"
+"""The directory in the folder root to which folders are renamed before they are deleted: a rename is atomic, whereas
+deleting a tree of files takes long and may be interrupted."""
 TOKEN = ".spinney-token"  # noqa: S105 - the name of a file
 FINGERPRINT_FILE = HOME_MARK
 
 LEAST_ROOM_BYTES = 1024**2
-"""With less the disk counts as full."""
+"""With less than this the disk counts as full: the engine's own files of a job (its output, the parameters of a
+program) need some room, and a job that finds none would fail for a cause that is not its own."""
 _DIRECTORY_MODE = 0o700
 
 
 def path(root: Path, job_id: int) -> Path:
-    """Return the path of the job's folder, whether it exists or not."""
+    """Return the path of the job's folder, whether it exists or not. It follows from the id alone, so that no folder
+    has to be recorded or searched."""
     return root / job_folder(job_id)
 
 
@@ -105,7 +109,8 @@ def remove_each(
 
 
 def empty_trash(root: Path) -> int:
-    """Finish removals that a crash interrupted; return how many entries the trash still had."""
+    """Finish removals that a crash interrupted; return how many entries the trash still had. Two nodes may do so at the
+    same time: an entry that is gone already is no error."""
     try:
         entries = list((root / TRASH).iterdir())
     except FileNotFoundError:
@@ -116,7 +121,10 @@ def empty_trash(root: Path) -> int:
 
 
 def write_token(root: Path, token: str) -> None:
-    """Mark this root as the store's, durably. Raises StoreUnusable when it has another store's token."""
+    """Mark this root as the store's, durably. Raises StoreUnusable when it has another store's token.
+
+    The token is random and is made with the store. It detects the usual mistakes with shared folders: a share that is
+    not mounted (an empty directory has no token), and the share of another cluster (it has another token)."""
     try:
         root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
         present = _read_token(root)

@@ -20,7 +20,8 @@ Transport = Callable[[], "httpx.BaseTransport"]
 
 
 class Unreachable(Exception):
-    """There was no answer; the message says why."""
+    """There was no answer; the message says why. The receiver may have got the request all the same, so it is repeated
+    under the same delivery id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

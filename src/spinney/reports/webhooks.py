@@ -19,6 +19,7 @@ from spinney.reports.settings import WebhookSettings
 ENTRY = "webhook"
 """The entry of ``job.data``: ``delivery``, ``tries``, and of the last answer ``status`` and ``answer``."""
 GONE = 410
+"""The status by which a receiver says that it wants no more requests (RFC 9110, section 15.5.11): it is not retried."""
 
 Admit = Callable[[str], None]
 """Checks whether a URL may be called, before each try: returns when it may, raises ValueError when it may not (the job
@@ -89,8 +90,10 @@ def post_signed(
     timeout_s: float,
     transport: Transport | None,
 ) -> Response:
-    """Send a request signed with ``key``. Raises Unreachable when there was no answer, ValueError for a forbidden
-    URL."""
+    """Send a request signed with ``key``, for webhooks of applications and of operators alike.
+
+    The body is JSON with sorted keys, so that a repeated request has the same bytes. ``delivery``: the id by which a receiver recognizes a repeated request. ``now``: seconds since 1970. Raises
+    Unreachable when there was no answer, ValueError for a forbidden URL."""
     text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     headers = {
         signatures.DELIVERY: delivery,
