@@ -92,8 +92,10 @@ def post_signed(
 ) -> Response:
     """Send a request signed with ``key``, for webhooks of applications and of operators alike.
 
-    The body is JSON with sorted keys, so that a repeated request has the same bytes. ``delivery``: the id by which a receiver recognizes a repeated request. ``now``: seconds since 1970. Raises
-    Unreachable when there was no answer, ValueError for a forbidden URL."""
+    The body is JSON with sorted keys, so that a repeated request has the same bytes. ``delivery``: the id by which a
+    receiver recognizes a repeated request. ``now``: seconds since 1970.
+
+    Raises Unreachable when there was no answer, ValueError for a forbidden URL."""
     text = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     headers = {
         signatures.DELIVERY: delivery,
