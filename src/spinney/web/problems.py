@@ -150,7 +150,7 @@ def problem(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The answer."""
-    found = Problem(
+    document = Problem(
         type=f"urn:spinney:problem:{word}",
         title=title,
         status=status,
@@ -159,7 +159,7 @@ def problem(
         instance=instance,
         errors=errors,
     )
-    content = orjson.dumps(found.model_dump(exclude_none=True))
+    content = orjson.dumps(document.model_dump(exclude_none=True))
     return Response(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
@@ -171,10 +171,10 @@ def of_status(status: int, detail: str, *, instance: str | None = None, **more: 
 
 def of_error(error: Exception, *, instance: str | None = None) -> Response:
     """The answer for what was raised."""
-    found = kind(error)
-    if found is None:
+    known_kind = kind(error)
+    if known_kind is None:
         return _fault(error, instance)
-    status, word, title = found
+    status, word, title = known_kind
     return problem(status, word, title, str(error), instance=instance, headers=_headers(status, error))
 
 
@@ -190,18 +190,21 @@ def add_to(app: FastAPI) -> None:
         detail = error.detail if isinstance(error.detail, str) else plain
         headers = {"Allow": _allowed(request, error)} if error.status_code == 405 else error.headers
         return of_status(
-            error.status_code, _told(error.status_code, detail), instance=request.url.path, headers=headers
+            error.status_code,
+            _with_hint(error.status_code, detail),
+            instance=request.url.path,
+            headers=headers,
         )
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        told = [{"where": _where(e["loc"]), "problem": e["msg"]} for e in error.errors()]
+        errors = [{"where": _where(e["loc"]), "problem": e["msg"]} for e in error.errors()]
         malformed = any(e["type"] == "json_invalid" for e in error.errors())
-        first = f"{told[0]['where']}: {told[0]['problem']}" if told else "the request does not fit"
+        first = f"{errors[0]['where']}: {errors[0]['problem']}" if errors else "the request does not fit"
         if malformed:
             return of_status(400, f"{first}; send valid JSON", instance=request.url.path)
         detail = f"{first}; mend it, /api/v1/openapi.json says what fits"
-        return of_status(422, detail, instance=request.url.path, errors=told)
+        return of_status(422, detail, instance=request.url.path, errors=errors)
 
     for type_, *_ in _KINDS:
         app.add_exception_handler(type_, refused)
@@ -213,8 +216,10 @@ def add_to(app: FastAPI) -> None:
 
 def _allowed(request: Request, error: HTTPException) -> str:
     """The methods of all routes at this address; the framework tells those of the first."""
-    here = [route for route in request.app.routes if route.matches(dict(request.scope))[0] is not Match.NONE]
-    methods = {method for route in here for method in getattr(route, "methods", None) or ()}
+    matching = [
+        route for route in request.app.routes if route.matches(dict(request.scope))[0] is not Match.NONE
+    ]
+    methods = {method for route in matching for method in getattr(route, "methods", None) or ()}
     methods.update(filter(None, (error.headers or {}).get("Allow", "").split(", ")))
     return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
 
@@ -243,11 +248,11 @@ def _headers(status: int, error: Exception) -> dict[str, str]:
 
 def _next(detail: str) -> str | None:
     """What stands behind the last semicolon, where sentences of Spinney say what to do next."""
-    _, cut, found = detail.rpartition("; ")
-    return found if cut else None
+    _, cut, hint = detail.rpartition("; ")
+    return hint if cut else None
 
 
-def _told(status: int, detail: str) -> str:
+def _with_hint(status: int, detail: str) -> str:
     return (
         {
             404: "there is nothing at this address; /api/v1/openapi.json lists what there is",

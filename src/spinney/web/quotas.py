@@ -26,9 +26,9 @@ AGAIN_S = 10.0
 class Quota:
     """What is open of one kind."""
 
-    def __init__(self, what: str, *, most: int, per_user: int, per_address: int) -> None:
+    def __init__(self, noun: str, *, most: int, per_user: int, per_address: int) -> None:
         """``what``: as in "100 … are open": ``event streams``."""
-        self._what, self._most, self._per_user, self._per_address = what, most, per_user, per_address
+        self._what, self._most, self._per_user, self._per_address = noun, most, per_user, per_address
         self._users: Counter[str] = Counter()
         self._addresses: Counter[str] = Counter()
         self.open = 0
@@ -53,19 +53,19 @@ class Quota:
                         del counter[key]
 
     def _require_room(self, user: str | None, address: str | None) -> None:
-        what = self._what
+        noun = self._what
         if user is not None and self._users[user] >= self._per_user:
             raise TooMany(
-                f"{user} has {self._per_user:,} {what} open, and may have no more; close some first", AGAIN_S
+                f"{user} has {self._per_user:,} {noun} open, and may have no more; close some first", AGAIN_S
             )
         if address is not None and self._addresses[address] >= self._per_address:
             raise TooMany(
-                f"{self._per_address:,} {what} are open from {address}, and no more may be; close some first",
+                f"{self._per_address:,} {noun} are open from {address}, and no more may be; close some first",
                 AGAIN_S,
             )
         if self.open >= self._most:
             raise TooMany(
-                f"{self._most:,} {what} are open, and this server has room for no more; come again later",
+                f"{self._most:,} {noun} are open, and this server has room for no more; come again later",
                 AGAIN_S,
             )
 
@@ -80,10 +80,10 @@ class Quotas:
         self.downloads = self._quota("long downloads", "downloads")
         self.uploads = self._quota("long uploads", "uploads")
 
-    def _quota(self, what: str, kind: str) -> Quota:
+    def _quota(self, noun: str, kind: str) -> Quota:
         """``kind``: how the names of its settings begin."""
         return Quota(
-            what,
+            noun,
             most=getattr(self._settings, f"{kind}_max"),
             per_user=getattr(self._settings, f"{kind}_per_user"),
             per_address=getattr(self._settings, f"{kind}_per_address"),
@@ -91,8 +91,8 @@ class Quotas:
 
     def address(self, request: HTTPConnection) -> str | None:
         """Where a request comes from, as it counts; None: from nowhere that counts."""
-        found = proxies.address(request, self._settings)
-        return None if found is None or self._settings.trusts(found) else block(found)
+        address = proxies.address(request, self._settings)
+        return None if address is None or self._settings.trusts(address) else block(address)
 
 
 def quota_stack(request: Request) -> ExitStack:

@@ -26,17 +26,17 @@ def add_to(app: FastAPI) -> None:
     app.state.beside.append(RefusalWriter(app.state.stores, app.state.refusals))
 
 
-async def audit_denied_access(request: Request, why: str, *, by: str = NOBODY, **what: Any) -> None:
+async def audit_denied_access(request: Request, why: str, *, by: str = NOBODY, **details: Any) -> None:
     """Somebody was not let in: into the audit. ``what``: no secret."""
     state = request.app.state
-    await audit_refusal(state.stores, state.refusals, by, SHUT_OUT, {"why": why, **what})
+    await audit_refusal(state.stores, state.refusals, by, SHUT_OUT, {"why": why, **details})
 
 
 async def audit_refusal(
-    stores: StorePool, refusals: RefusalLog, by: str, verb: str, what: Mapping[str, Any]
+    stores: StorePool, refusals: RefusalLog, by: str, verb: str, details: Mapping[str, Any]
 ) -> None:
     """The same for whoever has no request at hand."""
-    await stores.run(lambda store: refusals.enter(store.audit, by, verb, what, now_us=now_us()))
+    await stores.run(lambda store: refusals.enter(store.audit, by, verb, details, now_us=now_us()))
 
 
 class RefusalWriter(BackgroundLoop):

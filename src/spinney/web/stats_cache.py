@@ -62,14 +62,14 @@ class StatsCache:
         """The same for who sees everything."""
         return self.stats(Service(store=store, clock=_now_us, wake_nodes=lambda: None, by=""))
 
-    def get(self, topic: str, what: Hashable, look: Callable[[], T], *, anew: bool = False) -> T:
+    def get(self, topic: str, detail: Hashable, look: Callable[[], T], *, anew: bool = False) -> T:
         """What ``look`` answers, or answered a moment ago. ``what``: has to say who may see it, too."""
-        key = (topic, what)
-        if not anew and (found := self._found(key)) is not None:
-            return cast(T, found.answer)
+        key = (topic, detail)
+        if not anew and (entry := self._entry(key)) is not None:
+            return cast(T, entry.answer)
         with self._turn(key):  # others who come meanwhile wait for this look, and take it
-            if not anew and (found := self._found(key)) is not None:
-                return cast(T, found.answer)
+            if not anew and (entry := self._entry(key)) is not None:
+                return cast(T, entry.answer)
             changes, begun_s = self._changes, self._spent()
             answer = look()
             self._keep(key, answer, self._spent() - begun_s, changes)
@@ -79,11 +79,11 @@ class StatsCache:
         """Whoever asks from now on wants to see a change of this topic."""
         with self._lock:
             self._changes += 1
-            self._kept = {key: kept for key, kept in self._kept.items() if key[0] != topic}
+            self._kept = {key: entry for key, entry in self._kept.items() if key[0] != topic}
 
-    def _found(self, key: Key) -> _Kept | None:
-        found = self._kept.get(key)
-        return found if found is not None and self._monotonic() < found.until_s else None
+    def _entry(self, key: Key) -> _Kept | None:
+        entry = self._kept.get(key)
+        return entry if entry is not None and self._monotonic() < entry.until_s else None
 
     def _keep(self, key: Key, answer: Any, took_s: float, changes: int) -> None:
         with self._lock:

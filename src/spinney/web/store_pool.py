@@ -65,9 +65,9 @@ class StorePool:
             self._waiting -= 1
 
     def _store(self) -> Store:
-        found: Store | None = getattr(self._mine, "store", None)
-        if found is None:
-            found = self._mine.store = self._open()
+        store: Store | None = getattr(self._mine, "store", None)
+        if store is None:
+            store = self._mine.store = self._open()
             with self._lock:
-                self._opened.append(found)
-        return found
+                self._opened.append(store)
+        return store

@@ -8,7 +8,7 @@ import pytest
 
 from spinney.folders.folders import OWN
 from spinney.model.jobs import Lease
-from spinney.web.files.ranges import Unsatisfiable, asked
+from spinney.web.files.ranges import Unsatisfiable, requested
 
 from ..conftest import World
 
@@ -192,5 +192,5 @@ def test_output_is_followed_until_the_attempt_has_ended(world: World, job: int) 
 
 def test_a_range_of_an_empty_file_cannot_be_given() -> None:
     with pytest.raises(Unsatisfiable):
-        asked("bytes=0-", 0)
-    assert asked(None, 0) is None
+        requested("bytes=0-", 0)
+    assert requested(None, 0) is None

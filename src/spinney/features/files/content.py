@@ -65,7 +65,7 @@ class _LocalFile:
     """Closed when it is garbage-collected."""
     redactor: Redactor
 
-    async def seen(self) -> tuple[int, str | None]:
+    async def size_and_tag(self) -> tuple[int, str | None]:
         status = os.fstat(self.file.fileno())
         return status.st_size, f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
 
@@ -84,7 +84,7 @@ class _RemoteFile:
     path: str
     redactor: Redactor
 
-    async def seen(self) -> tuple[int, str | None]:
+    async def size_and_tag(self) -> tuple[int, str | None]:
         above, _, name = self.path.rpartition("/")
 
         def look(control: Control) -> int:

@@ -34,7 +34,7 @@ async def follow(
         if content is None:
             content = await _perhaps(open_)
         if content is not None:
-            size, _ = await content.seen()
+            size, _ = await content.size_and_tag()
             until = size if over else size - back
             while at < until and (piece := await content.read(at, min(PIECE_BYTES, until - at))):
                 at += len(piece)

@@ -15,7 +15,7 @@ from spinney.schemas import CreatedJob, CreatedJobs
 from spinney.store.contract import SubmitResult
 from spinney.web.api.command_routes import request_model, set_fields
 from spinney.web.api.idempotency import REPLAYED, IdempotencyKey, replayed
-from spinney.web.api.json_routes import JSON, NDJSON, read, require_flat, routes, told
+from spinney.web.api.json_routes import JSON, NDJSON, read, require_flat, respond, routes
 from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
 from spinney.web.problems import documented
@@ -131,7 +131,7 @@ async def submit_many(
         require_flat(line)
     command = SubmitJobs(lines=lines, idempotency_key=key, **set_fields(options))
     result: SubmitResult = await context.run(command.submit, long=command.is_long())
-    return told(CreatedJobs(ids=result.ids, held=result.held), 201, headers=replayed(result.repeated))
+    return respond(CreatedJobs(ids=result.ids, held=result.held), 201, headers=replayed(result.repeated))
 
 
 def _command(body: bytes, key: str | None) -> SubmitJob:
@@ -146,4 +146,4 @@ def _command(body: bytes, key: str | None) -> SubmitJob:
 
 def _created(job_id: int, *, held: bool, repeated: bool) -> CreatedJob:
     headers = {"Location": f"/api/v1/jobs/{job_id}"} | replayed(repeated)
-    return told(CreatedJob(id=job_id, held=held), 201, headers=headers)
+    return respond(CreatedJob(id=job_id, held=held), 201, headers=headers)

@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 
 from spinney.commands import Command
 from spinney.web.api.command_progress import CommandRun
-from spinney.web.api.json_routes import NDJSON, routes, told
+from spinney.web.api.json_routes import NDJSON, respond, routes
 from spinney.web.problems import documented
 from spinney.web.request_context import Authenticated, RequestContext
 
@@ -68,18 +68,18 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
             values |= set_fields(values.pop(name, None))
         if plan is not None and values.pop("dry_run", False):
             planned = plan(**_fields(plan, values))
-            return told(await context.run(lambda control: control.do(planned), long=planned.is_long()))
+            return respond(await context.run(lambda control: control.do(planned), long=planned.is_long()))
         request = values.pop("request", None)
-        asked = command(**(values if plan is None else _fields(command, values)))
+        requested = command(**(values if plan is None else _fields(command, values)))
         if request is not None:
-            run = CommandRun(context, request, asked)
+            run = CommandRun(context, request, requested)
             if NDJSON in request.headers.get("accept", ""):
                 return StreamingResponse(run.lines(), media_type=NDJSON)
             return await run.answer()
-        done = await context.run(lambda control: control.do(asked), long=asked.is_long())
+        done = await context.run(lambda control: control.do(requested), long=requested.is_long())
         if command.then is None:
             return done
-        return told(done, route.status, background=BackgroundTask(context.run, command.then, long=True))
+        return respond(done, route.status, background=BackgroundTask(context.run, command.then, long=True))
 
     parameters = [Parameter("context", _KW, annotation=Authenticated)]
     if command.progress:
@@ -107,9 +107,9 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
     return endpoint
 
 
-def _fields(command: type[Command], given: dict[str, Any]) -> dict[str, Any]:
+def _fields(command: type[Command], values: dict[str, Any]) -> dict[str, Any]:
     """Those of them that the command has."""
-    return {name: value for name, value in given.items() if name in command.model_fields}
+    return {name: value for name, value in values.items() if name in command.model_fields}
 
 
 def _in_path(field: FieldInfo) -> Any:

@@ -235,17 +235,17 @@ def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
         sent[JSON]["example"] = BODIES[shape] if shape in BODIES else making.of(schemas[shape])
     for status, answer in operation["responses"].items():
         if status.startswith("2"):
-            for kind, told in answer.get("content", {}).items():
+            for kind, media in answer.get("content", {}).items():
                 if kind in TEXTS:
-                    told.setdefault("example", TEXTS[kind])
+                    media.setdefault("example", TEXTS[kind])
                 elif kind == JSON:
-                    told.setdefault("example", making.of(told["schema"]))
+                    media.setdefault("example", making.of(media["schema"]))
 
 
 def _shape(schema: Schema) -> str:
     """The name of the shape; of what may be left out, too."""
-    found = next((one for one in schema.get("anyOf", ()) if one != _NULL), schema)
-    return str(found["$ref"]).rpartition("/")[2]
+    option = next((one for one in schema.get("anyOf", ()) if one != _NULL), schema)
+    return str(option["$ref"]).rpartition("/")[2]
 
 
 class _Making:

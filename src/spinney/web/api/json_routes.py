@@ -72,7 +72,7 @@ class ApiRoute(APIRoute):
                 )
 
 
-def told(value: T, status: int = 200, **more: Any) -> T:
+def respond(value: T, status: int = 200, **more: Any) -> T:
     """An answer with headers of its own, or with something to do behind it (``Response``), which to the route is the
     value that it answers."""
     answer: Any = Json(value, status, **more)
@@ -106,10 +106,10 @@ def require_flat(text: bytes, value: Any = None) -> None:
     if text.count(b"[") + text.count(b"{") <= DEPTH_MAX:
         return
     try:
-        found = orjson.loads(text) if value is None else value
+        result = orjson.loads(text) if value is None else value
     except orjson.JSONDecodeError:
         return
-    level = [found]
+    level = [result]
     for _ in range(DEPTH_MAX + 1):
         level = [below for above in level if isinstance(above, dict | list) for below in _values(above)]
         if not level:
@@ -129,10 +129,10 @@ def _values(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
 def _answering(endpoint: Callable[..., Awaitable[Any]], status: int) -> Callable[..., Awaitable[Response]]:
     @wraps(endpoint)
     async def answer(*args: Any, **kwargs: Any) -> Response:
-        found = await endpoint(*args, **kwargs)
-        if isinstance(found, Response):
-            return found
-        return Response(status_code=status) if status == 204 else Json(found, status)
+        result = await endpoint(*args, **kwargs)
+        if isinstance(result, Response):
+            return result
+        return Response(status_code=status) if status == 204 else Json(result, status)
 
     return answer
 
@@ -154,11 +154,11 @@ def depends_on(dependant: Dependant, on: Callable[..., Any]) -> bool:
 
 
 def _require_json(request: Request) -> None:
-    given = request.headers.get("content-type", "")
-    kind = given.partition(";")[0].strip().lower()
+    content_type = request.headers.get("content-type", "")
+    kind = content_type.partition(";")[0].strip().lower()
     empty = request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
     if kind != JSON and (kind or not empty):
-        raise HTTPException(415, f"the content type is {given!r:.100}; send JSON as {JSON}")
+        raise HTTPException(415, f"the content type is {content_type!r:.100}; send JSON as {JSON}")
 
 
 def _plain(value: Any) -> Any:

@@ -95,9 +95,9 @@ class Watcher:
     def take(self) -> list[Event]:
         """What there is to tell, in its order."""
         self._there.clear()
-        found = sorted(self._pending.values(), key=lambda e: e.number)
+        entries = sorted(self._pending.values(), key=lambda e: e.number)
         self._pending.clear()
-        return found
+        return entries
 
 
 class Feed(BackgroundLoop):
@@ -132,9 +132,9 @@ class Feed(BackgroundLoop):
         """Begin to watch; behind the event ``last``, if this feed has told it."""
         epoch, _, number = (last or "").partition(".")
         after = int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else None
-        found = [self._one(topic, context) for topic in topics]
+        entries = [self._one(topic, context) for topic in topics]
         self._wanted.set()
-        return Watcher(found, after)
+        return Watcher(entries, after)
 
     def leave(self, watcher: Watcher) -> None:
         """It watches no more."""
@@ -198,11 +198,11 @@ class Feed(BackgroundLoop):
         def look(store: Store) -> tuple[Any, float]:
             begun = time.perf_counter()
             control: Control = one.context.control(store)
-            if one.topic.told is None:
+            if one.topic.from_stats is None:
                 state = one.topic.look(control)
             else:
                 # Whoever is told of it and asks for more gets what was seen here, and nothing older.
-                state = one.topic.told(self._stores.stats_cache.stats(control, anew=True))
+                state = one.topic.from_stats(self._stores.stats_cache.stats(control, anew=True))
             return state, time.perf_counter() - begun
 
         state, took_s = await self._stores.run(look)
@@ -216,7 +216,7 @@ class Feed(BackgroundLoop):
         )
         if mark == one.mark:
             return
-        if one.topic.told is None:
+        if one.topic.from_stats is None:
             # A batch shows its own job, too.
             self._stores.stats_cache.changed(one.topic.name.replace("job:", "tree:"))
         self._number += 1

@@ -62,11 +62,11 @@ async def events(
     looks (a second, more for what takes long to look at) the last state counts. A stream that comes back with
     `Last-Event-ID` is told the states that have changed since; one that a restarted server does not know, all. Where
     rights have changed, all is told anew within them; where they are gone, a last event, `end`, bears the problem."""
-    found = [topic(name) for name in dict.fromkeys(topics)]
+    watched = [topic(name) for name in dict.fromkeys(topics)]
     if any(not name.isprintable() for name in topics):
         raise UsageError("a topic has a character that cannot be printed; mend its name")
     acquire_quota(request, context, request.app.state.quotas.streams)
-    stream = Stream(request.app.state.feed, found, context, last=last_event_id)
+    stream = Stream(request.app.state.feed, watched, context, last=last_event_id)
     quota_stack(request).callback(stream.leave)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream.told(), media_type=MEDIA_TYPE, headers=headers)
+    return StreamingResponse(stream.messages(), media_type=MEDIA_TYPE, headers=headers)

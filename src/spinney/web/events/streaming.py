@@ -47,7 +47,7 @@ class Stream:
         """It watches no more."""
         self._feed.leave(self._watcher)
 
-    async def told(self) -> AsyncIterator[bytes]:
+    async def messages(self) -> AsyncIterator[bytes]:
         """The stream."""
         yield f"retry: {RETRY_MS}\n\n".encode()
         told_s = self._monotonic()

@@ -29,7 +29,7 @@ class Topic:
 
     name: str
     look: Look
-    told: Callable[[Stats], State_] | None = None
+    from_stats: Callable[[Stats], State_] | None = None
     """It tells of figures that others look at, too: how, of a look at them."""
 
 
@@ -37,26 +37,28 @@ def topic(name: str) -> Topic:
     """The topic of that name. Raises UsageError with those there are."""
     kind, colon, rest = name.partition(":")
     if not colon and kind in _PLAIN:
-        return Topic(name=name, look=_PLAIN[kind], told=_of_stats if kind == "overview" else None)
+        return Topic(name=name, look=_PLAIN[kind], from_stats=_of_stats if kind == "overview" else None)
     if colon and kind in ("job", "tree"):
         return Topic(name=name, look=_of_job(kind, _number(rest)))
     if colon and kind == "jobs":
-        which = _filter(rest)
-        return Topic(name=name, look=lambda control: _jobs(control, which))
-    known = [*_PLAIN, "job:17", "tree:17", "jobs:state=failed&type=…"]
-    raise UsageError(f"there is no topic {name!r}{did_you_mean(kind, _PLAIN)}; use one of: {listed(known)}")
+        job_filter = _filter(rest)
+        return Topic(name=name, look=lambda control: _jobs(control, job_filter))
+    examples = [*_PLAIN, "job:17", "tree:17", "jobs:state=failed&type=…"]
+    raise UsageError(
+        f"there is no topic {name!r}{did_you_mean(kind, _PLAIN)}; use one of: {listed(examples)}"
+    )
 
 
 def _of_job(kind: str, job_id: int) -> Look:
     def job(control: Control) -> State_:
-        found = control.queries.job(job_id)
-        return asdict(found)
+        job_ = control.queries.job(job_id)
+        return asdict(job_)
 
     def tree(control: Control) -> State_:
-        found = control.queries.job(job_id)
-        below = Filter(root_id=found.root_id, below=found.lineage)
+        job_ = control.queries.job(job_id)
+        below = Filter(root_id=job_.root_id, below=job_.lineage)
         counts = {str(state): n for state, n in control.queries.counts(below).items() if n}
-        return {"id": job_id, "state": found.state, "stage": found.stage, "counts": counts}
+        return {"id": job_id, "state": job_.state, "stage": job_.stage, "counts": counts}
 
     look = job if kind == "job" else tree
 
@@ -69,11 +71,11 @@ def _of_job(kind: str, job_id: int) -> Look:
     return or_gone
 
 
-def _jobs(control: Control, which: Filter) -> State_:
-    found = control.queries.jobs(which, limit=LISTED, newest=True)
+def _jobs(control: Control, job_filter: Filter) -> State_:
+    jobs = control.queries.jobs(job_filter, limit=LISTED, newest=True)
     return [
         {"id": j.id, "state": j.state, "stage": j.stage, "progress": j.progress, "message": j.message}
-        for j in found
+        for j in jobs
     ]
 
 
@@ -153,19 +155,19 @@ _TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message"
 
 def _filter(text: str) -> Filter:
     """Of a query string, with the names of the API's list."""
-    given: dict[str, Any] = {}
+    criteria: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         if name == "state":
             if value not in list(State):
                 raise UsageError(f"{value[:40]!r} is no state; use one of: {listed(State)}")
-            given["states"] = (*given.get("states", ()), State(value))
+            criteria["states"] = (*criteria.get("states", ()), State(value))
         elif name in ("parent", "root"):
-            given[f"{name}_id"] = _number(value)
+            criteria[f"{name}_id"] = _number(value)
         elif name in _TEXTS:
-            given[name] = value
+            criteria[name] = value
         else:
             raise UsageError(
                 f"a list of jobs cannot be watched by {name[:40]!r}; use one of: "
                 f"{listed(['state', 'parent', 'root', *_TEXTS])}"
             )
-    return Filter(**given)
+    return Filter(**criteria)

@@ -55,7 +55,7 @@ async def _parsed(
     boundary = boundary_of(content_type)
     with ExitStack() as stack, readable():
         form = make(stack)
-        parser = MultipartParser(boundary, callbacks(form.told))
+        parser = MultipartParser(boundary, callbacks(form.events))
         async for piece in body:
             parser.write(piece)
             await asyncio.to_thread(form.take)
@@ -87,14 +87,14 @@ def broken_off() -> HTTPException:
     return HTTPException(400, "the form breaks off; send it whole")
 
 
-def callbacks(told: list[Event]) -> Any:
+def callbacks(events: list[Event]) -> Any:
     """Of a parser that is to tell its events there."""
 
     def with_data(kind: str) -> object:
-        return lambda data, start, end: told.append((kind, data[start:end]))
+        return lambda data, start, end: events.append((kind, data[start:end]))
 
     def plain(kind: str) -> object:
-        return lambda: told.append((kind, b""))
+        return lambda: events.append((kind, b""))
 
     with_data_of = {"on_header_field": "field", "on_header_value": "value", "on_part_data": "data"}
     without = {
@@ -140,7 +140,7 @@ class _Form:
     def __init__(self, upload: Upload, stack: ExitStack, *, only: str | None) -> None:
         self._upload, self._stack = upload, stack
         self._only = only  # the one part that may be no file; None: any may
-        self.told: list[Event] = []
+        self.events: list[Event] = []
         self._heads = PartHeaders()
         self._part: ExitStack | None = None
         self._file: BinaryIO | None = None
@@ -150,14 +150,14 @@ class _Form:
         self.whole = False
 
     def take(self) -> None:
-        for kind, data in self.told:
+        for kind, data in self.events:
             if kind == "data":
                 self._data(data)
             elif kind in ("open", "close", "end"):
                 getattr(self, f"_{kind}")()
             else:
                 self._heads.take(kind, data)
-        self.told.clear()
+        self.events.clear()
 
     def _open(self) -> None:
         name, filename = self._heads.named()
@@ -191,8 +191,8 @@ class _Form:
             self._text += data
             self._said_bytes += len(data)
             if self._said_bytes > JOB_MAX_BYTES:
-                what = "what is written into the form" if self._only is None else f"the part {self._only!r}"
-                raise UsageError(f"{what} is longer than {JOB_MAX_BYTES:,} bytes; put more into files")
+                noun = "what is written into the form" if self._only is None else f"the part {self._only!r}"
+                raise UsageError(f"{noun} is longer than {JOB_MAX_BYTES:,} bytes; put more into files")
 
     def _close(self) -> None:
         if self._part is not None:

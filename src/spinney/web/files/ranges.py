@@ -9,22 +9,22 @@ class Unsatisfiable(Exception):
     """The file has no such part."""
 
 
-def asked(header: str | None, size: int) -> range | None:
+def requested(header: str | None, size: int) -> range | None:
     """The bytes that one range asks for; None: all, also where it is no single range of bytes. Raises
     Unsatisfiable."""
-    found = _ONE.fullmatch(header or "")
-    if found is None:
+    match = _ONE.fullmatch(header or "")
+    if match is None:
         return None
-    first, last, suffix = found.groups()
+    first, last, suffix = match.groups()
     if suffix is not None:
-        wanted = range(max(0, size - int(suffix)), size)
+        byte_range = range(max(0, size - int(suffix)), size)
     elif last is not None and int(last) < int(first):
         return None
     else:
-        wanted = range(int(first), size if last is None else min(size, int(last) + 1))
-    if not wanted:
+        byte_range = range(int(first), size if last is None else min(size, int(last) + 1))
+    if not byte_range:
         raise Unsatisfiable
-    return wanted
+    return byte_range
 
 
 def fits(header: str | None, etag: str) -> bool:

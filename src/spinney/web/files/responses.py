@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from spinney.control import Control
 from spinney.web.files.content import Content, pieces_of
-from spinney.web.files.ranges import Unsatisfiable, asked, fits
+from spinney.web.files.ranges import Unsatisfiable, fits, requested
 from spinney.web.long_responses import or_abort, permission, permission_for, while_allowed
 from spinney.web.problems import of_status
 from spinney.web.quotas import acquire_quota
@@ -34,14 +34,14 @@ async def answer(
 ) -> Response:
     """The file of this job, or the part that the request asks for. ``name``: as what a browser keeps it; None: it shows
     it. Raises TooMany."""
-    size, etag = await content.seen()
+    size, etag = await content.size_and_tag()
     headers = {"Accept-Ranges": "bytes", "Content-Security-Policy": _SANDBOX} | _kept_as(name)
     if etag is not None:
         headers["ETag"] = etag
         if fits(request.headers.get("if-none-match"), etag):
             return Response(status_code=304, headers=headers)
     try:
-        wanted = asked(_range(request.headers, etag), size)
+        byte_range = requested(_range(request.headers, etag), size)
     except Unsatisfiable:
         return of_status(
             416,
@@ -49,14 +49,16 @@ async def answer(
             instance=request.url.path,
             headers={"Content-Range": f"bytes */{size}"},
         )
-    part = range(size) if wanted is None else wanted
+    part = range(size) if byte_range is None else byte_range
     headers["Content-Length"] = str(len(part))
-    if wanted is not None:
+    if byte_range is not None:
         headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
     if len(part) > LONG_BYTES:
         acquire_quota(request, context, request.app.state.quotas.downloads)
     pieces = or_abort(while_allowed(permission(context, job_id), pieces_of(content, part)))
-    return StreamingResponse(pieces, 200 if wanted is None else 206, headers=headers, media_type=media_type)
+    return StreamingResponse(
+        pieces, 200 if byte_range is None else 206, headers=headers, media_type=media_type
+    )
 
 
 def attachment(
@@ -77,8 +79,8 @@ def attachment(
     headers = {"Content-Security-Policy": _SANDBOX, "Content-Length": str(size)} | _kept_as(name)
     if size > LONG_BYTES:
         acquire_quota(request, context, request.app.state.quotas.downloads)
-    told = or_abort(while_allowed(permission_for(context, may), _in_threads(pieces)))
-    return StreamingResponse(told, headers=headers, media_type=BINARY)
+    content_sent = or_abort(while_allowed(permission_for(context, may), _in_threads(pieces)))
+    return StreamingResponse(content_sent, headers=headers, media_type=BINARY)
 
 
 async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

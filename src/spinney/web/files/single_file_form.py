@@ -22,25 +22,25 @@ class SingleFileForm:
         """``name``: of the part that is the file. Raises HTTPException."""
         self._boundary, self._body, self._name = multipart.boundary_of(content_type), body, name
         self._heads = PartHeaders()
-        self._events = self._told()
+        self._events = self._parse()
         self.file_name = ""
         """As the form has it, once its fields are known; it may be anything."""
 
     async def fields(self) -> list[tuple[str, str]]:
         """Names and values of what comes before the file, in their order."""
-        found: list[tuple[str, bytearray]] = []
+        fields: list[tuple[str, bytearray]] = []
         size = 0
         async for kind, data in self._events:
             if kind == "open":
                 name, file_name = self._heads.named()
                 if file_name is not None or name == self._name:
                     self.file_name = self._chosen(name, file_name)
-                    return [(name, _text(name, value)) for name, value in found]
-                found.append((name, bytearray()))
+                    return [(name, _text(name, value)) for name, value in fields]
+                fields.append((name, bytearray()))
             elif kind == "data":
                 size += len(data)
-                found[-1][1].extend(data)
-            if len(found) > FIELDS_MAX or size > FIELDS_MAX_BYTES:
+                fields[-1][1].extend(data)
+            if len(fields) > FIELDS_MAX or size > FIELDS_MAX_BYTES:
                 raise UsageError("the fields of the form are too long or too many; put more into the file")
         raise UsageError(f"the form has no file; send it in the last part, named {self._name!r}")
 
@@ -67,18 +67,18 @@ class SingleFileForm:
             )
         return file_name
 
-    async def _told(self) -> AsyncIterator[Event]:
-        told: list[Event] = []
+    async def _parse(self) -> AsyncIterator[Event]:
+        events: list[Event] = []
         with multipart.readable():
-            parser = MultipartParser(self._boundary, multipart.callbacks(told))
+            parser = MultipartParser(self._boundary, multipart.callbacks(events))
             async for piece in self._body:
                 parser.write(piece)
-                for kind, data in told:
+                for kind, data in events:
                     if kind == "end":
                         return
                     self._heads.take(kind, data)
                     yield kind, data
-                told.clear()
+                events.clear()
         raise multipart.broken_off()
 
 

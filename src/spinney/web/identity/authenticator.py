@@ -105,12 +105,12 @@ class StoreAuthenticator:
         return await self._by_session(request, used=used) or await self._by_proxy(request)
 
     async def _by_token(self, request: Request, secret: str) -> Principal:
-        known = None
+        identity = None
         if token_id(secret) is not None:
-            known = await self._known.get(
+            identity = await self._known.get(
                 digest(secret), lambda: self.sign_in(lambda sign_in: sign_in.known_by_token(secret))
             )
-        if known is None or known.token is None or not known.token.good(now_us()):
+        if identity is None or identity.token is None or not identity.token.good(now_us()):
             await audit_denied_access(
                 request, "wrong token", token=token_id(secret), address=self.address(request)
             )
@@ -118,7 +118,10 @@ class StoreAuthenticator:
                 "this token is unknown, expired or revoked; make another with 'spinney token make NAME'"
             )
         return Principal(
-            name=known.name, rights=known.rights, how=AuthMethod.TOKEN, ends_us=known.token.expires_us
+            name=identity.name,
+            rights=identity.rights,
+            how=AuthMethod.TOKEN,
+            ends_us=identity.token.expires_us,
         )
 
     def _by_peer(self, request: Request, number: int) -> Principal:
@@ -139,17 +142,17 @@ class StoreAuthenticator:
         if secret is None:
             return None
         whose = digest(secret)
-        known = await self._known.get(
+        identity = await self._known.get(
             (whose, used), lambda: self.sign_in(lambda sign_in: sign_in.known_by_session(secret, used=used))
         )
-        if known is None or known.session is None:
+        if identity is None or identity.session is None:
             return None
         return Principal(
-            name=known.name,
-            rights=known.rights,
+            name=identity.name,
+            rights=identity.rights,
             how=AuthMethod.SESSION,
             csrf=cookies.proof("session", whose),
-            session=known.session.id,
+            session=identity.session.id,
         )
 
     async def _by_proxy(self, request: Request) -> Principal | None:
@@ -178,8 +181,8 @@ class StoreAuthenticator:
         return Rights(role=self._settings.trusted_role)
 
     async def _user(self, name: str) -> User | None:
-        found = await self._stores.run(lambda store: store.accounts.password(name))
-        return None if found is None else found[0]
+        user_and_hash = await self._stores.run(lambda store: store.accounts.password(name))
+        return None if user_and_hash is None else user_and_hash[0]
 
 
 def _bearer(request: Request) -> str | None:

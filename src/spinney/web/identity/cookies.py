@@ -39,9 +39,9 @@ class Cookies:
 
     # --- the session ----------------------------------------------------------------------
 
-    def session(self, given: dict[str, str]) -> str | None:
+    def session(self, sent: dict[str, str]) -> str | None:
         """The secret of the session; None: no good one is borne."""
-        return self._signed(given, SESSION_COOKIE)
+        return self._signed(sent, SESSION_COOKIE)
 
     def set_session(self, answer: Response, secret: str) -> None:
         """It ends with the browser, or when the store says so."""
@@ -49,17 +49,17 @@ class Cookies:
 
     # --- before there is one --------------------------------------------------------------
 
-    def guest(self, given: dict[str, str]) -> str | None:
+    def guest(self, sent: dict[str, str]) -> str | None:
         """The number by which a browser is known that has not signed in."""
-        return self._signed(given, GUEST_COOKIE)
+        return self._signed(sent, GUEST_COOKIE)
 
     def set_guest(self, answer: Response, number: str) -> None:
         self._set(answer, GUEST_COOKIE, self._signer(GUEST_COOKIE).sign(number).decode())
 
-    def short(self, given: dict[str, str], plain: str) -> Any:
+    def short(self, sent: dict[str, str], plain: str) -> Any:
         """What was put by ``set_short`` less than ten minutes ago; None: nothing."""
         try:
-            return self._timed(plain).loads(given.get(self.name(plain), ""), max_age=SHORT_S)
+            return self._timed(plain).loads(sent.get(self.name(plain), ""), max_age=SHORT_S)
         except BadSignature:
             return None
 
@@ -71,12 +71,12 @@ class Cookies:
 
     # --- after one --------------------------------------------------------------------------
 
-    def device(self, given: dict[str, str], user: str) -> Device | None:
+    def device(self, sent: dict[str, str], user: str) -> Device | None:
         """By what this browser is known to be one in which the user has signed in; None: it is not."""
         plain = _device_cookie(user)
         try:
             name, password_us, number = self._timed(plain).loads(
-                given.get(self.name(plain), ""), max_age=DEVICE_S
+                sent.get(self.name(plain), ""), max_age=DEVICE_S
             )
         except (BadSignature, TypeError, ValueError):
             return None
@@ -97,9 +97,9 @@ class Cookies:
 
     # --- signing --------------------------------------------------------------------------
 
-    def _signed(self, given: dict[str, str], plain: str) -> str | None:
+    def _signed(self, sent: dict[str, str], plain: str) -> str | None:
         try:
-            return self._signer(plain).unsign(given.get(self.name(plain), "")).decode()
+            return self._signer(plain).unsign(sent.get(self.name(plain), "")).decode()
         except (BadSignature, UnicodeError):
             return None
 

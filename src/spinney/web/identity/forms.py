@@ -25,8 +25,8 @@ _NO_PROOF = "the form is out of date, and nothing was done; load the page again 
 async def require_ours(request: Request, proof: str, settings: ServerSettings) -> None:
     """Raise Forbidden unless a page of ours made this request."""
     require_same_site(request.headers, settings)
-    given = request.headers.get(HEADER) or await _field(request)
-    if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), proof.encode()):
+    token = request.headers.get(HEADER) or await _field(request)
+    if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), proof.encode()):
         raise Forbidden(_NO_PROOF)
 
 
@@ -50,5 +50,5 @@ async def _field(request: Request) -> str:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _FORMS or request.url.path.startswith("/api/"):
         return ""
-    given = (await request.form()).get(FIELD)  # kept by the request, for the route
-    return given if isinstance(given, str) else ""
+    token = (await request.form()).get(FIELD)  # kept by the request, for the route
+    return token if isinstance(token, str) else ""

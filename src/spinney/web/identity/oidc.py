@@ -150,10 +150,10 @@ class Provider:
         for fresh in (False, True):
             keys = await self._keys_(fresh=fresh)
             try:
-                found = jwt.decode(token["id_token"], keys, algorithms=SIGNATURES)
+                decoded = jwt.decode(token["id_token"], keys, algorithms=SIGNATURES)
                 claims = CodeIDToken(
-                    found.claims,
-                    found.header,
+                    decoded.claims,
+                    decoded.header,
                     options={
                         "iss": {"essential": True, "value": self._oidc.issuer},
                         "aud": {"essential": True, "value": self._oidc.client_id},
@@ -186,8 +186,8 @@ class Provider:
             raise BadLogin("the provider has not verified this address; verify it there, then sign in again")
         groups = claims.get(self._oidc.groups_claim, [])
         groups = [groups] if isinstance(groups, str) else groups
-        known = groups if isinstance(groups, list) else []
-        return OidcUser(name=name, groups=tuple(group for group in known if isinstance(group, str)))
+        group_list = groups if isinstance(groups, list) else []
+        return OidcUser(name=name, groups=tuple(group for group in group_list if isinstance(group, str)))
 
     # --- what the provider says of itself -------------------------------------------------
 
@@ -195,25 +195,25 @@ class Provider:
         async with self._once:
             if self._described is None or self._clock() - self._described[0] >= KEYS_S:
                 address = f"{self._oidc.issuer.rstrip('/')}/.well-known/openid-configuration"
-                status, found = await self._ask("GET", address)
+                status, document = await self._ask("GET", address)
                 if status != 200:
                     raise ProviderAway(
                         f"{address} answers {status}; check issuer of [server.oidc], or try again"
                     )
-                self._require_fit(found)
-                self._described = self._clock(), found
+                self._require_fit(document)
+                self._described = self._clock(), document
             return self._described[1]
 
-    def _require_fit(self, found: Mapping[str, Any]) -> None:
+    def _require_fit(self, document: Mapping[str, Any]) -> None:
         """What it says has to be its own, and as well protected as itself."""
-        if found.get("issuer") != self._oidc.issuer:
+        if document.get("issuer") != self._oidc.issuer:
             raise ProviderAway(
-                f"the provider calls itself {_plain(found.get('issuer'))}, not {self._oidc.issuer}; set issuer of "
+                f"the provider calls itself {_plain(document.get('issuer'))}, not {self._oidc.issuer}; set issuer of "
                 f"[server.oidc] to what it says"
             )
         scheme = urlsplit(self._oidc.issuer).scheme
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-            if urlsplit(str(found.get(name, ""))).scheme not in {"https", scheme}:
+            if urlsplit(str(document.get(name, ""))).scheme not in {"https", scheme}:
                 raise ProviderAway(
                     f"the provider has no safe {name}; ask its admin, or sign in with a password"
                 )
@@ -226,13 +226,13 @@ class Provider:
         async with self._once:
             age_s = KEYS_S if self._keys is None else self._clock() - self._keys[0]
             if self._keys is None or age_s >= (KEYS_AGAIN_S if fresh else KEYS_S):
-                status, found = await self._ask("GET", described["jwks_uri"])
+                status, document = await self._ask("GET", described["jwks_uri"])
                 if status != 200:
                     raise ProviderAway(
                         f"the provider does not give its keys ({status}); try again in a moment"
                     )
                 try:
-                    self._keys = self._clock(), KeySet.import_key_set(found)  # type: ignore[arg-type]
+                    self._keys = self._clock(), KeySet.import_key_set(document)  # type: ignore[arg-type]
                 except (JoseError, ValueError, KeyError, TypeError):
                     raise ProviderAway("the provider's keys cannot be read; ask its admin") from None
             return self._keys[1]
@@ -253,14 +253,14 @@ class Provider:
                     content += piece
                     if len(content) > ANSWER_MAX_BYTES:
                         raise ProviderAway("the provider's answer is far too long; ask its admin")
-            found = orjson.loads(content) if content else {}
+            document = orjson.loads(content) if content else {}
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ProviderAway(
                 f"the identity provider does not answer ({type(error).__name__}); try again, or sign in with a password"
             ) from None
         except orjson.JSONDecodeError:
-            found = {}
-        return answer.status_code, found if isinstance(found, dict) else {}
+            document = {}
+        return answer.status_code, document if isinstance(document, dict) else {}
 
 
 def provider(oidc: Oidc, environment: Mapping[str, str]) -> Provider:
@@ -283,6 +283,6 @@ def _basic(client_id: str, secret: str) -> str:
     return f"Basic {b64encode(f'{quote(client_id)}:{quote(secret)}'.encode()).decode()}"
 
 
-def _plain(found: object) -> str:
+def _plain(value: object) -> str:
     """Something of the provider's in a sentence of ours."""
-    return "".join(c for c in str(found)[:100] if c.isprintable() and c != ";")
+    return "".join(c for c in str(value)[:100] if c.isprintable() and c != ";")

@@ -13,16 +13,16 @@ _PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forw
 
 def address(request: HTTPConnection, settings: ServerSettings) -> str | None:
     """The IP address of who asks: the last in X-Forwarded-For that is no proxy of ours. None: over the Unix socket."""
-    found = None if request.client is None else request.client.host
-    if found is None or found.startswith("uid:"):
+    host = None if request.client is None else request.client.host
+    if host is None or host.startswith("uid:"):
         return None
     passed = [part.strip() for line in request.headers.getlist("x-forwarded-for") for part in line.split(",")]
-    while settings.trusts(found) and passed:
+    while settings.trusts(host) and passed:
         before = passed.pop()
         if not _is_address(before):
             break
-        found = before
-    return found
+        host = before
+    return host
 
 
 def ignored(request: HTTPConnection, settings: ServerSettings) -> bool:
@@ -36,15 +36,15 @@ def user(request: HTTPConnection, settings: ServerSettings) -> str | None:
     """Whom a proxy names; None: nobody, or it is no proxy of ours. Raises Forbidden for what names nobody."""
     if settings.trusted_header is None or request.client is None or not settings.trusts(request.client.host):
         return None
-    given = request.headers.getlist(settings.trusted_header)
-    if not given or given == [""]:
+    names = request.headers.getlist(settings.trusted_header)
+    if not names or names == [""]:
         return None
-    if len(given) > 1:
+    if len(names) > 1:
         raise Forbidden(
-            f"the proxy names {len(given)} users at once; have it replace the header, not add to it"
+            f"the proxy names {len(names)} users at once; have it replace the header, not add to it"
         )
     try:
-        return user_name(given[0].encode("latin-1").decode())
+        return user_name(names[0].encode("latin-1").decode())
     except (BadName, UnicodeError):
         raise Forbidden(
             "the proxy names somebody who cannot be a user here; have it send the user's name"

@@ -63,12 +63,16 @@ class SignInFlow:
 
     async def sign_in(self, request: Request, name: str, password: str) -> SignedIn:
         """Raises BadLogin, TooManyAttempts, TooMany."""
-        said = name if name.isprintable() and len(name) <= NAME_MAX else ""  # nobody's; it takes as long
+        checked_name = (
+            name if name.isprintable() and len(name) <= NAME_MAX else ""
+        )  # nobody's; it takes as long
         cookies = await self._identity.cookies()
-        visit = replace(self._visit(request), device=cookies.device(request.cookies, said))
+        visit = replace(self._visit(request), device=cookies.device(request.cookies, checked_name))
 
         def done(sign_in: SignIn) -> SignedIn:
-            opened = sign_in.login(said, password, self._refusals, visit=visit, terms=self._identity.terms)
+            opened = sign_in.login(
+                checked_name, password, self._refusals, visit=visit, terms=self._identity.terms
+            )
             return _entered(sign_in, opened)
 
         async with self._password_slot():
@@ -207,19 +211,19 @@ def _settle(sign_in: SignIn, oidc: Oidc, person: OidcUser) -> None:
     roles = [oidc.roles[group] for group in person.groups if group in oidc.roles]
     role = max(roles, key=lambda role: role.rank, default=None)
     accounts, now_us = sign_in.store.accounts, sign_in.clock()
-    found = accounts.password(name)
-    if found is not None and found[0].disabled:
+    user_and_hash = accounts.password(name)
+    if user_and_hash is not None and user_and_hash[0].disabled:
         raise Forbidden(f"{name} is disabled; ask an admin, who can let that user in again")
-    if found is not None and found[0].by != actor.by:
+    if user_and_hash is not None and user_and_hash[0].by != actor.by:
         return
     if role is None:
-        if found is not None:
+        if user_and_hash is not None:
             sign_in.store.sign_in.end(name, actor, now_us=now_us)
         raise Forbidden(
             f"{name} is in none of the groups that may come in here; ask an admin, who can make a user of that name "
             f"or name a group in roles of [server.oidc]"
         )
-    if found is None:
+    if user_and_hash is None:
         accounts.add(name, Rights(role=role), None, actor, now_us=now_us)
-    elif found[0].rights.role is not role:
-        accounts.change(name, replace(found[0].rights, role=role), actor, now_us=now_us)
+    elif user_and_hash[0].rights.role is not role:
+        accounts.change(name, replace(user_and_hash[0].rights, role=role), actor, now_us=now_us)

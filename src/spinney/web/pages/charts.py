@@ -48,15 +48,15 @@ def bar(
     counts: Mapping[str, int], order: Iterable[str], *, width: float = 100.0, least: float = 1.0
 ) -> list[Part]:
     """The parts of a bar in this order; what there is at all is at least ``least`` wide."""
-    there = [(str(name), counts.get(name, 0)) for name in order if counts.get(name, 0) > 0]
-    total = sum(count for _, count in there)
+    present = [(str(name), counts.get(name, 0)) for name in order if counts.get(name, 0) > 0]
+    total = sum(count for _, count in present)
     if not total:
         return []
-    wanted = [max(least, count / total * width) for _, count in there]
-    fit = width / sum(wanted)
+    widths = [max(least, count / total * width) for _, count in present]
+    fit = width / sum(widths)
     parts: list[Part] = []
     x = 0.0
-    for (name, count), wide in zip(there, wanted, strict=True):
+    for (name, count), wide in zip(present, widths, strict=True):
         parts.append(Part(name=name, count=count, x=round(x, 2), width=round(wide * fit, 2)))
         x += wide * fit
     return parts

@@ -21,12 +21,12 @@ class RequestCoalescer:
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """What ``make`` answers, begun after this was called. What it raises is raised to all who wait for it."""
-        found = self._next.get(key)
-        if found is None:
-            found = self._next[key] = asyncio.create_task(self._turn(key, make))
-            found.add_done_callback(_seen)
+        task = self._next.get(key)
+        if task is None:
+            task = self._next[key] = asyncio.create_task(self._turn(key, make))
+            task.add_done_callback(_retrieve)
         # A reader who goes away must not end the work that others wait for.
-        return cast(T, await asyncio.shield(found))
+        return cast(T, await asyncio.shield(task))
 
     async def _turn(self, key: Hashable, make: Callable[[], Awaitable[Any]]) -> Any:
         before = self._made.get(key)
@@ -40,7 +40,7 @@ class RequestCoalescer:
                 del self._made[key]
 
 
-def _seen(task: "asyncio.Task[Any]") -> None:
+def _retrieve(task: "asyncio.Task[Any]") -> None:
     """Nobody may be left to hear what it raised."""
     if not task.cancelled():
         task.exception()

@@ -41,8 +41,8 @@ def add_to(app: FastAPI) -> None:
 
 def _for_readers(handler: Handler) -> Handler:
     async def answer(request: Request, error: Exception) -> Response:
-        found = handler(request, error)
-        plain = await found if isawaitable(found) else found
+        result = handler(request, error)
+        plain = await result if isawaitable(result) else result
         if not _is_page(request) or plain.media_type != MEDIA_TYPE:
             return plain
         if plain.status_code == 401:
@@ -92,9 +92,9 @@ async def _page(request: Request, plain: Response) -> Response:
 
 async def _principal(request: Request) -> Principal | None:
     """For the frame; where it cannot be told, the frame is that of a stranger."""
-    found: Principal | None = getattr(request.state, "principal", None)
-    if found is not None or request.method not in ("GET", "HEAD"):
-        return found
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is not None or request.method not in ("GET", "HEAD"):
+        return principal
     try:
         return await request.app.state.identity.authenticate(request)  # type: ignore[no-any-return]
     except (Exception, HTTPException):  # noqa: BLE001 - there is a refusal to tell already

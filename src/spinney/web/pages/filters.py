@@ -168,8 +168,8 @@ def moment(text: str, now_us: int, *, ahead: bool = False) -> int:
     except UsageError:
         pass
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        at_us = round((found if found.tzinfo else found.astimezone()).timestamp() * 1e6)
+        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        at_us = round((at if at.tzinfo else at.astimezone()).timestamp() * 1e6)
     except (ValueError, OverflowError, OSError):
         how = "how long from now" if ahead else "how long ago"
         raise UsageError(

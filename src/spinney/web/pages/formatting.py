@@ -50,16 +50,16 @@ def lasting(seconds: float | None) -> str:
 
 
 def _parts(seconds: float) -> str:
-    left = round(seconds)
-    said: list[str] = []
+    rest_s = round(seconds)
+    parts: list[str] = []
     for size, unit in _UNITS:
-        count, rest = divmod(left, size)
-        if count and len(said) < 2:
-            said.append(f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}")
-            left = rest
-        elif said:
+        count, rest = divmod(rest_s, size)
+        if count and len(parts) < 2:
+            parts.append(f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}")
+            rest_s = rest
+        elif parts:
             break
-    return " ".join(said) or "0 s"
+    return " ".join(parts) or "0 s"
 
 
 def ago(at_us: int, now_us: int) -> str:
@@ -71,8 +71,8 @@ def ago(at_us: int, now_us: int) -> str:
     for size, unit in _UNITS:
         if whole >= size:
             count = whole // size
-            said = f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}"
-            return f"{said} ago" if seconds > 0 else f"in {said}"
+            amount = f"{count} {unit}{'s' if unit == 'day' and count != 1 else ''}"
+            return f"{amount} ago" if seconds > 0 else f"in {amount}"
     return "just now"
 
 

@@ -51,13 +51,13 @@ class FormFields:
         """What stands on lines of its own, each once."""
         return tuple(dict.fromkeys(line.strip() for line in self.text(name).splitlines() if line.strip()))
 
-    def whole(self, name: str, what: str) -> int | None:
+    def whole(self, name: str, noun: str) -> int | None:
         """A whole number; None where there is none. Raises UsageError."""
         text = self.text(name).replace(",", "")
         if not text:
             return None
         if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-            raise UsageError(f"{self.text(name)[:40]!r} is not a {what}; enter a whole number, such as 4")
+            raise UsageError(f"{self.text(name)[:40]!r} is not a {noun}; enter a whole number, such as 4")
         return int(text)
 
     def moment(self, name: str) -> int | None:

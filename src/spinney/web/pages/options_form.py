@@ -12,21 +12,21 @@ OPTIONS = ("queue", "priority", "share", "collection", "key", "at")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def read(given: Mapping[str, str], now_us: int) -> tuple[dict[str, Any], dict[str, str]]:
+def read(values: Mapping[str, str], now_us: int) -> tuple[dict[str, Any], dict[str, str]]:
     """The options that a form names, as ``Options`` takes them, and what is wrong by their names."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for name in OPTIONS:
-        text = given.get(name, "").strip()
+        text = values.get(name, "").strip()
         if not text:
             continue
         try:
             value = _value(name, text, now_us)
             Options(**{name: value})
-            found[name] = value
+            options[name] = value
         except UsageError as error:
             wrong[name] = str(error)
-    return found, wrong
+    return options, wrong
 
 
 def _value(name: str, text: str, now_us: int) -> Any:

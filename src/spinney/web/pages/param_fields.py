@@ -60,13 +60,13 @@ class ParamField:
 def fields(schema: Mapping[str, Any]) -> list[ParamField]:
     """Those of a schema, in its order."""
     required = schema.get("required", ())
-    found = [
+    param_list = [
         _field(schema, name, prop, name in required) for name, prop in schema.get("properties", {}).items()
     ]
     # Required ones first: who submits sees at once what has to be said.
-    found.sort(key=lambda field: not field.required)
+    param_list.sort(key=lambda field: not field.required)
     if schema.get("additionalProperties", True) is not False:
-        found.append(
+        param_list.append(
             ParamField(
                 name=MORE,
                 kind=Kind.JSON,
@@ -77,15 +77,15 @@ def fields(schema: Mapping[str, Any]) -> list[ParamField]:
                 expects='an object, as in {"name": "value"}',
             )
         )
-    return found
+    return param_list
 
 
-def read(schema: Mapping[str, Any], given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+def read(schema: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The parameters that a form names, and what is wrong by their names."""
     params: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for field in fields(schema):
-        text = given.get(PREFIX + field.name, "")
+        text = values.get(PREFIX + field.name, "")
         if not (text if field.kind in (Kind.TEXT, Kind.SECRET) else text.strip()):
             if field.required and field.nullable:
                 params[field.name] = None
@@ -106,11 +106,11 @@ def read(schema: Mapping[str, Any], given: Mapping[str, str]) -> tuple[dict[str,
 
 def texts(schema: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, str]:
     """What the fields hold for these parameters."""
-    found = {}
+    values = {}
     for field in fields(schema):
         if field.kind is not Kind.SECRET and params.get(field.name) is not None:
-            found[PREFIX + field.name] = _text(params[field.name])
-    return found
+            values[PREFIX + field.name] = _text(params[field.name])
+    return values
 
 
 def _field(schema: Mapping[str, Any], name: str, prop: Mapping[str, Any], required: bool) -> ParamField:
@@ -172,8 +172,8 @@ def _choices(core: Mapping[str, Any]) -> Sequence[str]:
 def _allowed(core: Mapping[str, Any]) -> Sequence[Any]:
     if "const" in core:
         return [core["const"]]
-    found: Sequence[Any] = core.get("enum", (True, False))
-    return found
+    enum: Sequence[Any] = core.get("enum", (True, False))
+    return enum
 
 
 def _value(schema: Mapping[str, Any], field: ParamField, text: str) -> Any:

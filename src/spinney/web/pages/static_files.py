@@ -62,14 +62,14 @@ class StaticFiles:
 @router.api_route(PREFIX + "/{digest}/{name:path}", methods=["GET", "HEAD"])
 async def static_file(request: Request, digest: str, name: str) -> Response:
     """Open to all: there is nothing of anybody in it."""
-    found = request.app.state.static.at(f"{PREFIX}/{digest}/{name}")
-    if found is None:
+    static = request.app.state.static.at(f"{PREFIX}/{digest}/{name}")
+    if static is None:
         raise HTTPException(404)
     headers = {"Cache-Control": _FOR_EVER, "Vary": "Accept-Encoding"}
-    content = found.content
-    if found.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
-        headers["Content-Encoding"], content = "gzip", found.packed
-    return Response(content, headers=headers, media_type=found.media_type)
+    content = static.content
+    if static.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"], content = "gzip", static.packed
+    return Response(content, headers=headers, media_type=static.media_type)
 
 
 def _in_folder(package: str) -> dict[str, bytes]:

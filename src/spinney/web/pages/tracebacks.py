@@ -36,7 +36,7 @@ class Piece:
 
 def pieces(text: str) -> list[Piece]:
     """A traceback in its order; text that is none, as one piece without frames."""
-    found: list[Piece] = []
+    result: list[Piece] = []
     lines = text.rstrip().split("\n")
     at = 0
     while at < len(lines):
@@ -45,10 +45,10 @@ def pieces(text: str) -> list[Piece]:
         while at < len(lines) and lines[at].strip() != _HEAD:
             words.append(lines[at])
             at += 1
-        said = "\n".join(words).strip("\n")
-        if frames or said:
-            found.append(Piece(frames=frames, text=said))
-    return found
+        text_after = "\n".join(words).strip("\n")
+        if frames or text_after:
+            result.append(Piece(frames=frames, text=text_after))
+    return result
 
 
 def _frames(lines: Sequence[str], at: int) -> tuple[list[Frame], int]:
