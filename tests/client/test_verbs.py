@@ -199,7 +199,10 @@ def test_answers_are_those_of_the_operation(document: Mapping[str, Any], operati
 
 def test_a_client_has_them_with_their_words() -> None:
     with Client("http://127.0.0.1:1") as client:
-        assert client.me.__doc__ == "Who asks, and what that one may."
+        assert (
+            client.me.__doc__
+            == "Return the caller's name, how the caller was identified, and the caller's rights."
+        )
         assert callable(client.me)
     assert calls.path("/users/{}", "a/b c") == "/users/a%2Fb%20c"
 

@@ -33,14 +33,14 @@ _TOKEN_MAX = 10_000
 
 @contextmanager
 def open_client(endpoint: Endpoint, *, outage_limit_s: float = PATIENCE_S) -> Iterator["RetryingClient"]:
-    """A client of that server. Raises UsageError."""
+    """Open a client of that server. Raises UsageError when its token cannot be read."""
     with RetryingClient(endpoint.url, token=_token(endpoint), outage_limit_s=outage_limit_s) as client:
         yield client
 
 
 class RetryingClient(Client):
-    """Repeats what may be repeated while a server that has answered before does not; the first question fails at
-    once."""
+    """Repeats a call that may be repeated while a server that has answered before does not answer; the first call fails
+    at once. A submission gets an idempotency key, so that it may be repeated, too."""
 
     def __init__(self, url: str, *, token: str | None, outage_limit_s: float) -> None:
         super().__init__(url, token=token)
@@ -48,7 +48,7 @@ class RetryingClient(Client):
         self._answered = False
 
     def job_files(self, job_id: int) -> "RemoteFiles":
-        """The files of a job, and what it wrote. Raises NoSuchJob."""
+        """Return the files of a job, and its output. Raises NoSuchJob."""
         self.do(ShowJob(job=job_id))
         return RemoteFiles(self, job_id)
 
@@ -75,7 +75,7 @@ class RetryingClient(Client):
                 return answer
 
     def whole(self, pieces: Callable[[int], Iterator[bytes]], start: int) -> Iterator[bytes]:
-        """What comes from there on, to its end: where the server goes away meanwhile, from where it broke off."""
+        """Yield a content from byte ``start`` to its end; after an interruption, from where it broke off."""
         while True:
             before = start
             try:
@@ -102,18 +102,18 @@ class RemoteFiles:
         self._client, self._job_id = client, job_id
 
     def content(self, path: str, *, start: int = 0, must: bool = True) -> Iterator[bytes]:
-        """What a file has from there on. What is not there is refused, whether it must be or not."""
+        """Yield a file from byte ``start`` on. A file that does not exist is refused, whatever ``must`` is."""
         return self._client.whole(lambda at: self._client.download(self._job_id, path, start=at), start)
 
     def output(self, attempt: Attempt, stream: str, *, start: int = 0) -> Iterator[bytes]:
-        """What an attempt wrote."""
+        """Yield what an attempt wrote."""
         fence = attempt.fence
         return self._client.whole(
             lambda at: self._client.output(self._job_id, fence, stream, start=at), start
         )
 
     def everything(self) -> Iterator[tuple[str, DirectoryEntry]]:
-        """All files, by path."""
+        """Yield all files, by path."""
         for file in self._client.files(self._job_id).items:
             yield (
                 file.path,
@@ -122,26 +122,24 @@ class RemoteFiles:
 
 
 def _token(endpoint: Endpoint) -> str | None:
-    """From the file that is named, else the environment. Raises UsageError."""
-    given = os.environ.get(TOKEN_VARIABLE)
-    if endpoint.token_file is None or (given and endpoint.token_file == os.environ.get(FILE_VARIABLE)):
-        return given.strip() or None if given else None
+    """Return the token from the file that is named, else from the environment. Raises UsageError."""
+    token = os.environ.get(TOKEN_VARIABLE)
+    if endpoint.token_file is None or (token and endpoint.token_file == os.environ.get(FILE_VARIABLE)):
+        return token.strip() or None if token else None
     file = Path(endpoint.token_file)
     try:
         with file.open("rb") as opened:
             if os.fstat(opened.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise UsageError(
-                    f"others may read the token in {file}; take that from them: chmod 600 {file}"
-                )
+                raise UsageError(f"other users may read the token in {file}; forbid it: chmod 600 {file}")
             text = opened.read(_TOKEN_MAX)
     except OSError as error:
         raise UsageError(
             f"cannot read the token in {file}: {error.strerror}; name a file that can be read"
         ) from error
     try:
-        found = text.decode("ascii").strip()
+        token = text.decode("ascii").strip()
     except UnicodeDecodeError:
-        found = ""
-    if not found or not found.isprintable() or " " in found:
+        token = ""
+    if not token or not token.isprintable() or " " in token:
         raise UsageError(f"there is no token in {file}; put in what 'spinney token make' printed")
-    return found
+    return token

@@ -1,8 +1,9 @@
 """The commands ``init`` and ``node``: create a store, and run a node."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +11,9 @@ from spinney.config import FILE, Settings
 from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.values.paths import database_file, without_password
 from spinney.terminal import completion, display
-from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length
+from spinney.terminal.arguments import JsonOption, SlotsOption, StoreOption, length, option
 from spinney.terminal.connection import open_local_store, resolve_settings
+from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.store.contract import Store
@@ -145,6 +147,70 @@ def _not_its_own(here: Settings) -> StoreUnusable:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeOptions:
+    """The options of a node that its settings take."""
+
+    name: Annotated[
+        str | None, option(help_="The node's name (default: the host's).", complete=completion.nodes)
+    ] = None
+    slots: SlotsOption = None
+    active: Annotated[
+        list[str] | None,
+        option(
+            "--active",
+            metavar="QUEUE",
+            help_="Serve only this queue; may be repeated.",
+            complete=completion.queues,
+        ),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        option(
+            "--ignore",
+            metavar="QUEUE",
+            help_="Serve all queues except this one; may be repeated.",
+            complete=completion.queues,
+        ),
+    ] = None
+    lease: Annotated[
+        float | None,
+        option(
+            metavar="TIME",
+            parser=length("--lease"),
+            help_="The lease period, for example 30 or 1m, at most 1h (default: 15 s).",
+        ),
+    ] = None
+    drain: Annotated[
+        float | None,
+        option(
+            metavar="TIME",
+            parser=length("--drain"),
+            help_="How long running jobs may finish after SIGTERM, for example 90 or 5m (default: 60 s).",
+        ),
+    ] = None
+    run_dir: Annotated[
+        Path | None,
+        option(
+            help_="The directory for locks and sockets of this host's nodes (default: beside the database file)."
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields of ``NodeSettings`` that are given; the others have their defaults there."""
+        given = {
+            "name": self.name,
+            "slots": self.slots,
+            "lease_period_s": self.lease,
+            "drain_limit_s": self.drain,
+            "run_dir": None if self.run_dir is None else str(self.run_dir.absolute()),
+            "active": tuple(self.active) if self.active else None,
+            "ignored": tuple(self.ignore) if self.ignore else None,
+        }
+        return {field: value for field, value in given.items() if value is not None}
+
+
+@with_option_groups
 def node(
     app: Annotated[
         str | None,
@@ -152,67 +218,17 @@ def node(
             help="The application, as module:attribute (default: 'app' of spinney.toml).", show_default=False
         ),
     ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            help="The node's name (default: the host's).", show_default=False, autocompletion=completion.nodes
-        ),
-    ] = None,
-    slots: SlotsOption = None,
-    active: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--active",
-            metavar="QUEUE",
-            help="Serve only this queue; may be repeated.",
-            show_default=False,
-            autocompletion=completion.queues,
-        ),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore",
-            metavar="QUEUE",
-            help="Serve all queues except this one; may be repeated.",
-            show_default=False,
-            autocompletion=completion.queues,
-        ),
-    ] = None,
+    *,
+    options: NodeOptions,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a running node of this name, which drains.")
     ] = False,
-    lease: Annotated[
-        float | None,
-        typer.Option(
-            metavar="TIME",
-            parser=length("--lease"),
-            show_default=False,
-            help="The lease period, for example 30 or 1m, at most 1h (default: 15 s).",
-        ),
-    ] = None,
-    drain: Annotated[
-        float | None,
-        typer.Option(
-            metavar="TIME",
-            parser=length("--drain"),
-            help="How long running jobs may finish after SIGTERM, for example 90 or 5m (default: 60 s).",
-            show_default=False,
-        ),
-    ] = None,
-    run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="The directory for locks and sockets of this host's nodes (default: beside the database file)."
-        ),
-    ] = None,
     folders: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--folders",
             metavar="DIR",
-            help="The node's folder root (default: as in spinney.toml, then beside the database file).",
-            show_default=False,
+            help_="The node's folder root (default: as in spinney.toml, then beside the database file).",
         ),
     ] = None,
     log_level: Annotated[str, typer.Option(help="The log level: debug, info, warning or error.")] = "info",
@@ -222,27 +238,18 @@ def node(
     from spinney.node.run import run_node
     from spinney.node.settings import NodeSettings
 
-    here = resolve_settings(store, folders)
-    application = app or here.app
+    configured = resolve_settings(store, folders)
+    application = app or configured.app
     if application is None:
         raise UsageError(
             "no application is named; write 'spinney node module:app', or set app in spinney.toml"
         )
-    given = {
-        "name": name,
-        "slots": slots,
-        "lease_period_s": lease,
-        "drain_limit_s": drain,
-        "run_dir": None if run_dir is None else str(run_dir.absolute()),
-        "active": tuple(active) if active else None,
-        "ignored": tuple(ignore) if ignore else None,
-    }
     settings = NodeSettings(
-        store=here.store,
-        folders=str(here.folders),
+        store=configured.store,
+        folders=str(configured.folders),
         app=application,
         replace=replace,
         log_level=log_level,
-        **{key: value for key, value in given.items() if value is not None},  # type: ignore[arg-type]
+        **options.settings(),
     )
     raise typer.Exit(run_node(settings))

@@ -1,4 +1,4 @@
-"""A call of the API as a value: the request, and what its answer means. Nothing is sent here."""
+"""A call of the API as a value: the request, and how its answer is decoded. Nothing is sent here."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,17 +25,17 @@ class Call(Generic[T]):
     path: str
     """Below ``/api/v1``, parts quoted."""
     decode: Callable[[bytes], T]
-    """What the body of the answer means."""
+    """Decodes the body of the answer."""
     query: tuple[tuple[str, str], ...] = ()
     json: Any = None
     content: bytes | IO[bytes] | Iterable[bytes] | None = None
     files: tuple[tuple[str, "Part"], ...] = ()
-    """Of a form: name and part."""
+    """The parts of a form, each with its name."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def repeatable(self) -> bool:
-        """Whether sending it twice does nothing twice: it only reads, or the server knows it again."""
+        """Return whether it may be sent again when the answer got lost: it only reads, or bears an idempotency key."""
         return self.method == "GET" or IDEMPOTENCY in self.headers
 
 
@@ -48,57 +48,55 @@ NDJSON = "application/x-ndjson"
 
 
 def path(text: str, *parts: object, **named: object) -> str:
-    """``/jobs/{}/tree`` or ``/jobs/{job}/tree`` with each part in its place, quoted."""
+    """Return an address with each part in its place, quoted: ``path("/jobs/{}/tree", 17)``, or ``{job}`` by name."""
     return text.format(
         *(quote(str(part), safe="") for part in parts),
         **{name: quote(str(part), safe="") for name, part in named.items()},
     )
 
 
-def json_body(**given: Any) -> dict[str, Any]:
-    """A body of JSON: what is None is left out."""
-    return {name.rstrip("_"): value for name, value in given.items() if value is not None}
+def json_body(**fields: Any) -> dict[str, Any]:
+    """Return a body of JSON without the fields that are None."""
+    return {name.rstrip("_"): value for name, value in fields.items() if value is not None}
 
 
-def get(where: str, answer: Any, **query: Any) -> "Call[Any]":
-    """A call that reads; its answer is JSON of this type."""
-    return Call(method="GET", path=where, decode=decode_json(answer), query=query_params(**query))
+def get(address: str, answer: Any, **query: Any) -> "Call[Any]":
+    """Return a call that reads. ``answer``: the type of the answer, which is JSON."""
+    return Call(method="GET", path=address, decode=decode_json(answer), query=query_params(**query))
 
 
-def request(method: str, where: str, answer: Any = None, json: Any = None, **query: Any) -> "Call[Any]":
-    """A call that does something; ``answer`` None: its answer says nothing."""
+def request(method: str, address: str, answer: Any = None, json: Any = None, **query: Any) -> "Call[Any]":
+    """Return a call that may change something. ``answer``: the type of the answer; None: it has no content."""
     decode = no_content if answer is None else decode_json(answer)
-    return Call(method=method, path=where, decode=decode, query=query_params(**query), json=json)
+    return Call(method=method, path=address, decode=decode, query=query_params(**query), json=json)
 
 
 def command_call(command: Returns[T]) -> "Call[T]":
-    """The call that has a server do a command."""
-    asked = cast("Command", command)
-    lines = asked.route.lines
-    said = asked.model_dump(mode="json", exclude_unset=True, exclude={lines} if lines else None)
-    where = path(asked.route.path, **{name: said.pop(name) for name in asked.route.in_path})
-    answer = asked.answer()
-    if asked.route.dry_run:
-        said["dry_run"] = True
-    query = {
-        name: said.pop(name) for name in [*said] if not asked.route.has_body or name in asked.route.query
-    }
-    key = (said if asked.route.has_body else query).pop(IDEMPOTENCY_FIELD, None)
-    call = request(asked.route.method, where, answer, said if asked.route.has_body else None, **query)
+    """Return the call by which a server performs a command. Only fields that were set are sent, so that the defaults of
+    the server's version apply to the others."""
+    value = cast("Command", command)
+    route = value.route
+    fields = value.model_dump(mode="json", exclude_unset=True, exclude={route.lines} if route.lines else None)
+    address = path(route.path, **{name: fields.pop(name) for name in route.in_path})
+    if route.dry_run:
+        fields["dry_run"] = True
+    key = fields.pop(IDEMPOTENCY_FIELD, None)
     headers = {} if key is None else {IDEMPOTENCY: key}
-    if lines is None:
+    query = {name: fields.pop(name) for name in [*fields] if not route.has_body or name in route.query}
+    call = request(route.method, address, value.answer(), fields if route.has_body else None, **query)
+    if route.lines is None:
         return replace(call, headers=headers)
-    content = b"\n".join(line.rstrip(b"\r\n") for line in getattr(asked, lines))
+    content = b"\n".join(line.rstrip(b"\r\n") for line in getattr(value, route.lines))
     return replace(call, content=content, headers=headers | {"Content-Type": NDJSON})
 
 
 def decode_json(type_: Any) -> Callable[[bytes], Any]:
-    """The meaning of an answer that is JSON of this type. What a newer server says beside is passed over."""
+    """Return the decoder of an answer that is JSON of this type. Fields that only a newer server knows are ignored."""
     return _adapter(type_).validate_json
 
 
 def no_content(_: bytes) -> None:
-    """The meaning of an answer that says nothing."""
+    """Decode an answer without content."""
 
 
 @lru_cache(maxsize=256)
@@ -106,13 +104,13 @@ def _adapter(type_: Any) -> "TypeAdapter[Any]":
     return TypeAdapter(type_)
 
 
-def query_params(**given: Any) -> tuple[tuple[str, str], ...]:
-    """A query: what is None is left out, lists are repeated, flags are words."""
-    found: list[tuple[str, str]] = []
-    for name, value in given.items():
-        values = value if isinstance(value, list | tuple | set | frozenset) else (value,)
-        found += [(name.rstrip("_"), _query_value(v)) for v in values if v is not None]
-    return tuple(found)
+def query_params(**values: Any) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of a query: None is left out, a list gives a pair for each item, a flag is a word."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in values.items():
+        items = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+        pairs += [(name.rstrip("_"), _query_value(item)) for item in items if item is not None]
+    return tuple(pairs)
 
 
 def _query_value(value: Any) -> str:
@@ -120,7 +118,8 @@ def _query_value(value: Any) -> str:
 
 
 class verb(Generic[P, T]):
-    """A verb of both clients, from the function that makes its call: waited for in the one, awaited in the other."""
+    """A method of both clients, from the function that makes its call: ``Client`` waits for the answer, ``AsyncClient``
+    returns an awaitable."""
 
     def __init__(self, make: Callable[Concatenate[None, P], Call[T]]) -> None:
         self._make = make

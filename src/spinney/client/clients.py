@@ -1,4 +1,4 @@
-"""The two clients: they send calls, and read streams."""
+"""The two clients, which send calls and read streams."""
 
 import asyncio
 import ssl
@@ -35,7 +35,7 @@ _SILENT_S = httpx.Timeout(TIMEOUT_S, read=None)
 
 
 class _Place:
-    """Where the server is."""
+    """The address of a server, and what requests to it need."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self.socket = url.removeprefix(UNIX) if url.startswith(UNIX) else None
@@ -71,24 +71,24 @@ def _request(call: Call[Any]) -> dict[str, Any]:
 
 
 def _as_lines(call: Call[Any]) -> dict[str, Any]:
-    asked = _request(call)
-    return asked | {"headers": asked["headers"] | {"Accept": NDJSON}, "timeout": _SILENT_S}
+    request = _request(call)
+    return request | {"headers": request["headers"] | {"Accept": NDJSON}, "timeout": _SILENT_S}
 
 
 def _output(job: int, fence: int, stream: str, start: int, *, follow: bool) -> dict[str, Any]:
-    asked: dict[str, Any] = {"path": path("/jobs/{}/attempts/{}/{}", job, fence, stream)}
+    arguments: dict[str, Any] = {"path": path("/jobs/{}/attempts/{}/{}", job, fence, stream)}
     if follow:
-        return asked | {"query": {"follow": "true", "start": str(start)}, "limits": _SILENT_S}
-    return asked | {"headers": _from(start)}
+        return arguments | {"query": {"follow": "true", "start": str(start)}, "limits": _SILENT_S}
+    return arguments | {"headers": _from(start)}
 
 
 def _is_incomplete(error: httpx.TransportError) -> bool:
-    """Whether the server closed the connection in the middle of an answer, as it does when the rest is forbidden."""
+    """Return whether the server closed the connection within an answer, as it does when the rest is forbidden."""
     return isinstance(error, httpx.RemoteProtocolError)
 
 
 def _require_allowed(answer: httpx.Response) -> None:
-    """Raise what the server says when it is asked anew for what broke off, where that is a refusal."""
+    """Raise the refusal with which the server answers when what broke off is requested again, if it does refuse it."""
     if answer.is_client_error and answer.status_code != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
         raise error_from_response(answer.status_code, answer.content)
 
@@ -104,7 +104,8 @@ def _decoded(call: Call[T], status: int, content: bytes) -> T:
 
 
 class Client(Verbs):
-    """Waits for each answer. ``with`` closes its connections; safe in several threads."""
+    """A client that waits for each answer. It keeps connections open, which ``with`` closes, and may be used in several
+    threads."""
 
     poll_s: ClassVar[float] = 0.5
 
@@ -112,14 +113,14 @@ class Client(Verbs):
         """``url``: of the server, or ``unix:`` and the path of its socket. ``token``: as ``spinney token make``
         printed it; over the socket none is needed. Raises UsageError."""
         self._place = _Place(url, token)
-        here, verify = self._place.socket, self._place.verify
+        socket, verify = self._place.socket, self._place.verify
         self._http = httpx.Client(
             base_url=self._place.base,
             headers=self._place.headers,
             timeout=durations.seconds(timeout_s, "timeout_s"),
             verify=verify,
-            trust_env=here is None,
-            transport=None if here is None else httpx.HTTPTransport(uds=here, verify=verify),
+            trust_env=socket is None,
+            transport=None if socket is None else httpx.HTTPTransport(uds=socket, verify=verify),
         )
 
     def __enter__(self) -> Self:
@@ -129,12 +130,12 @@ class Client(Verbs):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
-        """Have the server do a command. ``tell`` is called with each value of its progress. Raises what the command
-        raises, and ServerUnavailable."""
+        """Have the server perform a command. ``tell`` is called with each value of its progress. Raises what the
+        command raises, and ServerUnavailable."""
         call, answer = command_call(command), CommandLines(command, tell)
         if not answer.expected:
             return self.send(call)
@@ -149,7 +150,7 @@ class Client(Verbs):
         return answer.report
 
     def send(self, call: Call[T]) -> T:
-        """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""
+        """Send a call and return its decoded answer. Raises what the server refused it with, and ServerUnavailable."""
         try:
             answer = self._http.request(**_request(call))
         except httpx.TransportError as error:
@@ -157,21 +158,21 @@ class Client(Verbs):
         return _decoded(call, answer.status_code, answer.content)
 
     def each(self, command: Returns[Page[T]]) -> Iterator[T]:
-        """Go through all of a list, page by page: ``spinney.each(ListJobs(state=["failed"]))``."""
+        """Yield all items of a list, page by page: ``spinney.each(ListJobs(state=["failed"]))``."""
         return each(self, command)
 
     def download(self, job: int, file: str, *, start: int = 0) -> Iterator[bytes]:
-        """What a file in a job's folder has from there on, in pieces."""
+        """Yield a file in a job's folder in pieces, from byte ``start`` on."""
         return self._content(f"/jobs/{job}/files/{file_path(file)}", headers=_from(start))
 
     def output(
         self, job: int, fence: int, stream: str = "stdout", *, start: int = 0, follow: bool = False
     ) -> Iterator[bytes]:
-        """What an attempt wrote to stdout or stderr from that byte on; ``follow``: until it has ended."""
+        """Yield what an attempt wrote to stdout or stderr, from byte ``start`` on; with ``follow`` until it ends."""
         return self._content(**_output(job, fence, stream, start, follow=follow))
 
     def pieces(self, call: Call[Any]) -> Iterator[bytes]:
-        """What the answer of a call that reads has, piece by piece. Raises what the server refused it with,
+        """Yield the content of the answer of a call that reads, piece by piece. Raises what the server refused it with,
         ServerUnavailable, and IncompleteResponse where the server closed the connection before the end."""
         begun = False
         try:
@@ -209,7 +210,8 @@ class Client(Verbs):
             raise self._place.away(error) from error
 
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
-        """States of these topics as they change, for ever; a stream that is cut off goes on behind its last event."""
+        """Yield the new state of these topics whenever it changes, without end. An interrupted stream continues behind
+        its last event; ``last``: the id of the event to continue behind."""
         while True:
             lines = EventParser()
             headers = {"Last-Event-ID": last} if last else {}
@@ -233,19 +235,19 @@ class Client(Verbs):
 
 
 class AsyncClient(Verbs):
-    """Each verb is awaited. ``async with`` closes its connections."""
+    """A client whose methods are awaited. ``async with`` closes its connections."""
 
     def __init__(self, url: str, *, token: str | None = None, timeout_s: Duration = TIMEOUT_S) -> None:
         """As ``Client``."""
         self._place = _Place(url, token)
-        here, verify = self._place.socket, self._place.verify
-        transport = None if here is None else httpx.AsyncHTTPTransport(uds=here, verify=verify)
+        socket, verify = self._place.socket, self._place.verify
+        transport = None if socket is None else httpx.AsyncHTTPTransport(uds=socket, verify=verify)
         self._http = httpx.AsyncClient(
             base_url=self._place.base,
             headers=self._place.headers,
             verify=verify,
             timeout=durations.seconds(timeout_s, "timeout_s"),
-            trust_env=here is None,
+            trust_env=socket is None,
             transport=transport,
         )
 
@@ -256,7 +258,7 @@ class AsyncClient(Verbs):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
@@ -275,7 +277,7 @@ class AsyncClient(Verbs):
         return answer.report
 
     async def send(self, call: Call[T]) -> T:
-        """What the answer of a call means. Raises what the server refused it with; ServerUnavailable."""
+        """As ``Client.send``."""
         try:
             answer = await self._http.request(**_request(call))
         except httpx.TransportError as error:

@@ -1,4 +1,4 @@
-"""What the server refused, as the exception that ``spinney.control`` raises for it."""
+"""Errors of a server, as the exceptions that a store raises for the same."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -51,23 +51,23 @@ class UnexpectedResponse(SpinneyError):
 
 
 def error_from_response(status: int, content: bytes) -> SpinneyError:
-    """The exception for an answer that is no success."""
+    """Return the exception for a response whose status is not a success."""
     try:
-        found = orjson.loads(content)
-        word, detail = str(found["type"]).removeprefix(_TYPE), str(found["detail"])
+        problem = orjson.loads(content)
+        word, detail = str(problem["type"]).removeprefix(_TYPE), str(problem["detail"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        said = content[:200].decode("utf-8", "replace").strip()
+        text = content[:200].decode("utf-8", "replace").strip()
         return UnexpectedResponse(
-            f"the server answered {status} and no problem of Spinney's: {said!r}; check its address"
+            f"the server answered {status}, and not as a Spinney server does: {text!r}; check its address"
         )
-    return _made(_BY_WORD.get(word, SpinneyError), detail, found)
+    return _made(_BY_WORD.get(word, SpinneyError), detail, problem)
 
 
-def _made(kind: type[SpinneyError], detail: str, found: Any) -> SpinneyError:
-    """Some exceptions make their sentence from parts; this one has its sentence already."""
+def _made(kind: type[SpinneyError], detail: str, problem: Any) -> SpinneyError:
+    """Return an exception of this class with the server's message: some classes would make theirs from parts."""
     error = kind.__new__(kind)
     Exception.__init__(error, detail)
     for name in ("job_id", "key", "fence", "before", "after"):
-        if isinstance(found, dict) and name in found:
-            setattr(error, name, found[name])
+        if isinstance(problem, dict) and name in problem:
+            setattr(error, name, problem[name])
     return error

@@ -30,14 +30,14 @@ class Verbs:
 
     @verb
     def files(self: None, job: int) -> Call[Files]:
-        """All below its folder, by path; ``download`` and ``output`` of the clients give what is in them."""
+        """List the files in a job's folder, by path; ``download`` and ``output`` of the clients read them."""
         return get(path("/jobs/{}/files", job), Files)
 
     @verb
     def upload(
         self: None, job: int, file: str, content: bytes | IO[bytes] | Iterable[bytes]
     ) -> Call[UploadedFile]:
-        """Put a file into its folder; not while it is at work. An AsyncClient takes bytes alone."""
+        """Put a file into a job's folder, which is refused while the job runs. An AsyncClient takes only bytes."""
         return Call(
             method="PUT",
             path=f"/jobs/{job}/files/{file_path(file)}",
@@ -48,7 +48,7 @@ class Verbs:
 
     @verb
     def me(self: None) -> Call[Me]:
-        """Who asks, and what that one may."""
+        """Return the caller's name, how the caller was identified, and the caller's rights."""
         return get("/me", Me)
 
     @verb
@@ -61,5 +61,5 @@ class Verbs:
 
 
 def file_path(text: str) -> str:
-    """A path in a job's folder, as an address writes it."""
+    """Return a path in a job's folder as part of an address."""
     return "/".join(path("{}", part) for part in text.split("/"))

@@ -1,4 +1,4 @@
-"""What a command is."""
+"""``Command``, the base class of commands, and what performs them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,45 +19,46 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where the API has a command."""
+    """The route of the API by which a server performs a command."""
 
     method: str
     path: str
     """Below ``/api/v1``, with the names of fields in braces: ``/nodes/{node}/drain``."""
     long: bool
-    """Whether it may take longer than a moment: it is stopped between two steps when its caller loses the rights."""
+    """Whether it may take longer than a moment: then it is stopped between two steps when its caller loses the
+    rights."""
     status: int
-    """Of its answer, where it has one: 200, or 201 where it makes something."""
+    """The HTTP status of its answer, where it has one: 200, or 201 where it creates something."""
     query: tuple[str, ...]
-    """The fields that are in the query although others are in a body."""
+    """Fields that travel in the query although others are in a body."""
     lines: str | None
     """The field whose lines of JSON are the body. The others are in the query, as those of a GET."""
     dry_run: bool
-    """Whether it only tells what the command with the same route would do, whose route has a field ``dry_run``."""
+    """Whether it only says what the command with the same route would do. That route gets a field ``dry_run``."""
 
     @property
     def in_path(self) -> tuple[str, ...]:
-        """The fields that are part of the path, in their order; the others are the body, or the query of a GET."""
+        """Return the fields that are part of the path, in order; the others are the body, or the query of a GET."""
         return tuple(re.findall(r"{(\w+)}", self.path))
 
     @property
     def has_body(self) -> bool:
-        """Whether fields travel in a body of JSON."""
+        """Return whether fields travel in a body of JSON."""
         return self.method not in ("GET", "DELETE") and self.lines is None
 
 
 class Returns(Protocol[T_co]):
-    """A command with an answer of this type."""
+    """A command whose answer has this type."""
 
     def run(self, service: Service) -> T_co:
-        """Do it, in somebody's name."""
+        """As ``Command.run``."""
 
     def perform(self, service: Service) -> Any:
-        """The same, after the caller's rights have been checked."""
+        """As ``Command.perform``."""
 
 
 class Performs(Protocol):
-    """A store, or a server in front of one, that does commands in somebody's name."""
+    """Performs commands in the name of one caller: on a store, or through a server."""
 
     poll_s: ClassVar[float]
     """How many seconds a command that waits for something pauses before it looks again."""
@@ -68,7 +69,7 @@ class Performs(Protocol):
 
 
 class Command(BaseModel):
-    """A thing that somebody asks for. A subclass says where the API has it, and whom it is for::
+    """An operation that a caller asks for, as a value. A subclass names its route and who may use it::
 
         class DrainNode(Command, route="POST /nodes/{node}/drain", role=Role.OPERATOR, to="drain nodes"):
 
@@ -123,28 +124,28 @@ class Command(BaseModel):
                 raise UsageError(_sentence(error)) from None
 
     def run(self, service: Service) -> Any:
-        """Do it. The rights that the class asks for are checked, and nothing else is."""
+        """Perform the operation and return its answer. ``perform`` has checked the role; the rest is checked here."""
         raise NotImplementedError
 
     def is_long(self) -> bool:
-        """Whether it may take longer than a moment, with these values of its fields."""
+        """Return whether the command, with these values of its fields, may take longer than a moment."""
         return self.route.long
 
     def perform(self, service: Service) -> Any:
-        """Do it if its caller may. Raises Forbidden, and what ``run`` raises."""
+        """Perform the operation if the caller has the role. Raises Forbidden, and what ``run`` raises."""
         require = service.require_everywhere if self.everywhere else service.require
         require(self.role, self.to)
         return self.run(service)
 
     @classmethod
     def answer(cls) -> Any:
-        """The type of its answer; None for a command that says nothing."""
-        found = get_type_hints(cls.run)["return"]
-        return None if found is type(None) else found
+        """Return the type of the command's answer; None for a command that has none."""
+        hint = get_type_hints(cls.run)["return"]
+        return None if hint is type(None) else hint
 
 
 class LocalPerformer(Service):
-    """A store that does commands in somebody's name."""
+    """Performs commands on a store, in the name and with the rights of one caller."""
 
     poll_s: ClassVar[float] = 0.1
 
@@ -155,7 +156,7 @@ class LocalPerformer(Service):
 
 
 class CompletePerformer(LocalPerformer):
-    """A store that does commands, and what follows them: for whoever has it without a server."""
+    """Performs commands on a store, and what follows them (``Command.then``): for a caller that has no server."""
 
     def do(self, command: Returns[T], *, tell: Callable[[Any], None] | None = None) -> T:
         """As ``LocalPerformer.do``."""
@@ -167,7 +168,7 @@ class CompletePerformer(LocalPerformer):
 
 
 def each(performer: Performs, command: Returns[Page[T]]) -> Iterator[T]:
-    """Go through all of a list, page by page. The command has a field ``after``."""
+    """Yield all items of a list, page by page. The command has a field ``after``."""
     while True:
         page = performer.do(command)
         yield from page.items
@@ -177,7 +178,7 @@ def each(performer: Performs, command: Returns[Page[T]]) -> Iterator[T]:
 
 
 def _sentence(error: ValidationError) -> str:
-    """What is wrong with the first of the values that are."""
+    """Return what is wrong with the first of the wrong values."""
     first = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(map(str, first["loc"]))
     if first["type"] == "value_error":  # of a type of ours, whose sentence is whole

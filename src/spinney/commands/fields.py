@@ -66,6 +66,7 @@ IdempotencyKey = Annotated[
 """Of a command's field ``idempotency_key``, which travels in the header ``Idempotency-Key``."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_MOMENT = "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
 LATEST_US = 253_402_300_799_999_999
 """The end of the year 9999."""
 MOMENT_SCHEMA = WithJsonSchema(
@@ -80,21 +81,20 @@ MOMENT_SCHEMA = WithJsonSchema(
 )
 
 
-def as_moment(given: Any) -> Any:
-    """Microseconds since 1970 of a number or an ISO 8601 text with a zone."""
-    if isinstance(given, str) and not given.isdecimal():
+def as_moment(value: Any) -> Any:
+    """Return microseconds since 1970 UTC for a number or an ISO 8601 text with a zone; other types are returned as they
+    are, for the field to refuse. Raises ValueError for a text or a fraction that is no time."""
+    if isinstance(value, str) and not value.isdecimal():
         try:
-            found = datetime.fromisoformat(given)
+            moment = datetime.fromisoformat(value)
         except ValueError:
-            raise ValueError(
-                "a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00"
-            ) from None
-        if found.utcoffset() is None:
+            raise ValueError(_NO_MOMENT) from None
+        if moment.utcoffset() is None:
             raise ValueError("the time needs a zone, as in 2030-01-31T08:00:00Z")
-        return (found - _EPOCH) // (datetime.resolution)
-    if isinstance(given, bool) or (isinstance(given, float) and not given.is_integer()):
-        raise ValueError("a time is microseconds since 1970, or a text such as 2030-01-31T08:00:00+00:00")
-    return int(given) if isinstance(given, float | str) and len(str(given)) < 25 else given
+        return (moment - _EPOCH) // datetime.resolution
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError(_NO_MOMENT)
+    return int(value) if isinstance(value, float | str) and len(str(value)) < 25 else value
 
 
 Moment = Annotated[int, BeforeValidator(as_moment), MOMENT_SCHEMA]

@@ -56,8 +56,8 @@ def _details(queries: Queries, job: Job, cause: "Cause | None") -> JobDetails:
 
 
 def _links(job: Job) -> dict[str, str]:
-    here = f"{JOBS}/{job.id}"
-    found = {"self": here, "tree": f"{here}/tree", "attempts": f"{here}/attempts", "files": f"{here}/files"}
+    address = f"{JOBS}/{job.id}"
+    links = {"self": address} | {part: f"{address}/{part}" for part in ("tree", "attempts", "files")}
     if job.parent_id is not None:
-        found |= {"parent": f"{JOBS}/{job.parent_id}", "root": f"{JOBS}/{job.root_id}"}
-    return found
+        links |= {"parent": f"{JOBS}/{job.parent_id}", "root": f"{JOBS}/{job.root_id}"}
+    return links

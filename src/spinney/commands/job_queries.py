@@ -26,9 +26,9 @@ class _JobFilterCommand(JobFilter, Command, route="GET /jobs"):
         description="Refuse a type, stage, queue, node or tree that does not exist, where no job fits.",
     )
 
-    def _require_existing(self, service: Service, which: Filter, jobs: int) -> None:
+    def _require_existing(self, service: Service, filter_: Filter, jobs: int) -> None:
         if self.existing and not jobs:
-            require_known(service.store, which, labels=False, within=service.rights.within)
+            require_known(service.store, filter_, labels=False, within=service.rights.within)
 
 
 class ListJobs(_JobFilterCommand, route="GET /jobs"):
@@ -42,9 +42,9 @@ class ListJobs(_JobFilterCommand, route="GET /jobs"):
     limit: Limit = PAGE
 
     def run(self, service: Service) -> Page[JobDetails]:
-        which = self.filter(service)
-        jobs = service.part(Queries).jobs(which, after=self.after, limit=self.limit, newest=self.newest)
-        self._require_existing(service, which, len(jobs))
+        filter_ = self.filter(service)
+        jobs = service.part(Queries).jobs(filter_, after=self.after, limit=self.limit, newest=self.newest)
+        self._require_existing(service, filter_, len(jobs))
         return Page(items=job_details(service, jobs), next=jobs[-1].id if len(jobs) == self.limit else None)
 
 
@@ -54,9 +54,9 @@ class CountJobs(_JobFilterCommand, route="GET /jobs/count"):
     How many jobs that fit stand in each state, exactly."""
 
     def run(self, service: Service) -> Mapping[str, int]:
-        which = self.filter(service)
-        counts = service.part(Queries).counts(which)
-        self._require_existing(service, which, sum(counts.values()))
+        filter_ = self.filter(service)
+        counts = service.part(Queries).counts(filter_)
+        self._require_existing(service, filter_, sum(counts.values()))
         return counts
 
 
