@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 OVERHEAD_MAX_BYTES = 256 << 10
 """The maximum size of what is not content: headers, interim answers, the marks of chunks. It grows with the content."""
 
+Server = tuple[str, str, int]
+"""Scheme, host and port."""
+
 SLICE_S = 0.25
 """How soon a thread that waits for bytes notices that it was aborted."""
 
@@ -37,8 +40,9 @@ class Connector:
         self._halt = halt
         self._surroundings = surroundings
 
-    def connect(self, scheme: str, host: str, port: int) -> "Connection":
+    def connect(self, server: Server) -> "Connection":
         """Connect to a host. Raises TryFailed where it may not be reached, is unknown or does not answer; Halted."""
+        scheme, host, port = server
         failure = Exception()
         for address in self._admitted_addresses(host, port):
             if self._halt.is_set():
@@ -55,7 +59,7 @@ class Connector:
             except OSError as error:
                 sock.close()
                 raise self._connect_failure(error) from None
-            return Connection(sock, self._rules, self._halt, self._surroundings)
+            return Connection(server, sock, self._rules, self._halt, self._surroundings)
         raise failure
 
     @cached_property
@@ -111,12 +115,21 @@ class Connection:
     """A connection to one server, for one request after another."""
 
     def __init__(
-        self, sock: socket.socket, rules: Rules, halt: threading.Event, surroundings: Surroundings
+        self,
+        server: Server,
+        sock: socket.socket,
+        rules: Rules,
+        halt: threading.Event,
+        surroundings: Surroundings,
     ) -> None:
+        self.server = server
         self._sock = sock
         self._rules = rules
         self._halt = halt
         self._surroundings = surroundings
+        self.is_reusable = False
+        """Whether the answer to the last request has been read to its end, and the server keeps the connection; for its
+        owner to set."""
         self.idle_since_s = 0.0
         """When its last request ended, by the surroundings' clock; for its owner to set."""
 
@@ -125,6 +138,7 @@ class Connection:
 
         Raises TryFailed when the connection breaks, HTTPException when the answer is no HTTP.
         """
+        self.is_reusable = False
         try:
             self._sock.settimeout(self._rules.read_s)
             self._sock.sendall(head)

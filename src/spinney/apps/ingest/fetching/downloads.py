@@ -45,6 +45,7 @@ def download(
 
 
 def _range_headers(part: Part | None) -> dict[str, str]:
+    """Return the headers that request what a part lacks; none where it is unknown whether the file is unchanged."""
     if part is None or part.head.condition is None:
         return {}
     # RFC 9110 section 13.1.5: the rest if the file is unchanged, else the whole file.
@@ -72,6 +73,8 @@ def _require_continuation(part: Part, answer: Answer, place: Place) -> None:
 
 
 def _begin(part: Part | None, answer: Answer, place: Place, source: str, measure: Measure) -> Part:
+    """Return a new part for a whole file, in place of an older one. Raises TryFailed where the answer cannot be the
+    file: another status, an encoded body, another size than given."""
     if answer.status != 200:
         raise status_error(answer, place.rules)
     coding = response_headers.encoding_of(answer.headers)
@@ -98,6 +101,7 @@ def _begin(part: Part | None, answer: Answer, place: Place, source: str, measure
 
 
 def _receive(part: Part, answer: Answer, measure: Measure, count_bytes: Callable[[int], None]) -> None:
+    """Add the body to the part. Raises TryFailed where it is too long, or ends before the announced size."""
     for chunk in answer.chunks:
         measure.check_received(part.size_bytes + len(chunk))
         part.write(chunk)
@@ -110,6 +114,7 @@ def _receive(part: Part, answer: Answer, measure: Measure, count_bytes: Callable
 
 
 def _save(part: Part) -> None:
+    """Mark and close a part, for the next try to continue it."""
     # The first error is raised; without a mark the bytes are only fetched again.
     with contextlib.suppress(OSError):
         part.mark()
@@ -145,7 +150,7 @@ def copy_file(
                 count_bytes(len(chunk))
             after = os.fstat(file.fileno())
             if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-                raise TryFailed("it was changed while it was read; let it rest, then retry", retryable=True)
+                raise TryFailed("it was changed while it was read; retry when it is complete", retryable=True)
         except BaseException:
             part.close()
             raise

@@ -108,6 +108,8 @@ class _Fetching:
     client: HttpClient
 
     def fetch(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> Fetched:
+        """Return a file that has its final name, fetched unless the right one is there. Raises FetchFailed, NoRoom,
+        Halted."""
         try:
             target = self._target(file)
             return self._existing(file, target) or self._give_name(
@@ -122,6 +124,7 @@ class _Fetching:
             raise _failed(file, reason, retryable=True) from error
 
     def _target(self, file: RemoteFile) -> Path:
+        """Return the final path of a file, whose folder is made. Raises NotAdmitted where a link leads elsewhere."""
         target = self.folder / file.name
         if "/" not in file.name:
             return target  # directly in the folder, which was resolved
@@ -133,6 +136,7 @@ class _Fetching:
         return target
 
     def _existing(self, file: RemoteFile, target: Path) -> Fetched | None:
+        """Return the file that an earlier call fetched. Any other file of that name is removed."""
         entry = self.journal.entries.get(file.name)
         if entry is not None and entry.source != _source(file):
             entry = None
@@ -143,6 +147,8 @@ class _Fetching:
         return existing
 
     def _fetch_part(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> Part:
+        """Return a complete part. A try that failed for a temporary reason is repeated up to ``tries`` times, one with
+        other content once, and one without an answer not at all."""
         measure = Measure(
             size_bytes=file.size_bytes,
             digest=file.digest,
@@ -196,12 +202,14 @@ class _Fetching:
         return part
 
     def _pause(self, tried: int, at_least_s: float) -> None:
+        """Wait before the next try, as long as the backoff or the server asks. Raises Halted."""
         rest_s = max(delay_s(self.rules.backoff, tried, self.surroundings.draw()), at_least_s)
         self.surroundings.pause(self.halt, rest_s)
         if self.halt.is_set():
             raise Halted
 
     def _give_name(self, file: RemoteFile, target: Path, part: Part) -> Fetched:
+        """Enter a complete part in the journal and rename it to its final name."""
         part.close()
         sums = dict(part.sums)
         entry = Entry(
@@ -219,6 +227,7 @@ class _Fetching:
         return Fetched(name=file.name, size_bytes=part.size_bytes, sums=sums, modified=entry.modified_at)
 
     def _sums_of(self, file: RemoteFile) -> tuple[str, ...]:
+        """Return the algorithms to compute: those of the caller, that of the given digest, and at least one."""
         own = self.algorithms or (() if file.digest else ("sha256",))
         return tuple(dict.fromkeys((*own, file.digest.algorithm))) if file.digest else own
 
@@ -235,7 +244,7 @@ def _require_names(files: Sequence[RemoteFile]) -> None:
         except NotAdmitted as error:
             raise _failed(file, str(error), retryable=False) from None
         if file.name in names:
-            raise _failed(file, "another file of this name is wanted too; give each its own", retryable=False)
+            raise _failed(file, "another file has this name, too; give each its own", retryable=False)
         names.add(file.name)
     for file in files:
         folder = file.name

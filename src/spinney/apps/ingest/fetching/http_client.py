@@ -15,7 +15,7 @@ from email.errors import (
 from typing import TYPE_CHECKING
 
 from spinney.apps.ingest.fetching import response_headers, urls
-from spinney.apps.ingest.fetching.connections import Connection, Connector, Response
+from spinney.apps.ingest.fetching.connections import Connection, Connector, Response, Server
 from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
 from spinney.apps.ingest.files import paths
@@ -62,14 +62,14 @@ class HttpClient:
         self._connector = Connector(rules, halt, surroundings)
         self._now = surroundings.now
         self._at_once = at_once
-        self._idle: list[tuple[_Server, Connection]] = []
+        self._idle: list[Connection] = []
         """The connections without a request, the longest idle first."""
         self._taking = threading.Lock()
 
     def close(self) -> None:
         """Close all connections."""
         with self._taking:
-            for _, connection in self._idle:
+            for connection in self._idle:
                 connection.close()
             self._idle.clear()
 
@@ -113,50 +113,52 @@ class HttpClient:
             raise
 
     @contextmanager
-    def _connected(self, url: "httpx.URL") -> Iterator["_Use"]:
+    def _connected(self, url: "httpx.URL") -> Iterator[Connection]:
         """Yield an idle connection or a new one; afterwards it is kept if it can serve another request."""
         server = url.scheme, url.raw_host.decode("ascii"), url.port or urls.PORTS[url.scheme]
-        use = _Use(connection=self._idle_connection(server) or self._connector.connect(*server))
+        connection = self._idle_connection(server) or self._connector.connect(server)
         try:
-            yield use
+            yield connection
         except http.client.HTTPException:
             raise TryFailed("the answer broke off, or is no HTTP; try again later", retryable=True) from None
         finally:
-            self._give_back(server, use)
+            self._give_back(connection)
 
-    def _idle_connection(self, server: "_Server") -> Connection | None:
+    def _idle_connection(self, server: Server) -> Connection | None:
         with self._taking:
-            for index in reversed(range(len(self._idle))):
-                if self._idle[index][0] == server:
-                    _, connection = self._idle.pop(index)
-                    if self._now() - connection.idle_since_s < _KEPT_ALIVE_S and connection.is_usable():
-                        return connection
-                    connection.close()
+            for connection in [c for c in reversed(self._idle) if c.server == server]:
+                self._idle.remove(connection)
+                if self._now() - connection.idle_since_s < _KEPT_ALIVE_S and connection.is_usable():
+                    return connection
+                connection.close()
         return None
 
-    def _give_back(self, server: "_Server", use: "_Use") -> None:
-        if not use.is_over or use.response is None or use.response.will_close:
-            use.connection.close()
+    def _give_back(self, connection: Connection) -> None:
+        if not connection.is_reusable:
+            connection.close()
             return
-        use.connection.idle_since_s = self._now()
+        connection.idle_since_s = self._now()
         with self._taking:
-            self._idle.append((server, use.connection))
+            self._idle.append(connection)
             if len(self._idle) > self._at_once:
-                self._idle.pop(0)[1].close()
+                self._idle.pop(0).close()
 
-    def _exchange(self, use: "_Use", method: str, url: "httpx.URL", headers: Mapping[str, str]) -> Answer:
-        response = use.response = use.connection.request(method, _request_head(method, url, headers))
+    def _exchange(
+        self, connection: Connection, method: str, url: "httpx.URL", headers: Mapping[str, str]
+    ) -> Answer:
+        """Send a request and read the headers of its answer. Raises TryFailed, HTTPException, Halted."""
+        response = connection.request(method, _request_head(method, url, headers))
         answer_headers = response_headers.headers_of(response.headers.items())
         _require_valid(response, answer_headers)
+        connection.is_reusable = response.length == 0 and not response.will_close
         host = urls.host_name(url)
-        use.is_over = response.length == 0
         if method == "HEAD" or response.status not in (200, 206):
             self._answered(host)
-        return Answer(
-            status=response.status, headers=answer_headers, chunks=self._chunks(use, response, host)
-        )
+        chunks = self._chunks(connection, response, host)
+        return Answer(status=response.status, headers=answer_headers, chunks=chunks)
 
-    def _chunks(self, use: "_Use", response: Response, host: str) -> Iterator[bytes]:
+    def _chunks(self, connection: Connection, response: Response, host: str) -> Iterator[bytes]:
+        """Yield the body as it arrives. Raises IncompleteRead where it ends before the announced length."""
         while chunk := response.read1(_CHUNK_BYTES):
             before_bytes = response.received.content_bytes
             response.received.content_bytes += len(chunk)
@@ -165,25 +167,12 @@ class HttpClient:
             yield chunk
         if response.length:
             raise http.client.IncompleteRead(b"", response.length)
-        use.is_over = True
+        connection.is_reusable = not response.will_close
         self._answered(host)
 
 
-_Server = tuple[str, str, int]
-"""Scheme, host and port."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Use:
-    """A connection during one request."""
-
-    connection: Connection
-    response: Response | None = None
-    is_over: bool = False
-    """Whether the whole answer has been read."""
-
-
 def _request_head(method: str, url: "httpx.URL", headers: Mapping[str, str]) -> bytes:
+    """Return the bytes of a request without a body. Raises TryFailed where a line could be read as several."""
     lines = [
         f"{method} {url.raw_path.decode('ascii')} HTTP/1.1",
         f"Host: {url.netloc.decode('ascii')}",
@@ -239,6 +228,8 @@ def _admitted(url: str) -> "httpx.URL":
 
 
 def _next(current_url: "httpx.URL", answer: Answer) -> "httpx.URL":
+    """Return the target of a redirect. Raises TryFailed where it leads to files of this machine, or from https to
+    http."""
     location = answer.headers.get("location", "")
     if not location:
         raise TryFailed(f"the server answers {answer.status} without a target", retryable=False)
