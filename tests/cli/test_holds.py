@@ -168,7 +168,7 @@ def test_what_cannot_be_meant_is_refused(shell: Shell, words: list[str], says: s
         (["release", "7"], "there is no job 7"),
         (["release", "--hold", "7"], "there is no hold 7"),
         (["release", "--all"], "there is no hold on everything"),
-        (["release", "--type", "double"], "there is no hold on type 'double'"),
+        (["release", "--type", "double"], "there is no hold on type double"),
     ],
 )
 def test_what_is_not_there_is_refused(shell: Shell, words: list[str], says: str) -> None:

@@ -219,7 +219,7 @@ def test_a_lock_that_nobody_has_is_refused_with_the_nearest_there_is(site: Site)
     rivals(site)
 
     with pytest.raises(
-        Refused, match=r"nobody has the lock 'receiver:SG-2' \(did you mean 'receiver:SG-1'\?\)"
+        Refused, match=r"no job has the lock 'receiver:SG-2' \(did you mean 'receiver:SG-1'\?\)"
     ):
         free(site, "receiver:SG-2")
     with pytest.raises(BadName):

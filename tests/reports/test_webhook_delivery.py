@@ -130,7 +130,7 @@ def test_a_job_that_went_out_of_sight_is_not_told_of_and_the_delivery_says_why(s
     told = deliver(site)
 
     assert told.outcome is DeliveryOutcome.FAILED
-    assert f"job {job} is out of sight of ann, who made this webhook" in str(told.answer)
+    assert f"ann, who made this webhook, may not see job {job}" in str(told.answer)
     (delivery,) = site.store.webhooks.deliveries("w")
     assert (delivery.outcome, delivery.answer, delivery.next_us) == (
         DeliveryOutcome.FAILED,

@@ -129,7 +129,7 @@ def test_an_admin_with_limits_gives_nothing_beyond_them(
         lambda: limited.do(ChangeUser(name="bob", rights=beyond)),
         lambda: limited.do(MakeToken(name="t", rights=beyond)),
     ):
-        with pytest.raises(Forbidden, match="lim may not give or change rights beyond his own"):
+        with pytest.raises(Forbidden, match="lim may not grant or change rights that lim does not have"):
             ask()
     limited.do(ChangeUser(name="bob", rights=Rights(role=Role.ADMIN, within=ALPHA)))
 
@@ -149,7 +149,7 @@ def test_an_admin_with_limits_leaves_those_alone_who_may_more(admin: Control, as
         lambda: limited.do(MakeToken(name="u", owner="root")),
         lambda: limited.do(RevokeToken(token=token.id)),
     ):
-        with pytest.raises(Forbidden, match="beyond his own"):
+        with pytest.raises(Forbidden, match=r"rights that .* does not have"):
             ask()
 
 
@@ -202,7 +202,7 @@ def test_a_user_makes_tokens_for_himself_and_never_beyond_his_rights(admin: Cont
     assert less.token.rights == Rights(role=Role.VIEWER, within=ALPHA)
     assert admin.part(SignIn).known_by_token(plain.secret) is not None
     for beyond in (Rights(role=Role.OPERATOR), Rights(role=Role.VIEWER, external=("*",))):
-        with pytest.raises(UsageError, match="ann may not do all that the token would be good for"):
+        with pytest.raises(UsageError, match="the token would have more rights than ann"):
             ann.do(MakeToken(name="more", owner="ann", rights=beyond))
     assert [t.name for t in ann.do(ListTokens()).items] == ["cron", "laptop"]
     assert find_token(ann, "cron", "ann") == less.token
@@ -240,7 +240,7 @@ def test_others_tokens_are_not_there_for_who_is_no_admin(admin: Control, asking:
 
 
 def test_a_machines_token_says_what_it_may_and_until_when(admin: Control, clock: Clock) -> None:
-    with pytest.raises(UsageError, match="say which role"):
+    with pytest.raises(UsageError, match="name a role"):
         admin.do(MakeToken(name="ci"))
     with pytest.raises(UsageError, match="would have expired already"):
         admin.do(MakeToken(name="ci", rights=SUBMITTER, expires=clock.now_us))

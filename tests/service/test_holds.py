@@ -162,7 +162,7 @@ def test_all_holds_on_one_thing_are_lifted_together_and_others_are_not(
 
 
 def test_what_is_not_held_cannot_be_lifted(control: Control) -> None:
-    with pytest.raises(Refused, match="no hold on type 'resize'"):
+    with pytest.raises(Refused, match="no hold on type resize"):
         lift_holds(control, Scope.TYPE, "resize")
     with pytest.raises(Refused, match="no hold on everything"):
         lift_holds(control, Scope.EVERYTHING)

@@ -408,10 +408,10 @@ def test_who_has_no_locks_of_his_own_frees_what_is_in_sight_and_hears_of_no_othe
         site.run(site.submit_one("locked", {"n": n}, collection=collection))
     control = ask(site)
 
-    with pytest.raises(Forbidden, match="which others have, too"):
+    with pytest.raises(Forbidden, match="which other jobs have, too"):
         control.do(FreeLock(name="r:both", reason="x"))
     for hidden in ("r:theirs", "r:their", "r:0"):
-        with pytest.raises(Refused, match="nobody within your limits has the lock") as refused:
+        with pytest.raises(Refused, match="no job within your limits has the lock") as refused:
             control.do(FreeLock(name=hidden, reason="x"))
         assert hidden == "r:theirs" or "r:theirs" not in str(refused.value)
     assert control.do(FreeLock(name="r:mine", reason="x")).lost == 1

@@ -63,7 +63,7 @@ def test_a_reason_is_asked_for(control: Control, wakeups: list[str], reason: str
 
 
 def test_what_is_refused_wakes_nobody(control: Control, wakeups: list[str]) -> None:
-    with pytest.raises(Refused, match="nobody has the lock"):
+    with pytest.raises(Refused, match="no job has the lock"):
         control.do(FreeLock(name="receiver:SG-2", reason="gone"))
 
     assert wakeups == []

@@ -240,7 +240,7 @@ def test_given_another_s_token_when_a_viewer_revokes_it_then_it_is_not_there_for
 def test_given_an_admin_when_he_makes_a_machine_s_token_then_it_needs_a_role(
     world: World, admin: TestClient
 ) -> None:
-    assert "which role" in post(admin, "/tokens", 422, name="robot")
+    assert "name a role" in post(admin, "/tokens", 422, name="robot")
 
     post(admin, "/tokens", 200, name="robot", role="submitter")
 

@@ -1,4 +1,4 @@
-"""One's own account: the password, and where one is signed in."""
+"""The page of the caller's own account: password and sessions."""
 
 from collections.abc import Sequence
 
@@ -20,13 +20,13 @@ ACCOUNT = "/account"
 
 @router.get(ACCOUNT)
 async def show(request: Request, context: Authenticated) -> Response:
-    """The page."""
+    """Show the page."""
     return await _page(request, context)
 
 
 @router.post(f"{ACCOUNT}/password", dependencies=[SmallBody])
 async def change_password(request: Request, context: Authenticated) -> Response:
-    """Another password; every other browser is signed out."""
+    """Change the password, and sign every other browser out."""
     _require_session(context)
     values = await sign_in_forms.fields(request)
     try:
@@ -56,15 +56,15 @@ async def end_other_sessions(request: Request, context: Authenticated) -> Respon
 
 def _require_session(context: RequestContext) -> None:
     if context.principal.how is not AuthMethod.SESSION:
-        raise Forbidden("this is for who has signed in here; sign in with a password first")
+        raise Forbidden("only a user who has signed in here can do this; sign in with a password first")
 
 
 async def _page(request: Request, context: RequestContext, error: SpinneyError | None = None) -> Response:
     principal = context.principal
-    signed_in = principal.how is AuthMethod.SESSION
+    has_session = principal.how is AuthMethod.SESSION
     user: User | None = None
     sessions: Sequence[Session] = ()
-    if signed_in:
+    if has_session:
         user = await context.run(lambda control: control.do(ShowUser(name=principal.name)))
         listed = await context.run(lambda control: control.do(ListSessions(name=principal.name)))
         sessions = listed.items
@@ -78,7 +78,7 @@ async def _page(request: Request, context: RequestContext, error: SpinneyError |
         status=200 if plain is None else plain.status_code,
         user=user,
         sessions=sessions,
-        signed_in=signed_in,
+        signed_in=has_session,
         error="" if where else sentence,
         wrong={where: sentence},
     )

@@ -1,8 +1,8 @@
-"""What people ask of users and tokens: what admins manage, and what everybody manages as his own.
+"""The commands for users and tokens: those of admins, and those for every user's own account.
 
-Nobody gives away what he has not: an admin with limits makes users and tokens within them, and leaves alone who may
-more than himself; of a user's own token no right goes beyond his. Every change is in the audit, and obeyed from the
-next request on. Secrets are in the answer that made them, once.
+Nobody grants more rights than the own ones: an admin with limits manages users and tokens within these limits only, and
+a user's token never has rights beyond the user's. Every change is in the audit, and in force from the next request on.
+A secret is in the answer to the command that created it, and nowhere else.
 """
 
 from dataclasses import dataclass, field
@@ -35,9 +35,9 @@ from spinney.service.service import ASK, Service
 from spinney.service.sign_in import SignIn
 
 LINK_US = 24 * 3_600_000_000
-"""How long a link that sets a password is good."""
+"""How long a link that sets a password is valid."""
 WELCOME = "/welcome?link="
-"""Where the server's pages take a one-time secret."""
+"""The path of the page that takes the secret of a link."""
 _USERS, _TOKENS = "manage users", "manage tokens of others"
 
 UserName = Annotated[Word, Field(description="The user's name.", examples=["ann"])]
@@ -79,14 +79,14 @@ class ListUsers(Command, route="GET /users", role=Role.ADMIN, to=_USERS):
 class AddUser(Command, route="POST /users", status=201, role=Role.ADMIN, to=_USERS):
     """Make a user.
 
-    Nobody gives rights beyond his own."""
+    You can only grant rights that you have."""
 
     name: Name = Field(description="The user's name.", examples=["ann"])
     rights: RightsField = Field(description="What the user may.")
     password: Password | None = Field(
         default=None,
         repr=False,
-        description="null: a link sets one (`POST /users/NAME/link`), or a proxy says who it is.",
+        description="null: the user sets one with a link (`POST /users/NAME/link`), or signs in through a proxy.",
     )
     reason: Reason = None
 
@@ -102,7 +102,7 @@ class AddUser(Command, route="POST /users", status=201, role=Role.ADMIN, to=_USE
 class ShowUser(Command, route="GET /users/{name}"):
     """Show a user.
 
-    Anybody may look at himself."""
+    Every user may see the own account."""
 
     name: UserName
 
@@ -114,11 +114,12 @@ class ShowUser(Command, route="GET /users/{name}"):
 class ChangeUser(Command, route="PATCH /users/{name}", role=Role.ADMIN, to=_USERS):
     """Change a user.
 
-    Other rights, or shut out. Sessions and tokens of who is disabled are void. What is left out stays."""
+    Changes the rights, or disables the user, whose sessions end and whose tokens are refused. A field that is left out
+    stays as it is."""
 
     name: UserName
     rights: RightsField | None = Field(default=None, description="What the user may from now on.")
-    disabled: bool | None = Field(default=None, description="Let nobody in by this name.")
+    disabled: bool | None = Field(default=None, description="Whether the user may not sign in.")
     reason: Reason = None
 
     def run(self, service: Service) -> User:
@@ -136,7 +137,7 @@ class ChangeUser(Command, route="PATCH /users/{name}", role=Role.ADMIN, to=_USER
 class DeleteUser(Command, route="DELETE /users/{name}", role=Role.ADMIN, to=_USERS):
     """Delete a user.
 
-    For good; tokens are revoked, sessions end."""
+    The tokens are revoked, and the sessions end."""
 
     name: UserName
     reason: Reason = None
@@ -152,7 +153,7 @@ class DeleteUser(Command, route="DELETE /users/{name}", role=Role.ADMIN, to=_USE
 class MakeLink(Command, route="POST /users/{name}/link", status=201, role=Role.ADMIN, to=_USERS):
     """Make a link that sets a password.
 
-    Good once, for a day; the one before is void."""
+    It works once, within a day; the previous link is void."""
 
     name: UserName
 
@@ -170,8 +171,8 @@ class ChangePassword(Command, route="POST /me/password"):
 
     Ends all your sessions."""
 
-    before: Password = Field(repr=False, description="The one that there is.")
-    after: Password = Field(repr=False, description="The new one.")
+    before: Password = Field(repr=False, description="The current password.")
+    after: Password = Field(repr=False, description="The new password.")
 
     def run(self, service: Service) -> User:
         return service.part(SignIn).change_password(self.before, self.after)
@@ -192,7 +193,7 @@ class ListSessions(Command, route="GET /users/{name}/sessions"):
 class EndSessions(Command, route="DELETE /users/{name}/sessions"):
     """End all sessions of a user.
 
-    He has to sign in again."""
+    The user has to sign in again."""
 
     name: UserName
     reason: Reason = None
@@ -210,7 +211,7 @@ class EndSessions(Command, route="DELETE /users/{name}/sessions"):
 class ListTokens(Command, route="GET /tokens"):
     """List tokens.
 
-    Without their secrets, which nobody has. Who is no admin sees his own."""
+    Without their secrets, which are not stored. A caller who is no admin sees the own tokens."""
 
     owner: Word | None = Field(default=None, description="Only of this user.")
 
@@ -225,26 +226,28 @@ class ListTokens(Command, route="GET /tokens"):
 class MakeToken(Command, route="POST /tokens", status=201):
     """Make a token.
 
-    The secret is in this answer alone: keep it. It never allows more than its owner may."""
+    The secret is only in this answer, so keep it. A token never has more rights than its owner."""
 
     name: Name = Field(description="The token's name.", examples=["nightly"])
     owner: Word | None = Field(
         default=None,
-        description="In whose name it acts; null: a machine's, in its own name, which takes an admin.",
+        description="The user for whom it acts; null: a machine's token, which only an admin can make.",
     )
-    rights: RightsField | None = Field(default=None, description="Left out: the owner's.")
-    expires: Time | None = Field(default=None, description="It is good until then; null: for ever.")
+    rights: RightsField | None = Field(default=None, description="Its rights; left out: the owner's.")
+    expires: Time | None = Field(default=None, description="When it expires; null: never.")
     reason: Reason = None
 
     def run(self, service: Service) -> NewToken:
         _require_self_or_admin(service, self.owner, _TOKENS)
         rights, now_us = _token_rights(service, self.owner, self.rights), service.clock()
         if self.expires is not None and self.expires <= now_us:
-            raise UsageError("the token would have expired already; give a time to come, or leave it out")
+            raise UsageError(
+                "the token would have expired already; give a time in the future, or leave it out"
+            )
         if service.ends_us is not None and (self.expires is None or self.expires > service.ends_us):
             raise Forbidden(
-                "a token that expires can make none that lasts longer; give this one an earlier time, or sign in to "
-                "make it"
+                "a token that expires cannot make one that lasts longer; give the new one an earlier time, or sign in "
+                "to make it"
             )
         id_, secret = new_token()
         token = Token(
@@ -264,17 +267,19 @@ class MakeToken(Command, route="POST /tokens", status=201):
 class RevokeToken(Command, route="DELETE /tokens/{token}"):
     """Revoke a token.
 
-    For good."""
+    It is refused from now on, for ever."""
 
     token: str = Field(pattern=r"^[0-9a-f]{1,64}$", description="Its id, not its secret.")
     reason: Reason = None
 
     def run(self, service: Service) -> Token:
-        found = service.store.accounts.token(self.token)
-        if found.owner != service.by:
+        token = service.store.accounts.token(self.token)
+        if token.owner != service.by:
             if not service.rights.permits(Role.ADMIN):
-                raise NotVisible(f"you have no token with the id {self.token!r:.60}; look at those you have")
-            _require_cover(service, found.rights)
+                raise NotVisible(
+                    f"you have no token with the id {self.token!r:.60}; list your tokens to see their ids"
+                )
+            _require_cover(service, token.rights)
         return service.store.accounts.revoke(self.token, service.actor(self.reason), now_us=service.clock())
 
 
@@ -295,15 +300,15 @@ COMMANDS = (
 
 
 def set_password(service: Service, name: str, password: str | None, *, reason: str | None = None) -> User:
-    """Set another's password (None: none any more), which ends all sessions. No server does this: there a link has the
-    user do it. Raises NoSuch, UsageError, Forbidden."""
+    """Set another user's password (None: remove it), which ends all sessions. Only for callers with the store: through
+    a server, a link lets the user set it. Raises NoSuch, UsageError, Forbidden."""
     _managed(service, name)
     hash_ = None if password is None else passwords.hashed(password)
     return service.store.accounts.set_password(name, hash_, service.actor(reason), now_us=service.clock())
 
 
 def find_token(performer: Performs, name: str, owner: str | None) -> Token:
-    """Return the token of that name that is not revoked; ``owner`` None: a machine's. Raises NoSuch, Forbidden."""
+    """Return the token of that name that is not revoked. ``owner`` None: a machine's. Raises NoSuch, Forbidden."""
     tokens = performer.do(ListTokens(owner=owner)).items
     good = {token.name: token for token in tokens if token.owner == owner and token.revoked_us is None}
     if name not in good:
@@ -320,17 +325,17 @@ def find_token(performer: Performs, name: str, owner: str | None) -> Token:
 def _token_rights(service: Service, owner: str | None, rights: Rights | None) -> Rights:
     if owner is None:
         if rights is None:
-            raise UsageError("a token without an owner has rights of its own; say which role, as submitter")
+            raise UsageError(
+                "a token without an owner needs rights of its own; name a role, for example submitter"
+            )
         _require_cover(service, rights)
         return rights
     most = service.store.accounts.user(owner).rights
-    if owner == service.by:  # perhaps with a token of his that may less
+    if owner == service.by:  # perhaps with a token of fewer rights
         most = most.narrowed(service.rights)
     rights = most if rights is None else rights
     if not most.covers(rights):
-        raise UsageError(
-            f"{owner} may not do all that the token would be good for; leave out what goes beyond"
-        )
+        raise UsageError(f"the token would have more rights than {owner}; leave out what goes beyond them")
     if owner != service.by:
         _require_cover(service, rights)
     return rights
@@ -342,7 +347,7 @@ def _require_self_or_admin(service: Service, name: str | None, what: str) -> Non
 
 
 def _managed(service: Service, name: str) -> User:
-    """A user whom an admin who asks may change."""
+    """Return a user whom the caller may manage. Raises Forbidden, NoSuch."""
     service.require(Role.ADMIN, _USERS)
     user = service.store.accounts.user(name)
     _require_cover(service, user.rights)
@@ -351,4 +356,4 @@ def _managed(service: Service, name: str) -> User:
 
 def _require_cover(service: Service, rights: Rights) -> None:
     if not service.rights.covers(rights):
-        raise Forbidden(f"{service.by} may not give or change rights beyond his own; {ASK}")
+        raise Forbidden(f"{service.by} may not grant or change rights that {service.by} does not have; {ASK}")

@@ -1,7 +1,7 @@
 """One-time links: the first admin's, and those with which people set a password.
 
-The secret of a link stays in the address no longer than one request: it goes into a cookie of ten minutes, and the
-browser to the same page without it, so that neither a history nor a log nor the next page gets to know it.
+The secret of a link is in the address of one request only: it is put into a cookie of ten minutes, and the browser is
+redirected to the same page without it, so that neither a history nor a log nor the next page contains it.
 """
 
 from fastapi import APIRouter, Request
@@ -20,56 +20,56 @@ WELCOME = "/welcome"
 
 @router.get(WELCOME)
 async def show(request: Request, link: str | None = None) -> Response:
-    """The form that the link is for."""
+    """Show the form that the link is for."""
     cookies = await sign_in_forms.identity(request).cookies()
     if link is not None:
         answer = RedirectResponse(WELCOME, 303)
         cookies.set_short(answer, LINK_COOKIE, link[:200])
-        # Of this address alone: forms of a page of that policy say that they come from nowhere (Origin: null).
+        # Only here: forms of a page with this policy are sent with the header "Origin: null".
         answer.headers["Referrer-Policy"] = "no-referrer"
         return answer
     try:
-        found = await sign_in_forms.sign_in_flow(request).link(
+        link_ = await sign_in_forms.sign_in_flow(request).link(
             request, _secret(cookies.short(request.cookies, LINK_COOKIE))
         )
     except BadLogin as error:
         return await _over(request, error)
-    return await sign_in_forms.anonymous_page(request, _template(found), user=found.user, name="")
+    return await sign_in_forms.anonymous_page(request, _template(link_), user=link_.user, name="")
 
 
 @router.post(WELCOME, dependencies=[SmallBody])
 async def accept(request: Request) -> Response:
-    """Use the link up, and come in."""
+    """Use the link, and start a session."""
     cookies = await sign_in_forms.identity(request).cookies()
     sign_in_flow = sign_in_forms.sign_in_flow(request)
-    given = await sign_in_forms.fields(request)
-    name, password = given.get("name", "").strip(), given.get("password", "")
+    fields = await sign_in_forms.fields(request)
+    name, password = fields.get("name", "").strip(), fields.get("password", "")
     try:
         await sign_in_forms.require_form_token(request)
         secret = _secret(cookies.short(request.cookies, LINK_COOKIE))
-        found = await sign_in_flow.link(request, secret)
+        link_ = await sign_in_flow.link(request, secret)
     except SpinneyError as error:
         return await _over(request, error)
     try:
-        if password != given.get("again"):
+        if password != fields.get("again"):
             raise UsageError("the two passwords differ; write the same one twice")
-        who = await sign_in_flow.accept(request, secret, name, password)
+        signed_in = await sign_in_flow.accept(request, secret, name, password)
     except BadLogin as error:  # another was quicker
         return await _over(request, error)
     except SpinneyError as error:
         shown = name[:100] if name.isprintable() else ""
-        return await sign_in_forms.refused_page(request, _template(found), error, user=found.user, name=shown)
-    answer = sign_in_forms.start_session(cookies, who, sign_in_forms.HOME)
+        return await sign_in_forms.refused_page(request, _template(link_), error, user=link_.user, name=shown)
+    answer = sign_in_forms.start_session(cookies, signed_in, sign_in_forms.HOME)
     cookies.clear(answer, LINK_COOKIE)
     return answer
 
 
-def _secret(found: object) -> str:
-    if not isinstance(found, str):
+def _secret(value: object) -> str:
+    if not isinstance(value, str):
         raise BadLogin(
             "open the link again: this page is good for ten minutes, in the browser that opened it"
         )
-    return found
+    return value
 
 
 def _template(link: Link) -> str:

@@ -1,4 +1,4 @@
-"""What the pages have in common that people use before it is known who they are: their forms, and where they lead."""
+"""Forms, cookies and redirects of the pages that visitors use before they have signed in."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def identity(request: Request) -> StoreAuthenticator:
 
 
 def sign_in_flow(request: Request) -> SignInFlow:
-    """The one of this application."""
+    """Return the application's sign-in flow, which is created with the first request."""
     state = request.app.state
     if not hasattr(state, "sign_in_flow"):
         state.sign_in_flow = SignInFlow(identity(request), state.settings, state.refusals)
@@ -36,12 +36,12 @@ def sign_in_flow(request: Request) -> SignInFlow:
 
 
 async def fields(request: Request) -> Mapping[str, str]:
-    """What was written into the form."""
+    """Return the form's fields."""
     return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
 
 async def anonymous_page(request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
-    """A page with a form of somebody who is not known yet."""
+    """Return a page with a form for a visitor who has not signed in, protected by a cookie of its own."""
     cookies = await identity(request).cookies()
     number = cookies.guest(request.cookies) or new_secret()
     answer = page(
@@ -57,15 +57,15 @@ async def anonymous_page(request: Request, template: str, *, status: int = 200, 
 
 
 async def require_form_token(request: Request) -> None:
-    """Raise Forbidden unless such a page was sent."""
+    """Raise Forbidden unless the form comes from such a page."""
     cookies = await identity(request).cookies()
     number = cookies.guest(request.cookies)
-    # Without the cookie nothing can be the proof.
+    # Without the cookie no token fits.
     await sign_in_flow(request).require_ours(request, cookies.proof("guest", number or new_secret()))
 
 
 async def refused_page(request: Request, template: str, error: SpinneyError, **context: Any) -> Response:
-    """The form again, with what is wrong beside the field that it is about, else above all."""
+    """Return the form again, with the error beside the field that it concerns, or above the form."""
     plain = of_error(error)
     sentence = str(error)[:1].upper() + str(error)[1:] + "."
     wrong = {}
@@ -82,21 +82,21 @@ async def refused_page(request: Request, template: str, error: SpinneyError, **c
 
 
 def start_session(cookies: Cookies, session: SignedIn, path: str) -> Response:
-    """On with a session."""
+    """Return a redirect to ``path`` that starts a session."""
     answer = RedirectResponse(path, 303)
     keep(cookies, answer, session)
     return answer
 
 
 def keep(cookies: Cookies, answer: Response, session: SignedIn) -> None:
-    """Have the browser keep its session, and by what it is known when its user signs in again."""
+    """Set the cookie of the session, and the one by which the browser is recognised at the next sign-in."""
     cookies.set_session(answer, session.secret)
     if session.device is not None:
         cookies.set_device(answer, session.device)
 
 
 def local(path: str) -> str:
-    """Where to go on: a path of ours, whatever was asked for."""
+    """Return a path of this server to redirect to: the given one, unless it leads elsewhere."""
     if not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable() or "\\" in path:
         return HOME
     try:

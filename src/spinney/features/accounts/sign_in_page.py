@@ -22,7 +22,7 @@ CALLBACK = f"{BY_PROVIDER}/callback"
 
 @router.get(SIGN_IN)
 async def show(request: Request, context: MaybeAuthenticated, next: str = sign_in_forms.HOME) -> Response:  # noqa: A002 - its name
-    """The form; who is known already goes on."""
+    """Show the form; a caller who has signed in is redirected."""
     if context is not None:
         return RedirectResponse(sign_in_forms.local(next), 303)
     anybody = await sign_in_forms.identity(request).sign_in(lambda sign_in: sign_in.store.accounts.any_user())
@@ -31,7 +31,7 @@ async def show(request: Request, context: MaybeAuthenticated, next: str = sign_i
 
 @router.post(SIGN_IN, dependencies=[SmallBody])
 async def sign_in(request: Request) -> Response:
-    """By password. A session that this browser had before ends."""
+    """Sign in by password, and end the browser's previous session."""
     sign_in_flow = sign_in_forms.sign_in_flow(request)
     values = await sign_in_forms.fields(request)
     name, next_ = values.get("name", "").strip(), values.get("next", sign_in_forms.HOME)
@@ -50,7 +50,7 @@ async def sign_in(request: Request) -> Response:
 
 @router.post("/sign-out", dependencies=[SmallBody])
 async def sign_out(request: Request, context: MaybeAuthenticated) -> Response:
-    """End this session."""
+    """End the session."""
     cookies = await sign_in_forms.identity(request).cookies()
     secret = cookies.session(request.cookies)
     if secret is not None:
@@ -63,7 +63,7 @@ async def sign_out(request: Request, context: MaybeAuthenticated) -> Response:
 
 @router.get(BY_PROVIDER)
 async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Response:  # noqa: A002 - as above
-    """To the identity provider."""
+    """Redirect to the identity provider."""
     url = request.app.state.settings.url
     base = (url or f"{request.url.scheme}://{request.headers.get('host', '')}").rstrip("/")
     try:
@@ -78,7 +78,7 @@ async def begin_oidc(request: Request, next: str = sign_in_forms.HOME) -> Respon
 
 @router.get(CALLBACK)
 async def complete_oidc(request: Request) -> Response:
-    """Back from there."""
+    """Complete the sign-in after the identity provider has redirected back."""
     cookies = await sign_in_forms.identity(request).cookies()
     pending = cookies.short(request.cookies, OIDC_COOKIE) or {}
     next_ = pending.pop("next", sign_in_forms.HOME)

@@ -1,7 +1,7 @@
-"""What people ask of holds: to lay and to release them, in somebody's name.
+"""The commands for holds: place them, release them, and preview both.
 
-A hold works from the moment it is laid; ``sweep``, which follows, is for the eyes, and for jobs to go on after it is
-released. It may be cut off between any two steps: a node goes on with it, or the next who asks.
+A hold is in force from the moment it is placed. The sweep that follows gives the covered jobs the state ``held``, and
+lets jobs go on after a release. It may be interrupted between any two steps: a node or the next command continues it.
 """
 
 import time
@@ -16,7 +16,7 @@ from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter
 from spinney.model.rights.operators import HoldPreview, Order, Verb
-from spinney.model.settings.holds import SWEEP_REST_FACTOR, Hold, Scope, require_valid_hold
+from spinney.model.settings.holds import SWEEP_REST_FACTOR, Hold, Scope, require_valid_hold, scope_text
 from spinney.model.states import State
 from spinney.model.values.lists import All
 from spinney.schemas import HeldJobs
@@ -25,12 +25,14 @@ from spinney.service.queries import Queries
 from spinney.service.service import ASK, Service, limits
 
 SWEPT_S = 2.0
-"""A hold covers at once; that jobs stand as held follows, for which ``CountHeld`` waits so long."""
+"""How long ``CountHeld`` waits until the covered jobs have the state ``held``."""
 NUDGE_EVERY = 5
-"""After so many steps nodes are told that a sweep has let jobs go."""
+"""After so many steps of a sweep nodes are woken, since jobs may have gone on."""
 
 HoldId = Annotated[int, Field(ge=1, le=2**62, description="Its number.")]
-HoldScope = Annotated[Scope, Field(strict=False, description="What it lies on.", examples=["queue"])]
+HoldScope = Annotated[
+    Scope, Field(strict=False, description="The kind of what it covers.", examples=["queue"])
+]
 HoldName = Annotated[
     str,
     Field(
@@ -44,8 +46,8 @@ End = Annotated[Moment | None, Field(description="It ends by itself at this time
 
 
 def sweep_holds(service: Service, rest: Callable[[float], None] = time.sleep) -> None:
-    """Go on until every job stands as the holds say, resting between steps so that others can write. Through a server
-    there is nothing to do: it does that by itself."""
+    """Sweep until the state of every job agrees with the holds, with pauses in which others can write. A server sweeps
+    by itself."""
     steps = 0
     while service.store.holds.sweep(now_us=service.clock()):
         rest(SWEEP_REST_FACTOR * service.store.holds.took_s)
@@ -58,22 +60,22 @@ def sweep_holds(service: Service, rest: Callable[[float], None] = time.sleep) ->
 class ListHolds(Command, route="GET /holds"):
     """List holds.
 
-    Those in force that cover something in sight, or would; oldest first."""
+    Those in force that cover jobs that you may see, or would; oldest first."""
 
     released: bool = Field(
         default=False,
-        description="Instead those that were released while what they kept does not all go on yet.",
+        description="Instead those that were released, and some of whose jobs do not go on yet.",
     )
 
     def run(self, service: Service) -> All[Hold]:
         if not self.released:
             return All(items=service.part(Queries).holds())
-        found = service.store.holds.lifted()
-        return All(items=[hold for hold in found if _unlimited(service) or _sees(service, hold)])
+        released = service.store.holds.lifted()
+        return All(items=[hold for hold in released if _unlimited(service) or _sees(service, hold)])
 
 
 class ListHoldsOn(Command, route="GET /jobs/{job}/holds"):
-    """List the holds that lie on a job.
+    """List the holds that cover a job.
 
     The oldest first."""
 
@@ -84,9 +86,9 @@ class ListHoldsOn(Command, route="GET /jobs/{job}/holds"):
 
 
 class CountHeld(Command, route="GET /holds/{hold}/held", long=True):
-    """Count the jobs that stand held and lie where a hold does.
+    """Count the held jobs that a hold covers.
 
-    It waits a moment for those that are not held yet."""
+    It waits a moment for those that do not have the state `held` yet."""
 
     hold: HoldId
 
@@ -111,10 +113,10 @@ class _NewHold(Command, route="POST /holds"):
 
 
 class LayHold(_NewHold, route="POST /holds", status=201, then=sweep_holds):
-    """Lay a hold.
+    """Place a hold.
 
-    When this answers nothing that it covers is claimed any more, and what nodes have been given ahead they hand back;
-    that jobs stand as `held` follows."""
+    When this answers, no job that it covers is claimed any more, and nodes give back jobs that they have not started;
+    the state `held` follows."""
 
     def run(self, service: Service) -> Hold:
         _require_layable(service, self)
@@ -127,12 +129,12 @@ class LayHold(_NewHold, route="POST /holds", status=201, then=sweep_holds):
 
 
 class PlanHold(_NewHold, route="POST /holds", dry_run=True):
-    """Only say how many jobs would stand held; not for `job`."""
+    """Only count the jobs that would be held; not for `job`."""
 
     def run(self, service: Service) -> HoldPreview:
         if self.scope is Scope.JOB:
             raise UsageError(
-                "a hold on a single job is looked at as a verb on jobs; name more than one job's worth"
+                "a hold on a single job cannot be previewed here; preview the verb `hold` on jobs instead"
             )
         _require_layable(service, self)
         return service.store.holds.would_hold(self.scope, self.name)
@@ -143,15 +145,15 @@ class LiftHold(
 ):
     """Release a hold.
 
-    What no other hold covers goes on; a single job goes on at once. A release that was cut off before all did may be
-    asked for again."""
+    Jobs that no other hold covers go on; a single job goes on at once. A release that was interrupted may be
+    repeated."""
 
     hold: HoldId
     reason: Reason = None
 
     def run(self, service: Service) -> Hold:
         if not _unlimited(service) and (laid := _laid(service, self.hold)) is not None:
-            _require_mine(service, laid)
+            _require_releasable(service, laid)
         hold = service.store.holds.lift(self.hold, service.actor(self.reason), now_us=service.clock())
         service.wake_nodes()
         return hold
@@ -160,11 +162,11 @@ class LiftHold(
 class PlanRelease(
     Command, route="DELETE /holds/{hold}", role=Role.SUBMITTER, to="release holds", dry_run=True
 ):
-    """Only say how many jobs would go on."""
+    """Only count the jobs that would go on."""
 
     hold: HoldId
     together: list[int] = Field(
-        default=[], max_length=1_000, description="dry_run: if these holds were released, too."
+        default=[], max_length=1_000, description="dry_run: further holds that would be released with it."
     )
 
     def run(self, service: Service) -> HoldPreview:
@@ -173,7 +175,7 @@ class PlanRelease(
             laid = _laid(service, hold_id)
             if laid is None:
                 raise _gone(hold_id)
-            _require_mine(service, laid)
+            _require_releasable(service, laid)
         return service.store.holds.would_go_on(hold_ids)
 
 
@@ -181,29 +183,28 @@ COMMANDS = (ListHolds, ListHoldsOn, CountHeld, LayHold, PlanHold, LiftHold, Plan
 
 
 def lying_on(performer: Performs, scope: Scope, name: str) -> list[Hold]:
-    """Return the holds on just this; where none is in force, those released while jobs do not all go on yet. Raises
-    NoSuch when there is none."""
+    """Return the holds of exactly this scope and name; when none is in force, those that were released and some of
+    whose jobs do not go on yet. Raises NoSuch when there is none."""
     for released in (False, True):
         holds = performer.do(ListHolds(released=released)).items
-        if found := [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]:
-            return found
-    what = "everything" if scope is Scope.EVERYTHING else f"{scope} {name!r}"
-    raise NoSuch(f"there is no hold on {what}; 'spinney holds' shows those there are")
+        if same := [hold for hold in holds if (hold.scope, hold.name) == (scope, name)]:
+            return same
+    raise NoSuch(f"there is no hold on {scope_text(scope, name)}; 'spinney holds' shows those there are")
 
 
 def lift_holds(
     service: LocalPerformer, scope: Scope, name: str = "", *, reason: str | None = None
 ) -> list[Hold]:
-    """Release every hold that lies on just this, or none, as far as the rights go. Raises NoSuch, Forbidden."""
+    """Release all holds of exactly this scope and name, or none of them. Raises NoSuch, Forbidden."""
     _require_covered(service, scope, name, Verb.RELEASE)
-    found = lying_on(service, scope, name)
-    for hold in found:
-        _require_mine(service, hold)
-    return [service.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
+    holds = lying_on(service, scope, name)
+    for hold in holds:
+        _require_releasable(service, hold)
+    return [service.do(LiftHold(hold=hold.id, reason=reason)) for hold in holds]
 
 
 def held_filter(service: Service, hold: Hold) -> Filter | None:
-    """Return the filter of the jobs that are held where a hold lies. None: they cannot be told."""
+    """Return the filter of the held jobs that a hold covers; None when they cannot be determined."""
     states = (State.HELD,)
     if hold.scope in (Scope.JOB, Scope.TREE):
         if not hold.name.isdigit() or int(hold.name) > JOB_ID_MAX:
@@ -229,15 +230,15 @@ def _unlimited(service: Service) -> bool:
     return service.rights.everywhere and service.rights.permits(Role.OPERATOR)
 
 
-def _require_layable(service: Service, asked: _NewHold) -> None:
-    if asked.scope in (Scope.JOB, Scope.TREE):
-        _require_number(asked.name, Verb.HOLD)
-    _require_covered(service, asked.scope, asked.name, Verb.HOLD)
-    require_valid_hold(asked.reason, asked.until, service.clock())
+def _require_layable(service: Service, hold: _NewHold) -> None:
+    if hold.scope in (Scope.JOB, Scope.TREE):
+        _require_number(hold.name, Verb.HOLD)
+    _require_covered(service, hold.scope, hold.name, Verb.HOLD)
+    require_valid_hold(hold.reason, hold.until, service.clock())
 
 
 def _require_covered(service: Service, scope: Scope, name: str, verb: Verb) -> None:
-    """Raise Forbidden, NoSuchJob unless all that such a hold covers is within the limits."""
+    """Raise Forbidden, NoSuchJob unless everything that such a hold covers is within the caller's limits."""
     if _unlimited(service):
         return
     what = f"{verb} {'everything' if scope is Scope.EVERYTHING else f'the {scope} {name!r}'}"
@@ -256,8 +257,8 @@ def _require_covered(service: Service, scope: Scope, name: str, verb: Verb) -> N
 
 
 def _require_reached(service: Service, scope: Scope, name: str, verb: Verb) -> None:
-    """Of one job, or of it and all below."""
-    order = Order(verb=Verb.HOLD)  # what lies on the job already is asked of the hold itself
+    """Raise Forbidden, NoSuchJob unless the caller may hold a job, or a job and all below it."""
+    order = Order(verb=Verb.HOLD)
     order_scope = OrderScope(service=service, order=order)
     order_scope.require()
     _require_number(name, verb)
@@ -268,13 +269,13 @@ def _require_reached(service: Service, scope: Scope, name: str, verb: Verb) -> N
 
 
 def _laid(service: Service, hold_id: int) -> Hold | None:
-    there = (*service.store.holds.all(), *service.store.holds.lifted())
-    return next((hold for hold in there if hold.id == hold_id), None)
+    holds = (*service.store.holds.all(), *service.store.holds.lifted())
+    return next((hold for hold in holds if hold.id == hold_id), None)
 
 
-def _require_mine(service: Service, hold: Hold) -> None:
-    """Raise NoSuch where the hold is out of sight, Forbidden unless who asks might have laid it; a submitter
-    releases what he laid himself."""
+def _require_releasable(service: Service, hold: Hold) -> None:
+    """Raise NoSuch when the caller may not see the hold, Forbidden unless the caller could have placed it. Submitters
+    may only release their own holds."""
     if _unlimited(service):
         return
     if not _sees(service, hold):
@@ -285,13 +286,13 @@ def _require_mine(service: Service, hold: Hold) -> None:
         raise _gone(hold.id) from None
     if hold.by != service.by and not service.rights.permits(Role.OPERATOR):
         raise Forbidden(
-            f"{service.by} is a submitter and may not release hold {hold.id}, which {hold.by} laid: ask {hold.by}, "
+            f"{service.by} is a submitter and may not release hold {hold.id}, which {hold.by} placed; ask {hold.by}, "
             f"or an operator"
         )
 
 
 def _sees(service: Service, hold: Hold) -> bool:
-    """Whether a wide hold may be spoken of; one on a job or tree is seen with that."""
+    """Return whether the caller may see a wide hold; one on a job or tree is visible with the job."""
     within = service.rights.within
     names_seen = {Scope.QUEUE: within.queues, Scope.COLLECTION: within.collections}.get(hold.scope)
     if hold.scope is Scope.SUBMITTER:
@@ -306,4 +307,4 @@ def _gone(hold_id: int) -> NoSuch:
 def _require_number(name: str, verb: Verb) -> None:
     digits = name.isascii() and name.isdigit() and len(name) <= len(str(JOB_ID_MAX))
     if not digits or not 1 <= int(name) <= JOB_ID_MAX:
-        raise UsageError(f"{name!r:.60} is no number of a job; name the job to {verb} by its number")
+        raise UsageError(f"{name!r:.60} is not the number of a job; name the job to {verb} by its number")

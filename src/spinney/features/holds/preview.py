@@ -1,4 +1,4 @@
-"""What a wide hold would hold, and what would go on if some were released, without doing either."""
+"""Previews: how many jobs a wide hold would hold, and how many would go on if some holds were released."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,7 @@ _OPEN = "('scheduled', 'pending', 'held', 'waiting')"
 
 
 def of_laying(tx: Tx, scope: Scope, name: str) -> HoldPreview:
-    """Jobs that stand held once the sweep is through, and others that are covered."""
+    """Return how many jobs would be held after the sweep, and how many others would be held when they would start."""
     lineage = job_rows.find(tx, int(name)).lineage if scope is Scope.TREE else None
     hold = Hold(id=0, scope=scope, name=name, reason="", by="", since_us=0)
     condition, binds = hold_coverage.clause([WideHold(hold, False, lineage)])
@@ -33,9 +33,11 @@ def of_laying(tx: Tx, scope: Scope, name: str) -> HoldPreview:
 
 
 def of_lifting(tx: Tx, registry: Registry, hold_ids: Collection[int]) -> HoldPreview:
-    """Jobs that stand held by a hold, and that none would cover any more. Reads all that are held, in pages."""
+    """Return how many held jobs no other hold would cover. Reads all held jobs, in pages."""
     lifted = orjson.dumps(sorted(hold_ids)).decode()
-    left = hold_coverage.ActiveHolds([wide for wide in registry.holds.wide if wide.hold.id not in hold_ids])
+    remaining = hold_coverage.ActiveHolds(
+        [wide for wide in registry.holds.wide if wide.hold.id not in hold_ids]
+    )
     jobs = after = 0
     while True:
         page = tx.all(
@@ -45,7 +47,7 @@ def of_lifting(tx: Tx, registry: Registry, hold_ids: Collection[int]) -> HoldPre
             (lifted, HELD_BY_HOLD, after, _PAGE),
         )
         free = [job_id for job_id, held_alone in page if not held_alone]
-        jobs += len(free) - len(hold_coverage.among(tx, left, left.wide, free))
+        jobs += len(free) - len(hold_coverage.among(tx, remaining, remaining.wide, free))
         if len(page) < _PAGE:
             return HoldPreview(jobs=jobs, later=0)
         after = page[-1][0]

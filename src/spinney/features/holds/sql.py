@@ -1,16 +1,15 @@
-"""Holds: laying, lifting, and the sweeps by which ``held`` follows.
+"""Holds: placing and releasing them, and the sweeps that give jobs the state ``held`` and take it away.
 
-**Who is the authority.** The rows of ``holds``. From the commit of ``lay`` on nothing that a hold covers is
-claimed: single jobs are taken out of ``ready`` with it; lanes of a held queue or type are not served; of
-trees, collections and submitters the claim asks each candidate, until a sweep has been through.
+**The authority** is the rows of ``holds``. From the commit of ``lay`` on, no job that a hold covers is claimed: a
+single job leaves ``ready`` in that transaction; lanes of a held queue or type are not served; for trees, collections
+and submitters the claim checks each candidate until a sweep has finished.
 
-**What sweeps do** (``sweep``), in steps of one short transaction each, called by whoever comes by: holds
-whose time is over end; what stands in ``ready`` and is covered by a hold not ``swept`` yet becomes held; after
-a hold has ended, what is held and not covered any more is placed afresh.
+**A sweep** works in steps of one short transaction each, which any process may call: it ends holds that have expired;
+jobs in ``ready`` that a hold covers which is not ``swept`` yet become held; after a release, held jobs that no hold
+covers any more go back to where they belong.
 
-**What a crash leaves.** That there is something to sweep is in the database: ``holds.swept``, and ``lift``
-against ``lift_swept`` in ``counters``. Nothing that is covered can get behind a sweep's back into ``ready``:
-every way into it asks for holds.
+**After a crash** the database still says what there is to sweep: ``holds.swept``, and ``lift`` against ``lift_swept``
+in ``counters``. No covered job can enter ``ready`` unseen, since every way into it checks the holds.
 """
 
 import time
@@ -35,11 +34,11 @@ from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import hold_rows
 
 STEP = 2_000
-"""Jobs that one transaction of a sweep shifts: some 10 ms."""
+"""How many jobs one transaction of a sweep moves, which takes some 10 ms."""
 YIELD_US = 2_000_000
-"""Whoever took a step less long ago is taken to be at it still."""
+"""A process that made a step less long ago is assumed to sweep still."""
 LOOKED_BACK = 10_000
-"""Entries of the audit among which releases are sought that were cut off before their sweep."""
+"""How many entries of the audit are searched for releases that were interrupted before their sweep."""
 
 
 class SqlHolds:
@@ -57,7 +56,7 @@ class SqlHolds:
         """How long the last step of this store object blocked other writers; its wait for the lock not counted."""
         self._sweep = hold_sweep.HoldSweep(session.registry)
         self._stamp = 0
-        """When this store object last took a step."""
+        """When this object last made a step."""
 
     # --- laying and lifting ---------------------------------------------------------------
 
@@ -82,15 +81,15 @@ class SqlHolds:
         """Release a hold; the sweep then moves on the jobs that no other hold covers. A hold that was released before,
         and not swept since, is returned again (see ``lifted``). Raises NoSuch."""
         with self._session.write() as tx:
-            found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
-            if found is None:
+            row = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
+            if row is None:
                 unswept = next((hold for hold in _lifted(tx, self._registry) if hold.id == hold_id), None)
                 if unswept is None:
                     raise NoSuch(
                         f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are"
                     )
-                return unswept  # its release was cut off, and asks again for the sweep
-            hold = hold_coverage.hold(found)
+                return unswept  # its release was interrupted, and is repeated for the sweep
+            hold = hold_coverage.hold(row)
             hold_rows.end(tx, self._registry, [hold], now_us)
             note(tx, now_us, actor, "release", hold_rows.audit_entry(hold), 1)
             return hold
@@ -127,10 +126,10 @@ class SqlHolds:
     def held(self, hold_id: int) -> int:
         """Return how many held jobs this hold covers."""
         with self._session.look() as tx:
-            found = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
-            if found is None:
+            row = tx.one(f"select {COLUMNS} from holds where id = ?", (hold_id,))
+            if row is None:
                 return 0
-            hold = hold_coverage.hold(found)
+            hold = hold_coverage.hold(row)
             if hold.scope is Scope.JOB:
                 return int(hold_coverage.stands_held(tx, int(hold.name)))
             condition, binds = hold_coverage.clause(
@@ -150,13 +149,13 @@ class SqlHolds:
             if last <= after:
                 return last, []
             condition, binds = hold_coverage.clause(w for w in self._registry.holds.wide if w.hold.id > after)
-            found = tx.all(
+            rows_ = tx.all(
                 f"select l.fence from leases l join jobs on jobs.id = l.job_id where l.node_id = ? and ({condition} "
                 "or exists (select 1 from holds h where h.scope = 'job' and h.name = cast(jobs.id as text) "
                 "and h.id > ?))",
                 (node_id, *binds, after),
             )
-            return last, [fence for (fence,) in found]
+            return last, [fence for (fence,) in rows_]
 
     # --- sweeping -------------------------------------------------------------------------
 
@@ -168,10 +167,10 @@ class SqlHolds:
         failure may undo the last steps; the next sweep repeats them.
         """
         with self._session.look() as tx:
-            if not self._due(now_us) or (yielding and self._another_is_at_it(tx, now_us)):
+            if not self._due(now_us) or (yielding and self._another_sweeps(tx, now_us)):
                 return False
             plan = self._sweep.plan(tx, now_us, limit)
-        # A step that a loss of power takes away is taken again: what says that it was taken goes with it.
+        # A step that a power failure undoes is repeated, since the record of it is undone, too.
         with self._session.write(durable=False) as tx:
             begun = self._clock()
             hold_rows.stamp_sweep(tx, now_us)
@@ -188,7 +187,7 @@ class SqlHolds:
         return more
 
     def _done(self, tx: Tx, plan: hold_sweep.Plan, now_us: int) -> bool:
-        """Whether it could be done as planned; else nothing of it was."""
+        """Return whether the step could be done as planned; if not, nothing was changed."""
         try:
             with tx.savepoint():
                 self._sweep.do(tx, plan, now_us)
@@ -200,15 +199,15 @@ class SqlHolds:
         holds = self._registry.holds
         return holds.due or (holds.ends_us is not None and holds.ends_us <= now_us)
 
-    def _another_is_at_it(self, tx: Tx, now_us: int) -> bool:
-        """Two that sweep at the same time would do no harm, but keep writers out twice as long."""
+    def _another_sweeps(self, tx: Tx, now_us: int) -> bool:
+        """Return whether another process sweeps. Two at once would do no harm, but delay writers twice as long."""
         stamp: int = tx.value("select value from counters where name = 'hold_sweep'")
         return stamp != self._stamp and abs(now_us - stamp) < YIELD_US
 
 
 def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
-    """The wide holds that somebody released last, as the audit names them: as many as there were releases whose jobs
-    have not all been looked at since. ``by`` is who released them."""
+    """Return the wide holds that were released last, from the audit: as many as there were releases that have not been
+    swept. ``by`` is the operator who released them."""
     unswept = registry.holds.lift - registry.holds.lift_swept
     if unswept <= 0:
         return []
@@ -234,7 +233,8 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
 
 
 def _check_name(tx: Tx, registry: Registry, scope: Scope, name: str) -> None:
-    """Refuse what cannot be meant. A collection or a submitter may be held before its first job comes."""
+    """Raise an error for a name that a hold cannot have. A collection or submitter may be held before its first job is
+    submitted."""
     # Its package is slow to import, and rarely needed here.
     from spinney.model.values.hints import unknown
 

@@ -1,16 +1,14 @@
-"""The sweeps by which ``held`` follows what the holds say, a step at a time.
+"""The steps of a sweep, which brings the state of jobs in line with the holds.
 
-A step is **planned** on a snapshot, where it is in nobody's way, and **done** in a transaction, if nothing has
-changed in between: the registry (so: the holds) is the same, and every job stands where the plan found it. Else
-it is planned anew in that transaction. So others are kept from writing for about half of the time that a step
-takes.
+A step is **planned** on a snapshot, which delays no writer, and **done** in a transaction, if nothing has changed in
+between: the registry, and so the holds, is the same, and every job is where the plan found it. Otherwise it is planned
+again in that transaction. So a step keeps other writers out for about half of its time.
 
-First come holds that are not ``swept`` yet, one after the other, the oldest first: what is covered and stands
-in ``ready`` becomes held. A queue or type is swept lane by lane, a tree in the order of its lineages, a
-collection or submitter by walking through all of ``ready``. Then, when holds have ended, everything that is
-held by any is looked at once, and what nothing covers any more is placed afresh.
+First come holds that are not ``swept`` yet, the oldest first: covered jobs in ``ready`` become held. A queue or type is
+swept lane by lane, a tree in the order of its lineages, a collection or submitter by walking through all of ``ready``.
+Then, after holds have ended, all held jobs are visited once, and those that no hold covers any more go on.
 
-Where a sweep stands is known in memory alone; another begins it anew.
+The position of a sweep is only in memory; another process starts from the beginning.
 """
 
 from collections.abc import Sequence
@@ -29,12 +27,12 @@ from spinney.store.sql.transitions.cascades import Cascade, existing_row
 from spinney.store.sql.transitions.hold_moves import Key, Place
 
 LOOKED_AT = 5
-"""So many times as many jobs as one step shifts are looked at, where few are covered."""
+"""Where few jobs are covered, one step looks at this multiple of the jobs that it may move."""
 SPECIAL_STEP = 200
-"""Of those that go on, so many are placed one by one in a transaction (needs, children, serial trees)."""
+"""How many jobs one transaction places one by one (those with needs, children or in serial trees)."""
 
 _BEGINNING: tuple[Any, ...] = (0, 0, 0, "")
-"""Before all keys of ``ready``: lanes are numbered from 1."""
+"""Less than every key of ``ready``, since lanes are numbered from 1."""
 
 _RENAMED = RowChange(
     "inactive_jobs", "job_id = ? and state = 'held' and waits_for = 'hold'", set="reason = ?"
@@ -42,7 +40,7 @@ _RENAMED = RowChange(
 
 
 class _At(NamedTuple):
-    """How far a sweep has come."""
+    """The position of a sweep."""
 
     what: tuple[str, int]
     """("hold", its number), or ("lift", up to which it is swept when it is through)."""
@@ -51,43 +49,43 @@ class _At(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
-    """What one step is going to do."""
+    """What one step will do."""
 
     what: tuple[str, int]
     version: int
-    """Of the registry that it was made with."""
+    """The version of the registry that it was planned with."""
     hold: Hold | None = None
     keys: list[Key] = field(default_factory=list)
-    """Where what the hold covers stands in ``ready``; its jobs are ``covered``, in the same order."""
+    """The keys in ``ready`` of the jobs that the hold covers; the jobs are ``covered``, in the same order."""
     covered: list[int] = field(default_factory=list)
     free: dict[Place, list[int]] = field(default_factory=dict)
-    """What nothing covers any more, and nothing else keeps: by where it belongs."""
+    """Jobs that no hold covers any more and nothing else keeps, by where they belong."""
     special: list[int] = field(default_factory=list)
-    """What nothing covers any more, and has to be looked at one by one."""
+    """Jobs that no hold covers any more, and that have to be placed one by one."""
     renamed: list[tuple[str, int]] = field(default_factory=list)
-    """(reason, job): jobs that another hold keeps than the one they name."""
+    """(reason, job): jobs that are kept by another hold than the one in their row."""
     place: tuple[Any, ...] | None = None
-    """Where the next step goes on; None: this is the last."""
+    """Where the next step continues; None: this is the last one."""
 
 
 class PlanOutdated(Exception):
-    """Something does not stand any more where the plan found it; plan anew."""
+    """Something has changed since the step was planned; plan it again."""
 
 
 class HoldSweep:
-    """One for a store object. ``plan``, ``do``, and when that is committed, ``done``."""
+    """The sweep of one store object: call ``plan``, ``do``, and after the commit ``done``."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._at: _At | None = None
 
     def plan(self, tx: Tx, now_us: int, limit: int) -> Plan | None:
-        """The next step, by what ``tx`` sees; None: there is nothing to do."""
+        """Return the next step, as ``tx`` sees the database; None when there is nothing to do."""
         registry, holds = self._registry, self._registry.holds
         if holds.unswept:
             what = ("hold", holds.unswept[0].hold.id)
         elif holds.lift > holds.lift_swept:
-            # Up to the last hold lifted when it began: what ends meanwhile has a pass of its own.
+            # Up to the last release before it began: later ones get a pass of their own.
             what = (
                 self._at.what if self._at is not None and self._at.what[0] == "lift" else ("lift", holds.lift)
             )
@@ -103,7 +101,7 @@ class HoldSweep:
         return plan
 
     def do(self, tx: Tx, plan: Plan, now_us: int) -> None:
-        """Do it. Raises Changed when the plan is not true any more; then nothing may stay of what was done."""
+        """Do a step. Raises PlanOutdated when the plan does not fit any more; the caller then undoes all of it."""
         registry = self._registry
         if plan.version != registry.version:
             raise PlanOutdated
@@ -126,32 +124,32 @@ class HoldSweep:
     def _let_go(self, tx: Tx, plan: Plan, cascade: Cascade) -> None:
         ids = [job_id for group in plan.free.values() for job_id in group]
         if self._registry.holds.jobs and hold_coverage.among_single(tx, [*ids, *plan.special]):
-            raise PlanOutdated  # the registry does not know of each
+            raise PlanOutdated  # holds on single jobs do not change the registry
         if hold_moves.to_ready(tx, self._registry, plan.free) != len(ids):
             raise PlanOutdated
         tx.change(_RENAMED, plan.renamed)
         for job_id in plan.special:
-            # Looked at again: consequences of one before it may have settled this one.
+            # Read again: the placement of another job may have settled this one.
             row = existing_row(tx, job_id)
             if row is not None and row.state is State.HELD and hold_coverage.stands_held(tx, job_id):
                 cascade.place(row)
 
     def done(self, plan: Plan) -> None:
-        """It is committed."""
+        """Note that a step was committed."""
         self._at = None if plan.place is None else _At(plan.what, plan.place)
 
 
 class _Planner:
-    """Looks, and fills in a plan."""
+    """Reads the database, and fills in a plan."""
 
     def __init__(self, tx: Tx, registry: Registry, now_us: int, limit: int, plan: Plan) -> None:
-        self.tx, self.registry, self.now_us, self.limit, self.made = tx, registry, now_us, limit, plan
+        self.tx, self.registry, self.now_us, self.limit, self.plan = tx, registry, now_us, limit, plan
 
     # --- from ready to held ---------------------------------------------------------------
 
     def cover(self, wide: WideHold, place: tuple[Any, ...] | None) -> None:
-        """What is pending under a hold, from behind ``place``."""
-        self.made.hold = wide.hold
+        """Plan which pending jobs a hold covers, after ``place``."""
+        self.plan.hold = wide.hold
         if wide.hold.scope in hold_coverage.LANE_SCOPES:
             self._cover_lanes(wide.hold)
         elif wide.hold.scope is Scope.TREE:
@@ -160,21 +158,21 @@ class _Planner:
             self._cover_labelled(wide.hold, place or _BEGINNING)
 
     def _cover_lanes(self, hold: Hold) -> None:
-        """All that stands in its lanes. Nothing new comes in, so the front is always where to go on."""
-        found: list[Any] = []
+        """Plan the jobs in the lanes of a queue or type. No job is added to them, so each step starts at the front."""
+        rows: list[Any] = []
         alone = hold_coverage.ActiveHolds([WideHold(hold, False, None)])
         for lane in self.registry.lanes.values():
-            if len(found) < self.limit and alone.stops(lane.queue, lane.type):
-                found += self.tx.all(
+            if len(rows) < self.limit and alone.stops(lane.queue, lane.type):
+                rows += self.tx.all(
                     "select lane, priority, share, position, job_id from ready where lane = ? "
                     "order by priority, share, position limit ?",
-                    (lane.id, self.limit - len(found)),
+                    (lane.id, self.limit - len(rows)),
                 )
-        self._take(found)
-        self.made.place = _BEGINNING if len(found) == self.limit else None
+        self._add(rows)
+        self.plan.place = _BEGINNING if len(rows) == self.limit else None
 
     def _cover_labelled(self, hold: Hold, place: tuple[Any, ...]) -> None:
-        """What bears its collection or submitter, of a stretch of all that is ready."""
+        """Plan the jobs of a collection or submitter in a stretch of ``ready``."""
         key = "(r.lane, r.priority, r.share, r.position)"
         order = "order by r.lane, r.priority, r.share, r.position"
         until = self.tx.one(
@@ -183,22 +181,22 @@ class _Planner:
             (*place, self.limit * LOOKED_AT - 1),
         )
         last = f"and {key} <= (?, ?, ?, ?)" if until else ""
-        found = self.tx.all(
+        rows = self.tx.all(
             f"select r.lane, r.priority, r.share, r.position, r.job_id from ready r join jobs on jobs.id = r.job_id "
             f"where {key} > (?, ?, ?, ?) {last} and jobs.{hold.scope} = ? {order} limit ?",
             (*place, *(until or ()), hold.name, self.limit),
         )
-        self._take(found)
-        self.made.place = tuple(found[-1][:4]) if len(found) == self.limit else until
+        self._add(rows)
+        self.plan.place = tuple(rows[-1][:4]) if len(rows) == self.limit else until
 
     def _cover_tree(self, wide: WideHold, place: tuple[Any, ...] | None) -> None:
-        """What stands in ``ready`` of a stretch of the tree; with the first, its top."""
+        """Plan the jobs in ``ready`` in a stretch of a tree; the first stretch includes its top."""
         if wide.lineage is None:
-            return  # the job at its top is not there any more
+            return  # the job at its top was removed
         start, end = subtree(wide.lineage)
         root_id = int(wide.lineage.split(".")[0])
         if place is None:
-            self._take(hold_moves.standing_in_ready(self.tx, self.registry, [int(wide.hold.name)]))
+            self._add(hold_moves.standing_in_ready(self.tx, self.registry, [int(wide.hold.name)]))
         after = start if place is None else place[0]
         until = self.tx.value(
             "select lineage from jobs where parent_id is not null and root_id = ? and lineage > ? and lineage < ? "
@@ -210,22 +208,22 @@ class _Planner:
             "and lineage <= ? and state = 'pending' order by lineage limit ?",
             (root_id, after, until or end, self.limit),
         )
-        self._take(hold_moves.standing_in_ready(self.tx, self.registry, [job_id for job_id, _ in below]))
+        self._add(hold_moves.standing_in_ready(self.tx, self.registry, [job_id for job_id, _ in below]))
         if len(below) == self.limit:
-            self.made.place = (below[-1][1],)
+            self.plan.place = (below[-1][1],)
         elif until is not None:
-            self.made.place = (until,)
+            self.plan.place = (until,)
 
-    def _take(self, standing: Sequence[Any]) -> None:
-        """What stands at these keys, the job last."""
-        self.made.keys += [tuple(row[:4]) for row in standing]
-        self.made.covered += [row[4] for row in standing]
+    def _add(self, standing: Sequence[Any]) -> None:
+        """Add jobs at these keys; the last column is the job."""
+        self.plan.keys += [tuple(row[:4]) for row in standing]
+        self.plan.covered += [row[4] for row in standing]
 
     # --- from held to where it belongs ----------------------------------------------------
 
     def uncover(self, place: tuple[Any, ...] | None) -> None:
-        """What is held and not covered any more, from behind ``place``."""
-        made, tx = self.made, self.tx
+        """Plan which held jobs are not covered any more, after ``place``."""
+        plan, tx = self.plan, self.tx
         window = tx.all(
             "select job_id, waits_for, reason from inactive_jobs where state = 'held' and job_id > ? "
             "order by job_id limit ?",
@@ -233,15 +231,15 @@ class _Planner:
         )
         reasons = {job_id: reason for job_id, waits_for, reason in window if waits_for == HELD_BY_HOLD}
         covered = hold_coverage.covered(tx, self.registry.holds, list(reasons))
-        made.renamed = [
+        plan.renamed = [
             (str(hold), job_id) for job_id, hold in covered.items() if reasons[job_id] != str(hold)
         ]
         free = [job_id for job_id in reasons if job_id not in covered]
-        made.free = hold_moves.plain(tx, self.registry, free, self.now_us)
-        plain = {job_id for group in made.free.values() for job_id in group}
-        made.special = [job_id for job_id in free if job_id not in plain]
+        plan.free = hold_moves.plain(tx, self.registry, free, self.now_us)
+        plain = {job_id for group in plan.free.values() for job_id in group}
+        plan.special = [job_id for job_id in free if job_id not in plain]
         last = window[-1][0] if len(window) == self.limit else None
-        if len(made.special) > SPECIAL_STEP:
-            del made.special[SPECIAL_STEP:]
-            last = made.special[-1]
-        made.place = None if last is None else (last,)
+        if len(plan.special) > SPECIAL_STEP:
+            del plan.special[SPECIAL_STEP:]
+            last = plan.special[-1]
+        plan.place = None if last is None else (last,)

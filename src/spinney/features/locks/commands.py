@@ -1,8 +1,7 @@
-"""What people ask of locks: who has which, how much there is of them, and taking them away from jobs that will not give
-them back.
+"""The commands for locks: their owners, their capacities, and freeing a lock whose owner is gone.
 
-Somebody who is limited and has locks to name may free those, whoever has them; without such locks, those that jobs in
-sight have.
+A caller with limits whose rights name locks may free these, whichever job has them; without such rights, those that
+only visible jobs have.
 """
 
 from dataclasses import dataclass
@@ -26,15 +25,15 @@ LockName = Annotated[
     Field(min_length=1, max_length=200, pattern=PRINTABLE, description="Its name.", examples=["disk:work"]),
 ]
 Amount = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": AMOUNT_MAX})]
-"""The store refuses others, since its sentence says what to do instead."""
+"""The store checks the number, so that its message can say what to do instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedLock:
-    """A lock that was taken away."""
+    """A lock that was freed."""
 
     lost: int
-    """How many had it."""
+    """How many jobs have lost it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +48,22 @@ class Capacity:
 class ListLocks(Command, route="GET /locks"):
     """List locks.
 
-    Those that a job in sight has or waits for, by name; one that several have has a line for each. Owners out of sight
-    are not named."""
+    Those that a visible job has or waits for, by name; with an item for each owner. Owners that you may not see are
+    not named."""
 
     after: Annotated[str, Field(max_length=200, description="`next` of the page before.")] = ""
     limit: Limit = PAGE
 
     def run(self, service: Service) -> Page[LockInfo]:
-        found = service.part(Queries).locks(after=self.after, limit=self.limit)
-        more = len({lock.name for lock in found}) >= self.limit
-        return Page(items=found, next=found[-1].name if more else None)
+        infos = service.part(Queries).locks(after=self.after, limit=self.limit)
+        more = len({info.name for info in infos}) >= self.limit
+        return Page(items=infos, next=infos[-1].name if more else None)
 
 
 class ShowLock(Command, route="GET /locks/{name}"):
     """Show a lock.
 
-    Who has it and how many wait for it; no lines where nobody in sight has it or waits for it."""
+    Its owners, and how many jobs wait for it; no items when no visible job has it or waits for it."""
 
     name: LockName
 
@@ -73,19 +72,19 @@ class ShowLock(Command, route="GET /locks/{name}"):
 
 
 class FreeLock(Command, route="DELETE /locks/{name}", role=Role.OPERATOR, to="free locks"):
-    """Take a lock away.
+    """Free a lock.
 
-    Who waits for it goes on at once, beside the old owner if that is still at work: make sure that it is not."""
+    A job that waits for it goes on at once, beside the old owner if that still runs: make sure that it does not."""
 
     name: LockName
     reason: RequiredReason
-    job: JobNumber | None = Field(default=None, description="From this job alone.")
+    job: JobNumber | None = Field(default=None, description="Only from this job.")
 
     def run(self, service: Service) -> ReleasedLock:
         _require_named(service, self.name, "free")
         if self.job is not None and not service.rights.everywhere:
             service.require_within(service.store.job(self.job))
-        if self.job is None and _named_by_sight(service):
+        if self.job is None and _limited_to_visible(service):
             _require_owners_seen(service, self.name)
         actor, now_us = service.actor(self.reason), service.clock()
         try:
@@ -93,41 +92,43 @@ class FreeLock(Command, route="DELETE /locks/{name}", role=Role.OPERATOR, to="fr
         except Refused:
             if service.rights.everywhere:
                 raise
-            # The store's sentence names other locks, and who has this one.
+            # The store's message names other locks, and the owners of this one.
             raise _not_had(self.name) from None
         service.wake_nodes()
         return ReleasedLock(lost=lost)
 
 
 class ListCapacities(Command, route="GET /capacities"):
-    """List how much there is of locks.
+    """List the capacities of locks.
 
-    What operators set and applications declare, by name. Somebody with limits is told what is declared, and what is
-    set of the locks that he may name."""
+    Those that operators set and applications declare, by name. A caller with limits sees those that are declared, and
+    those of locks that the own rights name."""
 
     def run(self, service: Service) -> All[CapacityInfo]:
-        found, rights = service.store.locks.capacities(), service.rights
-        if service.rights.everywhere:
-            return All(items=found)
+        capacities, rights = service.store.locks.capacities(), service.rights
+        if rights.everywhere:
+            return All(items=capacities)
         own = rights.locks is not None
-        return All(items=[c for c in found if c.declared is not None or (own and rights.names_lock(c.name))])
+        return All(
+            items=[c for c in capacities if c.declared is not None or (own and rights.names_lock(c.name))]
+        )
 
 
 class SetCapacity(
     Command, route="PUT /capacities/{name}", role=Role.OPERATOR, to="set the capacity of locks"
 ):
-    """Set how much there is of a lock.
+    """Set the capacity of a lock.
 
-    Of one, or of each of a family (`download:*`). Who waits goes on where there is more; where there is less, nobody
-    loses what he has."""
+    Of one, or of each of a family (`download:*`). With a larger one, waiting jobs go on; with a smaller one, no job
+    loses a lock that it has."""
 
     name: LockName
-    capacity: Amount | None = Field(description="null: take back what was set.", examples=[3])
+    capacity: Amount | None = Field(description="null: reset it to what is declared.", examples=[3])
     reason: Reason = None
 
     def run(self, service: Service) -> Capacity:
         _require_named(service, self.name, "set the capacity of")
-        if _named_by_sight(service):
+        if _limited_to_visible(service):
             service.require_everywhere(self.role, self.to)
         actor, now_us = service.actor(self.reason), service.clock()
         done = service.store.locks.set_capacity(self.name, self.capacity, actor, now_us=now_us)
@@ -144,24 +145,24 @@ def _require_named(service: Service, name: str, what: str) -> None:
         raise Forbidden(f"{service.by} may {what} {may}, not {name!r}; {ASK}")
 
 
-def _named_by_sight(service: Service) -> bool:
-    """Whether nothing says which locks are the caller's but what the caller sees."""
+def _limited_to_visible(service: Service) -> bool:
+    """Return whether the caller's locks are only those that visible jobs have."""
     return service.rights.locks is None and not service.rights.everywhere
 
 
 def _require_owners_seen(service: Service, name: str) -> None:
     owners = {info.owner_id for info in service.store.locks.get(name) if info.owner_id is not None}
-    seen = Visibility(service.store, service.rights.within).visible(owners)
-    if not seen:
+    visible = Visibility(service.store, service.rights.within).visible(owners)
+    if not visible:
         raise _not_had(name)
-    if seen != owners:
+    if visible != owners:
         raise Forbidden(
-            f"{service.by} is limited to {limits(service.rights)} and may not free the lock {name!r}, which others "
-            f"have, too; name the job to take it from, or {ASK}"
+            f"{service.by} is limited to {limits(service.rights)} and may not free the lock {name!r}, which other "
+            f"jobs have, too; name the job to take it from, or {ASK}"
         )
 
 
 def _not_had(name: str) -> Refused:
     return Refused(
-        f"nobody within your limits has the lock {name!r}, or not that job; 'spinney locks' lists those there are"
+        f"no job within your limits has the lock {name!r}, or not that job; 'spinney locks' lists all locks"
     )

@@ -1,9 +1,8 @@
-"""Locks seen from outside: who has them, how much there is of them, and taken away by somebody who has judged that
-their owner is gone.
+"""Locks for operators: their owners, their capacities, and freeing a lock whose owner is gone.
 
-The rows of ``locks`` are the truth and there is nothing beside them, so to free a lock is to delete its rows;
-who waits is then woken in the way in which an ended attempt wakes it. The old owner's lease stays as it is: when
-that attempt ends, it gives back what it still has, which is no longer this lock.
+The rows of ``locks`` are the only record of who has a lock, so freeing one means deleting its rows; waiting jobs are
+then woken as they are when an attempt ends. The old owner keeps its lease: when that attempt ends, it gives back the
+locks that it still has.
 """
 
 from collections import Counter
@@ -28,11 +27,11 @@ from spinney.store.sql.transitions import locks
 from spinney.store.sql.transitions.cascades import Cascade
 
 _NAMED = 20
-"""So many jobs are named in a sentence or an entry of the audit."""
+"""How many jobs a message or an entry of the audit names."""
 _WOKEN = 100
-"""Of so many locks of a family those that wait are let go at once when there is more of each."""
-_NEAR = 1_000
-"""Names among which one is sought that somebody may have meant."""
+"""For how many locks of a family waiting jobs are woken at once when its capacity grows."""
+_SIMILAR = 1_000
+"""How many names are searched for one that is similar to a mistyped one."""
 
 _LOST = RowChange("locks", "name = ? and job_id = ?")
 
@@ -49,20 +48,19 @@ class SqlLocks:
         """Return the locks that are held or waited for, by name: all rows of the first ``limit`` names after ``after``.
         ``within``: only locks that a job within these limits holds or waits for; of the waiting jobs only such are
         counted."""
-        mine = _Mine(within)
+        visible = _VisibleLocks(within)
         with self._session.look() as tx:
-            held = mine.held(tx, after, limit) if mine else _held(tx, after, limit)
-            waited_for = mine.waited_for(tx, after, limit) if mine else _waited_for(tx, after, limit)
-            return _infos(tx, self._session.registry, sorted({*held, *waited_for})[:limit], mine)
+            all_names = {*visible.held(tx, after, limit), *visible.waited_for(tx, after, limit)}
+            return _infos(tx, self._session.registry, sorted(all_names)[:limit], visible)
 
     def get(self, name: str, *, within: AccessScope | None = None) -> Sequence[LockInfo]:
         """Return the rows of one lock; nothing where no job (``within`` the limits) holds it or waits for it."""
-        mine = _Mine(within)
+        visible = _VisibleLocks(within)
         with self._session.look() as tx:
-            if mine and not mine.concerns(tx, name):
+            if visible.limited and not visible.includes(tx, name):
                 return []
-            found = _infos(tx, self._session.registry, [name], mine)
-            return [info for info in found if info.owner_id is not None or info.waiting]
+            infos = _infos(tx, self._session.registry, [name], visible)
+            return [info for info in infos if info.owner_id is not None or info.waiting]
 
     def free(self, name: str, actor: Actor, *, job_id: int | None = None, now_us: int) -> int:
         """Take a lock away from its owners (or from one job), and return how many lost it. The next waiting job goes on
@@ -75,10 +73,10 @@ class SqlLocks:
             ]
             losers = [j for j in owners if job_id is None or j == job_id]
             if not losers:
-                raise Refused(_not_had(tx, name, job_id, owners))
+                raise Refused(_no_owner(tx, name, job_id, owners))
             tx.change(_LOST, [(name, j) for j in losers])
             note(tx, now_us, actor, "unlock", {"lock": name, "jobs": losers[:_NAMED]}, len(losers))
-            _let_go_on(tx, self._session.registry, [name], now_us)
+            _wake_waiting(tx, self._session.registry, [name], now_us)
         return len(losers)
 
     def capacities(self) -> Sequence[CapacityInfo]:
@@ -106,31 +104,27 @@ class SqlLocks:
         with self._session.write() as tx:
             if capacities.put(tx, name, capacity, actor.by, now_us):
                 registry.touch(tx)
-                said = "as declared" if capacity is None else capacity
-                note(tx, now_us, actor, "lock", {"lock": name, "capacity": said}, 1)
-                _let_go_on(tx, registry, _concerned(tx, name), now_us)
+                setting = "as declared" if capacity is None else capacity
+                note(tx, now_us, actor, "lock", {"lock": name, "capacity": setting}, 1)
+                _wake_waiting(tx, registry, _waited_locks(tx, name), now_us)
             return registry.capacities.in_force(name)
 
 
-# --- who waits --------------------------------------------------------------------------------
+# --- waking -----------------------------------------------------------------------------------
 
 
-def _concerned(tx: Tx, name: str) -> list[str]:
-    """The locks of a name, or of a family, that somebody waits for. Of a large family the first: the others are found
-    by housekeeping."""
+def _waited_locks(tx: Tx, name: str) -> list[str]:
+    """Return the locks of a name, or of a family, that jobs wait for: of a large family the first ones, since
+    housekeeping finds the others."""
     if not name.endswith("*"):
         return [name]
-    beginning = name[:-1]
-    own = (
-        [beginning]
-        if tx.value("select 1 from inactive_jobs where waits_for = ? limit 1", (f"lock:{beginning}",))
-        else []
-    )
-    behind = takewhile(lambda found: found.startswith(beginning), _waited_for(tx, beginning, _WOKEN))
-    return [*own, *behind]
+    prefix = name[:-1]
+    own = tx.value("select 1 from inactive_jobs where waits_for = ? limit 1", (f"lock:{prefix}",))
+    longer = takewhile(lambda other: other.startswith(prefix), _waited_for(tx, prefix, _WOKEN))
+    return [*([prefix] if own is not None else []), *longer]
 
 
-def _let_go_on(tx: Tx, registry: Registry, freed: Iterable[str], now_us: int) -> None:
+def _wake_waiting(tx: Tx, registry: Registry, freed: Iterable[str], now_us: int) -> None:
     cascade = Cascade(tx, registry, now_us)
     for name in freed:
         cascade.lock_freed(name)
@@ -140,13 +134,8 @@ def _let_go_on(tx: Tx, registry: Registry, freed: Iterable[str], now_us: int) ->
 # --- looking ----------------------------------------------------------------------------------
 
 
-def _held(tx: Tx, after: str, limit: int) -> Iterable[str]:
-    found = tx.all("select distinct name from locks where name > ? order by name limit ?", (after, limit))
-    return [name for (name,) in found]
-
-
 def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
-    """One index seek a name, however many wait for each."""
+    """Yield the names that jobs wait for, with one index seek a name, however many jobs wait for each."""
     at = f"lock:{after}"
     for _ in range(limit):
         at = tx.value(
@@ -157,100 +146,78 @@ def _waited_for(tx: Tx, after: str, limit: int) -> Iterable[str]:
         yield at[5:]
 
 
-class _Mine:
-    """Locks that jobs within somebody's limits have or wait for. Empty (false): there are no limits."""
+class _VisibleLocks:
+    """The locks that jobs within somebody's limits have or wait for; without limits all of them."""
 
     def __init__(self, within: AccessScope | None) -> None:
         where, self._args = filter_queries.conditions(Filter(within=within))
-        self._where = " and ".join(where)
-
-    def __bool__(self) -> bool:
-        return bool(self._where)
+        self.limited = bool(where)
+        jobs = "cross join jobs" if where else ""
+        self._owned = f"locks l {jobs}"
+        self._owner = " and ".join(["", "jobs.id = l.job_id", *where]) if where else ""
+        self._waited = f"inactive_jobs p {jobs}"
+        self._waiter = " and ".join(["", "jobs.id = p.job_id", *where]) if where else ""
 
     def held(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
-        found = tx.all(
-            "select distinct l.name from locks l cross join jobs where l.name > ? and jobs.id = l.job_id "
-            f"and {self._where} order by l.name limit ?",
+        rows = tx.all(
+            f"select distinct l.name from {self._owned} where l.name > ?{self._owner} order by l.name limit ?",
             (after, *self._args, limit),
         )
-        return [name for (name,) in found]
+        return [name for (name,) in rows]
 
     def waited_for(self, tx: Tx, after: str, limit: int) -> Iterable[str]:
-        found = tx.all(
-            "select distinct p.waits_for from inactive_jobs p cross join jobs where p.waits_for > ? "
-            f"and p.waits_for like 'lock:%' and jobs.id = p.job_id and {self._where} order by p.waits_for limit ?",
+        if not self.limited:
+            return _waited_for(tx, after, limit)
+        rows = tx.all(
+            f"select distinct p.waits_for from {self._waited} where p.waits_for > ? and p.waits_for like 'lock:%'"
+            f"{self._waiter} order by p.waits_for limit ?",
             (f"lock:{after}", *self._args, limit),
         )
-        return [name[5:] for (name,) in found]
+        return [name[5:] for (name,) in rows]
 
     def waiting(self, tx: Tx, name: str) -> int:
-        found: int = tx.value(
-            "select count(*) from inactive_jobs p cross join jobs where p.waits_for = ? and p.waits_for like 'lock:%' "
-            f"and jobs.id = p.job_id and {self._where}",
+        count: int = tx.value(
+            f"select count(*) from {self._waited} where p.waits_for = ? and p.waits_for like 'lock:%'{self._waiter}",
             (f"lock:{name}", *self._args),
         )
-        return found
+        return count
 
-    def concerns(self, tx: Tx, name: str) -> bool:
+    def includes(self, tx: Tx, name: str) -> bool:
         owner = tx.value(
-            f"select 1 from locks l cross join jobs where l.name = ? and jobs.id = l.job_id and {self._where} limit 1",
-            (name, *self._args),
+            f"select 1 from {self._owned} where l.name = ?{self._owner} limit 1", (name, *self._args)
         )
         return owner is not None or self.waiting(tx, name) > 0
 
 
-def _waiting(tx: Tx, name: str) -> int:
-    found: int = tx.value(
-        "select count(*) from inactive_jobs where waits_for = ? and waits_for like 'lock:%'",
-        (f"lock:{name}",),
-    )
-    return found
-
-
-def _infos(tx: Tx, registry: Registry, wanted: Sequence[str], mine: "_Mine") -> list[LockInfo]:
-    """A line for each owner of these locks, in their order; for a lock that nobody has, one without."""
-    listed = orjson.dumps(wanted).decode()
-    waiting = {name: mine.waiting(tx, name) if mine else _waiting(tx, name) for name in wanted}
-    there = {name: registry.capacities.in_force(name) for name in wanted}
-    found = tx.all(
+def _infos(tx: Tx, registry: Registry, names: Sequence[str], visible: _VisibleLocks) -> list[LockInfo]:
+    """Return an item for each owner of these locks, by name; for a lock without owners one without a job."""
+    rows = tx.all(
         "select l.name, l.job_id, l.fence, l.since_us, l.amount, n.name from json_each(?) /* text */ j "
         "join locks l on l.name = j.value "
         "left join leases e on e.job_id = l.job_id left join nodes n on n.id = e.node_id order by l.name, l.job_id",
-        (listed,),
+        (orjson.dumps(names).decode(),),
     )
     used = Counter[str]()
-    for name, _, _, _, amount, _ in found:
+    for name, _, _, _, amount, _ in rows:
         used[name] += amount
-    owned = [
+    waiting = {name: visible.waiting(tx, name) for name in names}
+    capacity = {name: registry.capacities.in_force(name) for name in names}
+    unowned = [(name, None, None, None, 0, None) for name in names if name not in used]
+    infos = [
         LockInfo(
             name=name,
             owner_id=job_id,
-            until=_until(fence),
+            until="" if job_id is None else _until(fence),
             node=node,
             since_us=since_us,
             waiting=waiting[name],
             amount=amount,
             used=used[name],
-            capacity=there[name],
+            capacity=capacity[name],
         )
-        for name, job_id, fence, since_us, amount, node in found
+        for name, job_id, fence, since_us, amount, node in [*unowned, *rows]
     ]
-    nobody = [
-        LockInfo(
-            name=name,
-            owner_id=None,
-            until="",
-            node=None,
-            since_us=None,
-            waiting=waiting[name],
-            amount=0,
-            used=0,
-            capacity=there[name],
-        )
-        for name in wanted
-        if name not in used
-    ]
-    return sorted([*nobody, *owned], key=lambda info: info.name)
+    return sorted(infos, key=lambda info: info.name)
 
 
 def _until(fence: int | None) -> str:
@@ -262,11 +229,9 @@ def _until(fence: int | None) -> str:
 # --- refusing ---------------------------------------------------------------------------------
 
 
-def _not_had(tx: Tx, name: str, job_id: int | None, owners: Sequence[int]) -> str:
+def _no_owner(tx: Tx, name: str, job_id: int | None, owners: Sequence[int]) -> str:
     if owners:
         have = f"{', '.join(map(str, owners[:_NAMED]))} {'has' if len(owners) == 1 else 'have'}"
         return f"job {job_id} does not have the lock {name!r}: job {have} it; leave out the job, or name that one"
-    return (
-        f"nobody has the lock {name!r}{did_you_mean(name, _held(tx, '', _NEAR))}; "
-        f"'spinney locks' lists those there are"
-    )
+    names = _VisibleLocks(None).held(tx, "", _SIMILAR)
+    return f"no job has the lock {name!r}{did_you_mean(name, names)}; 'spinney locks' lists the locks"

@@ -1,4 +1,4 @@
-"""What people ask of nodes. Nodes serve all, so whoever sets something of them may not be limited."""
+"""The commands for nodes. Nodes run the jobs of everybody, so only operators without limits may change them."""
 
 from typing import Annotated
 
@@ -13,13 +13,13 @@ from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 NumberOfSlots = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": SLOTS_MAX})]
-"""The store refuses others, since its sentence can name the node."""
+"""The store checks the number, so that its message can name the node."""
 
 
 class ListNodes(Command, route="GET /nodes"):
     """List nodes.
 
-    Those that have not left, and what they do."""
+    Those that have not left, each with its state and load."""
 
     def run(self, service: Service) -> All[NodeStatus]:
         return All(items=service.part(Queries).nodes())
@@ -30,7 +30,7 @@ class DrainNode(
 ):
     """Stop a node from taking new jobs.
 
-    What it runs finishes, and what has not begun goes back. It stays until `resume`."""
+    Running jobs finish, and jobs that have not started go back to the queue. The node stays until `resume`."""
 
     node: NodeName
     reason: Reason = None
@@ -46,7 +46,7 @@ class ResumeNode(
 ):
     """Let a drained node take jobs again.
 
-    It takes work with its next look at the store."""
+    It takes jobs with its next look at the store."""
 
     node: NodeName
     reason: Reason = None
@@ -62,7 +62,7 @@ class SetSlots(
 ):
     """Set how many attempts a node runs at once.
 
-    What runs in slots that go finishes. It holds for every start of the node from now on."""
+    Jobs in slots that are removed finish. The number also applies whenever the node starts again."""
 
     node: NodeName
     slots: NumberOfSlots | None = Field(description="How many; null: as it was started.", examples=[8])

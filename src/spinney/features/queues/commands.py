@@ -1,4 +1,4 @@
-"""What people ask of queues. Every change is audited, and obeyed by all nodes with the next thing that they do."""
+"""The commands for queues. Every change is in the audit, and in force on all nodes with their next transaction."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from spinney.service.service import ASK, Service, limits
 
 QueueName = Annotated[Name, Field(description="The queue's name.", examples=["nightly"])]
 NodeNames = Annotated[list[Name], Field(max_length=1_000)]
-# What follows is checked by the model, whose sentences name the queue.
+# The schemas of these are only documented here: the model checks the values, so that its messages name the queue.
 Limit = Annotated[
     int | str | None,
     WithJsonSchema(
@@ -39,7 +39,7 @@ Sharing = Annotated[str, WithJsonSchema({"type": "string", "enum": ["shares", "q
 class ListQueues(Command, route="GET /queues"):
     """List queues.
 
-    By name: how each is set, what stands in it, which nodes serve it."""
+    By name, each with its settings, its numbers of jobs and its nodes."""
 
     def run(self, service: Service) -> All[QueueInfo]:
         return All(items=service.part(Queries).queues())
@@ -48,12 +48,12 @@ class ListQueues(Command, route="GET /queues"):
 class ShowQueue(Command, route="GET /queues/{name}"):
     """Show a queue.
 
-    How it is set, and who serves it."""
+    Its settings, its numbers of jobs and its nodes."""
 
     name: QueueName
 
     def run(self, service: Service) -> QueueInfo:
-        return _known(service, self.name)
+        return _require_visible(service, self.name)
 
 
 class CreateQueue(
@@ -61,13 +61,13 @@ class CreateQueue(
 ):
     """Make a queue.
 
-    One that no application has to declare."""
+    No application has to declare it."""
 
     name: QueueName
     limit: Limit = Field(default=None, description="null: no limit.")
     order: Order = Field(default="default", description="`default`: the earliest lineage first.")
     sharing: Sharing | None = Field(
-        default=None, description="How slots are shared out; null: as goes with the order."
+        default=None, description="How slots are shared out; null: the default of the order."
     )
     type: Name | None = Field(default=None, description="The default job type.")
     pinned: NodeNames = Field(default=[], description="Nodes that alone may serve it.")
@@ -86,37 +86,38 @@ class DeleteQueue(
 ):
     """Delete a queue.
 
-    With all that operators set of it; refused while jobs stand in it."""
+    With its settings; refused while it has jobs that have not settled."""
 
     name: QueueName
     reason: Reason = None
 
     def run(self, service: Service) -> None:
-        with _if_known(service, self.name):
+        with _visible_or_no_such(service, self.name):
             service.store.queue_admin.delete(self.name, service.actor(self.reason), now_us=service.clock())
         service.wake_nodes()
 
 
 class ChangeQueue(Command, route="PATCH /queues/{name}", role=Role.OPERATOR, to="set queues"):
-    """Set a queue otherwise.
+    """Change a queue.
 
-    At once, for all nodes; what operators set wins over what applications declare. What is left out stays as it is."""
+    At once, for all nodes; settings of operators override what applications declare. A field that is left out stays as
+    it is."""
 
     name: QueueName
     limit: Limit = Field(
         default=None,
         examples=[4, "50%"],
-        description="Occupied slots over the whole cluster, or a part of those there are; 0: nothing starts; null: no "
+        description="Slots that its jobs may use in the whole cluster, or a percentage; 0: nothing starts; null: no "
         "limit.",
     )
     type: Name | None = Field(default=None, description="The default job type; null: none.")
     pinned: NodeNames = Field(default=[], description="Nodes that alone may serve it.")
     barred: NodeNames = Field(default=[], description="Nodes that may not serve it.")
-    unpin: NodeNames = Field(default=[], description="Nodes whose pins go.")
+    unpin: NodeNames = Field(default=[], description="Nodes whose pins are removed.")
     pin: NodeNames = Field(
         default=[], description="Nodes that alone may serve it, beside those that are pinned already."
     )
-    unbar: NodeNames = Field(default=[], description="Nodes whose bars go.")
+    unbar: NodeNames = Field(default=[], description="Nodes whose bars are removed.")
     bar: NodeNames = Field(
         default=[], description="Nodes that may not serve it, beside those barred already."
     )
@@ -132,24 +133,24 @@ class ChangeQueue(Command, route="PATCH /queues/{name}", role=Role.OPERATOR, to=
                 f"{service.by} is limited to {limits(service.rights)} and may not set queue {self.name!r}, which is "
                 f"more; {ASK}"
             )
-        said = {name: _plain(getattr(self, name)) for name in SETTABLE & self.model_fields_set}
+        fields = {name: _plain(getattr(self, name)) for name in SETTABLE & self.model_fields_set}
         lists = {name: tuple(getattr(self, name)) for name in ("declared", "unpin", "pin", "unbar", "bar")}
-        change, actor = QueueChange(set=said, **lists), service.actor(self.reason)
-        with _if_known(service, self.name):
+        change, actor = QueueChange(set=fields, **lists), service.actor(self.reason)
+        with _visible_or_no_such(service, self.name):
             done = service.store.queue_admin.change(self.name, change, actor, now_us=service.clock())
         service.wake_nodes()
         return done
 
 
 def may_set(rights: Rights, name: str) -> bool:
-    """Whether all jobs of the queue are within the limits of an operator."""
+    """Return whether a caller with these rights may change a queue: an operator who may see all its jobs."""
     within = rights.within
     wholly = within.everywhere or (within.collections is None and name in (within.queues or ()))
     return rights.permits(Role.OPERATOR) and wholly
 
 
-def _known(service: Service, name: str) -> QueueInfo:
-    """Raises NoSuch for a queue that nobody has named, and for one out of sight."""
+def _require_visible(service: Service, name: str) -> QueueInfo:
+    """Return a queue. Raises NoSuch unless it is known and the caller may see it."""
     try:
         return service.part(Queries).queue(name)
     except UsageError as error:
@@ -157,12 +158,13 @@ def _known(service: Service, name: str) -> QueueInfo:
 
 
 @contextmanager
-def _if_known(service: Service, name: str) -> Iterator[None]:
-    """Whether the queue is known is asked after a refusal only, as the store looks for itself."""
+def _visible_or_no_such(service: Service, name: str) -> Iterator[None]:
+    """Raise NoSuch instead of UsageError when the queue is unknown. Checked only after a refusal, since the store
+    checks the name itself."""
     try:
         yield
     except UsageError:
-        _known(service, name)
+        _require_visible(service, name)
         raise
 
 

@@ -1,4 +1,4 @@
-"""What people ask of how long settled jobs are kept."""
+"""The commands for retention: how long settled jobs are kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ _TO = "say how long jobs are kept"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionChange:
-    """What a change of the rules comes to."""
+    """The rule that was set, and its effect on others."""
 
     keeping: RetentionRule
     overruled: Sequence[RetentionRule] = ()
-    """What types declare that counts no longer because of it."""
+    """Rules that types declare, and that it overrides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsetResult:
-    """Whether anything was set that could be taken back."""
+    """Whether there was a rule to remove."""
 
     unset: bool
 
@@ -43,7 +43,7 @@ class UnsetResult:
 class ListRetention(Command, route="GET /retention"):
     """List how long settled jobs are kept.
 
-    What operators set and types declare."""
+    The rules that operators set, and those that types declare."""
 
     def run(self, service: Service) -> All[RetentionRule]:
         return All(items=service.store.retention.all())
@@ -52,12 +52,13 @@ class ListRetention(Command, route="GET /retention"):
 class SetRetention(Command, route="PUT /retention/{type}/{state}", role=Role.ADMIN, everywhere=True, to=_TO):
     """Set how long settled jobs are kept.
 
-    The rule of the job at the top decides for all below it."""
+    The rule for the job at the top of a tree applies to the whole tree."""
 
     type: TypeOrAll
     state: StateName
     keep_s: Period | None = Field(
-        description="Seconds, or text such as `30d`, after settling; null: for ever.", examples=[2_592_000]
+        description="Seconds after a job has settled, or text such as `30d`; null: for ever.",
+        examples=[2_592_000],
     )
     reason: Reason = None
 
@@ -78,9 +79,9 @@ class SetRetention(Command, route="PUT /retention/{type}/{state}", role=Role.ADM
 class UnsetRetention(
     Command, route="DELETE /retention/{type}/{state}", role=Role.ADMIN, everywhere=True, to=_TO
 ):
-    """Take back what was set.
+    """Remove a rule that was set.
 
-    What the type declares counts again."""
+    The rule that the type declares applies again."""
 
     type: TypeOrAll
     state: StateName

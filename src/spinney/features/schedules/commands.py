@@ -1,6 +1,6 @@
-"""What people ask of schedules: checked as a submission is, and changed by name.
+"""The commands for schedules. A schedule is checked as a submission of its jobs would be.
 
-What is out of sight is not there. Secrets in what is returned are masked.
+A schedule that the caller may not see does not exist for the caller. Secrets in parameters are masked in answers.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ class ListSchedules(Command, route="GET /schedules"):
 class ShowSchedule(Command, route="GET /schedules/{name}"):
     """Show a schedule.
 
-    What it makes, and when next."""
+    Its jobs, and its next time."""
 
     name: ScheduleName
 
@@ -56,7 +56,8 @@ class PutSchedule(
 ):
     """Make or replace a schedule.
 
-    Its jobs are checked as a submission is. It is as you want it from now on, whatever code declares."""
+    Its jobs are checked as a submission is. A schedule of the same name that an application declares does not replace
+    it."""
 
     name: ScheduleName
     type: Name = Field(description="The type of its jobs.")
@@ -71,16 +72,20 @@ class PutSchedule(
     zone: Name = Field(default="UTC", description="IANA name of the time zone that `cron` is read in.")
     params: dict[str, Any] = Field(default={}, description="Parameters of each job.")
     options: dict[str, Any] = Field(
-        default={}, description="Of each job: `queue`, `priority`, `share`, `collection`, `submitter`."
+        default={},
+        description="Options of each job: `queue`, `priority`, `share`, `collection`, `submitter`.",
     )
     overlap: Annotated[str, WithJsonSchema({"type": "string", "enum": [*Overlap]})] = Field(
-        default=Overlap.SKIP, description="When the last job is still open: `skip`, `queue` or `allow`."
+        default=Overlap.SKIP,
+        description="What happens when the last job is still open: `skip`, `queue` or `allow`.",
     )
     catch_up: Annotated[str, WithJsonSchema({"type": "string", "enum": [*CatchUp]})] = Field(
-        default=CatchUp.LAST, description="Of times that passed meanwhile: `none`, `last` or `all`."
+        default=CatchUp.LAST, description="Which missed times are made up for: `none`, `last` or `all`."
     )
-    paused: bool = Field(default=False, description="Make nothing before it is resumed.")
-    replace: bool = Field(default=False, description="Replace one that is there; else that is refused.")
+    paused: bool = Field(default=False, description="Submit no jobs before it is resumed.")
+    replace: bool = Field(
+        default=False, description="Replace an existing schedule, which is refused otherwise."
+    )
 
     def run(self, service: Service) -> Schedule:
         return self.put(service)
@@ -110,10 +115,10 @@ class PauseSchedule(
 ):
     """Pause a schedule, or let it go on.
 
-    Paused it makes no jobs; what passed meanwhile is caught up with by its policy."""
+    A paused schedule submits no jobs; when it is resumed, its catch-up policy decides about the missed times."""
 
     name: ScheduleName
-    paused: bool = Field(description="Whether it is to rest.")
+    paused: bool = Field(description="Whether it submits no jobs.")
     reason: Reason = None
 
     def run(self, service: Service) -> Schedule:
@@ -142,7 +147,7 @@ class DropSchedule(
         try:
             service.store.schedules.drop(self.name, service.actor(self.reason), now_us=service.clock())
         except Refused:
-            look.schedule(self.name)  # which names the nearest
+            look.schedule(self.name)  # raises NoSuch, with the nearest name
             raise
 
 
@@ -151,7 +156,7 @@ class RunSchedule(
 ):
     """Make a job of a schedule now.
 
-    Apart from its times. Refused while its last job is open and its jobs must not overlap."""
+    In addition to its times. Refused while its last job is open, if its jobs must not overlap."""
 
     name: ScheduleName
     reason: Reason = None
@@ -160,7 +165,7 @@ class RunSchedule(
         schedule = service.part(Queries).schedule(self.name)
         spec = service.store.types().get(schedule.type)
         if spec is not None:
-            # Of an internal type it was made by the application, or by somebody who has the store itself.
+            # A schedule of an internal type was made by the application, or by an operator with access to the store.
             require_type(service, spec, [orjson.dumps(schedule.params).decode()], internal=True)
         job_id = service.store.schedules.run(self.name, service.actor(self.reason), now_us=service.clock())
         service.wake_nodes()
@@ -170,7 +175,7 @@ class RunSchedule(
 class ListScheduleRuns(Command, route="GET /schedules/{name}/runs"):
     """List the latest times of a schedule.
 
-    Newest first, and what became of each."""
+    Newest first, each with its outcome."""
 
     name: ScheduleName
     limit: Annotated[int, Field(ge=1, le=1_000, description="How many.")] = 20
@@ -196,16 +201,16 @@ def _shown(service: Service, schedule: Schedule) -> Schedule:
 
 
 def _require_own(service: Service, name: str) -> None:
-    """Raise Forbidden where there is one of this name that is out of sight."""
-    seen = {schedule.name for schedule in service.part(Queries).schedules()}
-    if name not in seen and any(s.name == name for s in service.store.schedules.all()):
+    """Raise Forbidden when there is a schedule of this name that the caller may not see."""
+    visible = {schedule.name for schedule in service.part(Queries).schedules()}
+    if name not in visible and any(s.name == name for s in service.store.schedules.all()):
         raise Forbidden(f"the name {name!r} of a schedule is taken; choose another, or {ASK}")
 
 
-def _options(given: Mapping[str, Any], allowed: Submission) -> Mapping[str, Any]:
-    """With what who asks has not said and was filled in."""
+def _options(options: Mapping[str, Any], allowed: Submission) -> Mapping[str, Any]:
+    """Return the options with the collection and submitter that the limits of the caller have filled in."""
     filled = {name: getattr(allowed, name) for name in ("collection", "submitter")}
-    return {**given, **{name: value for name, value in filled.items() if value is not None}}
+    return {**options, **{name: value for name, value in filled.items() if value is not None}}
 
 
 COMMANDS = (

@@ -1,8 +1,8 @@
-"""One delivery of a webhook that an operator made: what it says, sent once, and what becomes of it then.
+"""One delivery of a webhook: its body, one try to send it, and the result.
 
-What is told is looked up when it is sent, through the eyes that the webhook's maker has then: secrets are masked, a
-job that is out of his sight is not told of, and of one that is no more nothing is told but its number. In between
-nothing is kept: who dies while he sends leaves a delivery that is due again a little later, under the same id.
+The body is read from the store when it is sent, with the rights that the webhook's maker has at that time: secrets are
+masked, a job that the maker may not see is not reported, and of a job that retention has removed only the id is. No
+state is kept in between: if a sender dies, the delivery is due again a little later, under the same id.
 """
 
 import random
@@ -23,15 +23,15 @@ from spinney.service.queries import Queries
 from spinney.store.contract import Store
 
 TIMEOUT_S = 10.0
-"""For connecting, and for each part of the answer."""
+"""Of the connection, and of each read of the answer."""
 DELIVERY_LEASE_US = 120_000_000
-"""So long a delivery is its sender's. Longer than it may take; then it is due again."""
+"""How long a sender has a delivery, which is longer than it can take to send; then it is due again."""
 RETRY_LEAST_S, RETRY_MOST_S = 10.0, 3600.0
-"""Between two tries: a quarter of the time since the first, within these."""
+"""The limits of the time between two tries, which is a quarter of the time since the first one."""
 GIVE_UP_S = 86_400.0
-"""After the first try."""
+"""How long after the first try a delivery has failed for good."""
 PARAMS_MAX_BYTES = 65_536
-"""Longer parameters are left out: who wants them asks for the job."""
+"""Longer parameters are left out; a receiver can read them from the API."""
 _REASON_MAX = 500
 
 PRIVATE_ADVICE = (
@@ -48,29 +48,30 @@ class NotVisible(Exception):
 def deliver(
     store: Store, due: DueDelivery, *, clock: Callable[[], int], transport: Transport
 ) -> DeliveryResult:
-    """Say it, and record what came of it. ``clock``: microseconds since 1970 UTC. Raises SendAborted."""
+    """Send a delivery, and record its result in the store. ``clock`` returns microseconds since 1970 UTC. Raises
+    SendAborted."""
     try:
-        told = send(due, body(store, due, clock), clock=clock, transport=transport)
+        result = send(due, body(store, due, clock), clock=clock, transport=transport)
     except NotVisible as error:
-        told = dropped(error)
-    store.webhooks.record_result(due, told, now_us=clock())
-    return told
+        result = dropped(error)
+    store.webhooks.record_result(due, result, now_us=clock())
+    return result
 
 
 def body(store: Store, due: DueDelivery, clock: Callable[[], int]) -> Body:
-    """What is said. Raises NotVisible."""
-    what = due.delivery
-    said: dict[str, Any] = {
-        "event": what.event,
-        "delivery": what.delivery,
-        "seq": what.seq,
-        "at_us": what.at_us,
-        "webhook": what.webhook,
-        "batch": what.batch,
+    """Return the body of a delivery. Raises NotVisible."""
+    delivery = due.delivery
+    fields: dict[str, Any] = {
+        "event": delivery.event,
+        "delivery": delivery.delivery,
+        "seq": delivery.seq,
+        "at_us": delivery.at_us,
+        "webhook": delivery.webhook,
+        "batch": delivery.batch,
         "job": None,
     }
-    if what.job_id is None:
-        return said
+    if delivery.job_id is None:
+        return fields
     queries = Queries(
         store=store,
         clock=clock,
@@ -79,50 +80,49 @@ def body(store: Store, due: DueDelivery, clock: Callable[[], int]) -> Body:
         rights=Rights(role=Role.VIEWER, within=due.within),
     )
     try:
-        job = queries.job(what.job_id)
+        job = queries.job(delivery.job_id)
     except NoSuchJob:
-        _require_in_sight(store, due, what.job_id)
-        return said | {"job": {"id": what.job_id}}
-    told = asdict(job)
+        _require_removed(store, due, delivery.job_id)
+        return fields | {"job": {"id": delivery.job_id}}
+    fields["job"] = asdict(job)
     if len(orjson.dumps(job.params)) > PARAMS_MAX_BYTES:
-        told["params"] = None
-    said["job"] = told
-    if what.batch:
-        below = queries.counts(Filter(root_id=job.root_id, below=job.lineage))
-        said["counts"] = {str(state): number for state, number in below.items() if number}
-    return said
+        fields["job"]["params"] = None
+    if delivery.batch:
+        counts = queries.counts(Filter(root_id=job.root_id, below=job.lineage))
+        fields["counts"] = {str(state): number for state, number in counts.items() if number}
+    return fields
 
 
-def _require_in_sight(store: Store, due: DueDelivery, job_id: int) -> None:
-    """Raise NotVisible unless the job is out of sight for nobody: it is there no more."""
+def _require_removed(store: Store, due: DueDelivery, job_id: int) -> None:
+    """Raise NotVisible unless the job does not exist any more, and the maker would have been allowed to see it."""
     try:
         store.job(job_id)
     except NoSuchJob:
         if not due.narrowed:
             return
         raise NotVisible(
-            f"not sent: job {job_id} is there no more, so that nobody can tell whether {due.by}, whose limits are "
-            f"narrower now, might see it"
+            f"not sent: job {job_id} was removed, so that it is unknown whether {due.by}, whose limits are narrower "
+            f"now, might see it"
         ) from None
     raise NotVisible(
-        f"not sent: job {job_id} is out of sight of {due.by}, who made this webhook; give {due.by} other limits and "
-        f"retry this delivery, or make a webhook of your own"
+        f"not sent: {due.by}, who made this webhook, may not see job {job_id}; give {due.by} other limits and retry "
+        f"this delivery, or make a webhook of your own"
     )
 
 
 def send(
     due: DueDelivery,
-    said: Body,
+    fields: Body,
     *,
     clock: Callable[[], int],
     transport: Transport,
     draw: Callable[[], float] = random.random,
 ) -> DeliveryResult:
-    """Post it, signed. Raises SendAborted; all else that goes wrong is told."""
+    """Post a signed delivery, and return the result; errors become results. Raises SendAborted."""
     try:
         answer = webhooks.post_signed(
             due.url,
-            said,
+            fields,
             due.secret,
             due.delivery.delivery,
             clock() / 1e6,
@@ -139,41 +139,41 @@ def send(
         return DeliveryResult(
             outcome=DeliveryOutcome.FAILED, status=answer.status, answer=answer.text, gone=True
         )
-    asked_s = retry_times.retry_after_s(answer.retry_after, clock() / 1e6) or 0.0
-    return _again(due, answer.status, _reason(answer), asked_s, clock(), draw())
+    retry_after_s = retry_times.retry_after_s(answer.retry_after, clock() / 1e6) or 0.0
+    return _again(due, answer.status, _reason(answer), retry_after_s, clock(), draw())
 
 
 def dropped(error: NotVisible) -> DeliveryResult:
-    """It is not sent at all, unless somebody retries it."""
+    """Return the result of a delivery that is not sent, unless an operator retries it."""
     return DeliveryResult(outcome=DeliveryOutcome.FAILED, answer=str(error), sent=False)
 
 
 def aborted(clock: Callable[[], int]) -> DeliveryResult:
-    """Nobody knows whether it came: it goes again at once, with whoever sends next."""
+    """Return the result of a delivery that was interrupted: it may have arrived, and is due again at once."""
     return DeliveryResult(
-        outcome=DeliveryOutcome.DUE, next_us=clock(), answer="its sender was stopped while it was on its way"
+        outcome=DeliveryOutcome.DUE, next_us=clock(), answer="its sender was stopped while it was being sent"
     )
 
 
 def faulty(due: DueDelivery, clock: Callable[[], int]) -> DeliveryResult:
-    """A fault of our own kept it back; it is tried again as if the receiver had been away."""
-    return _again(due, None, "a fault of the sender's own; its log tells more", 0.0, clock(), random.random())  # noqa: S311
+    """Return the result of an error in the sender: the delivery is tried again as if the receiver had been away."""
+    return _again(due, None, "an internal error of the sender; see its log", 0.0, clock(), random.random())  # noqa: S311
 
 
 def _again(
-    due: DueDelivery, status: int | None, why: str, asked_s: float, now_us: int, draw: float
+    due: DueDelivery, status: int | None, reason: str, retry_after_s: float, now_us: int, draw: float
 ) -> DeliveryResult:
     age_s = max(0.0, (now_us - due.since_us) / 1e6)
     if age_s >= GIVE_UP_S:
-        return DeliveryResult(outcome=DeliveryOutcome.FAILED, status=status, answer=why)
+        return DeliveryResult(outcome=DeliveryOutcome.FAILED, status=status, answer=reason)
     pause_s = retry_times.by_age_s(age_s, least_s=RETRY_LEAST_S, most_s=RETRY_MOST_S, draw=draw)
-    pause_s = max(pause_s, min(asked_s, RETRY_MOST_S))
+    pause_s = max(pause_s, min(retry_after_s, RETRY_MOST_S))
     return DeliveryResult(
-        outcome=DeliveryOutcome.DUE, next_us=now_us + round(pause_s * 1e6), status=status, answer=why
+        outcome=DeliveryOutcome.DUE, next_us=now_us + round(pause_s * 1e6), status=status, answer=reason
     )
 
 
 def _reason(answer: Response) -> str:
     if 300 <= answer.status < 400:
-        return "redirects are not followed: set the URL that it leads to"
+        return "redirects are not followed; set the URL that the answer redirects to"
     return answer.text

@@ -185,9 +185,5 @@ def shown(url: str) -> str:
 def _require_events(events: Sequence[str]) -> None:
     unknown = [event for event in events if event not in (*EVENTS, EVERY)]
     if unknown or not events:
-        what = (
-            f"{unknown[0]!r:.80} is no event of a webhook"
-            if unknown
-            else "a webhook without events tells nothing"
-        )
-        raise UsageError(f"{what}; use some of {', '.join(EVENTS)}, or {EVERY!r} for all")
+        problem = f"{unknown[0]!r:.80} is no event of a webhook" if unknown else "a webhook needs an event"
+        raise UsageError(f"{problem}; use some of {', '.join(EVENTS)}, or {EVERY!r} for all")
