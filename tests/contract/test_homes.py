@@ -480,7 +480,7 @@ def test_questions_are_few_and_do_not_stay(local: Site) -> None:
     job, number = _asked(local)
     for _ in range(31):
         local.store.fetches.ask(job, "x", length=1, now_us=local.now)
-    with pytest.raises(Refused, match="too many ask"):
+    with pytest.raises(Refused, match="too many files"):
         local.store.fetches.ask(job, "x", length=1, now_us=local.now)
     assert len(local.store.fetches.due(1)) == 32
     local.later(61)
@@ -495,9 +495,9 @@ def test_where_nobody_could_answer_the_question_is_refused(local: Site) -> None:
     fresh = local.submit_one("three")
     with pytest.raises(Refused, match="no folder on another host"):
         local.store.fetches.ask(fresh, "x", length=1, now_us=local.now)
-    with pytest.raises(Refused, match="such a path cannot be asked for"):
+    with pytest.raises(Refused, match="such a path cannot be requested"):
         local.store.fetches.ask(job, "\udcff", length=1, now_us=local.now)
     (thor,) = local.store.nodes()
     local.store.update_node(thor.id, state="left", now_us=local.now)
-    with pytest.raises(Refused, match=r"on host thor \(/var/thor\), where no node runs that could be asked"):
+    with pytest.raises(Refused, match=r"on host thor \(/var/thor\), where no node runs"):
         local.store.fetches.ask(job, "x", length=1, now_us=local.now)

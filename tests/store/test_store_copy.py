@@ -47,7 +47,7 @@ STOPS = (
     "    if doing.startswith('jobs'):\n"
     "        Path(sys.argv[3]).touch()\n"
     "        time.sleep(60)\n"
-    "copy(open_store(sys.argv[1]).database, open_store(sys.argv[2]).database, told=told)\n"
+    "copy(open_store(sys.argv[1]).database, open_store(sys.argv[2]).database, on_progress=told)\n"
 )
 
 
@@ -183,7 +183,7 @@ def test_numbers_go_on_where_they_were(small: Place, server: Place) -> None:
 def test_it_says_how_it_goes_on(small: Place, place: Place) -> None:
     told: list[tuple[str, int, int]] = []
 
-    copy(small.database, place.database, told=lambda *each: told.append(each))
+    copy(small.database, place.database, on_progress=lambda *each: told.append(each))
 
     assert ("jobs: copied", 3, 3) in told
     assert ("jobs: read back", 3, 3) in told
@@ -324,7 +324,7 @@ def test_a_store_that_changes_meanwhile_is_not_copied(small: Place, server: Plac
             submitted.extend(another.submit([submission()], now_us=2).ids)
 
     with pytest.raises(Refused, match="was changed while it was copied, so nothing was kept"):
-        copy(small.database, server.database, told=told)
+        copy(small.database, server.database, on_progress=told)
     assert submitted == [4], "nobody had to wait"
     nothing_there(server)
 
@@ -341,7 +341,7 @@ def test_a_server_that_changes_meanwhile_is_not_copied(small: Place, server: Pla
             submitted.extend(server.submit([submission()], now_us=2).ids)
 
     with pytest.raises(Refused, match="was changed while it was copied"):
-        copy(server.database, place.database, told=told)
+        copy(server.database, place.database, on_progress=told)
     nothing_there(place)
 
 

@@ -1,1 +1,4 @@
-"""Who did what, as people read it. Every verb writes its entry by ``spinney.store.sql.audit``."""
+"""The audit log as people read it: lists, its head, verification, export.
+
+Every change by an operator writes its entry in its own transaction (``spinney.store.sql.audit``).
+"""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spinney.model.values.lists import Page
 
 SHOWN_ITEMS = 5
-"""Of a list within an entry."""
+"""How many items of a list within an entry are shown."""
 
 AfterOption = Annotated[
     int | None,
@@ -74,14 +74,14 @@ def audit(
     if context.invoked_subcommand is None:
         list_entries(after, limit, verb, by, steps, json, store)
         return
-    given = [
+    options = [
         name
         for name in context.params
         if context.get_parameter_source(name) is not None
         and context.get_parameter_source(name).name == "COMMANDLINE"  # type: ignore[union-attr]
     ]
-    if given:
-        option = f"--{given[0]}"
+    if options:
+        option = f"--{options[0]}"
         raise UsageError(
             f"write {option} after the subcommand: spinney audit {context.invoked_subcommand} {option} …"
         )
@@ -158,8 +158,8 @@ def verify(
     if json:
         display.print_json({"entries": count, "up_to": head, "head": now})
         return
-    what = "1 entry is" if count == 1 else f"{count:,} entries are"
-    typer.echo(f"{what} whole{'' if head is None else ', and up to that head the ones that they were'}")
+    entries = "1 entry is" if count == 1 else f"{count:,} entries are"
+    typer.echo(f"{entries} whole{'' if head is None else ', and up to that head the ones that they were'}")
     typer.echo(f"head {now}")
 
 
@@ -216,19 +216,19 @@ def _numbers(line: "AuditCall | ChainedEntry") -> str:
 
 
 def _what(text: str) -> str:
-    """``job 17, tree``; lists are cut."""
+    """Return the details of an entry as text: ``job 17, tree``. Lists are cut."""
     value = _json(text)
     return _in_words(value) if isinstance(value, dict) else str(text)
 
 
 def _in_words(value: Any) -> str:
     if isinstance(value, dict):
-        said = [
+        parts = [
             name if each is True else f"{name} {_in_words(each)}"
             for name, each in value.items()
             if each is not None and each is not False
         ]
-        return ", ".join(said)
+        return ", ".join(parts)
     if isinstance(value, list):
         more = f" and {len(value) - SHOWN_ITEMS:,} more" if len(value) > SHOWN_ITEMS else ""
         return " ".join(_in_words(each) for each in value[:SHOWN_ITEMS]) + more
@@ -236,7 +236,7 @@ def _in_words(value: Any) -> str:
 
 
 def _parsed(line: "AuditCall | ChainedEntry") -> Mapping[str, Any]:
-    """For programs: what was asked is an object, not text in text."""
+    """Return the line for programs, with the details as an object instead of a text."""
     from dataclasses import asdict
 
     return {**asdict(line), "what": _json(line.what)}
@@ -248,7 +248,7 @@ def _json(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return text  # somebody has tampered with it: 'verify' says so
+        return text  # it was tampered with: 'verify' says so
 
 
 # --- export -----------------------------------------------------------------------------------

@@ -1,4 +1,8 @@
-"""What people ask of the audit: who did what, when and why, and the proof that nobody changed it."""
+"""The queries for the audit log: who did what, when and why, and the proof that no entry was changed.
+
+Each entry has a hash over the hash before and itself (its link). The last one is the head; kept elsewhere, it proves
+later that nothing up to it was changed or removed.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -15,32 +19,32 @@ from spinney.service.service import Service
 
 _TO = "look into the audit"
 
-# The store refuses what is no head, since its sentence says where to find one.
+# The store refuses what is no head, because its message says where to find one.
 Head = Annotated[str, WithJsonSchema({"type": "string", "pattern": r"^\d{1,18}:[0-9a-f]{64}$"})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainedEntry(AuditEntry):
-    """An entry with its link of the chain."""
+    """An entry with its link in the chain of hashes."""
 
     link: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainHead:
-    """What proves, kept elsewhere, that nothing up to here was touched."""
+    """The head of the chain: kept elsewhere, it proves that nothing up to it was changed."""
 
     head: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainVerification:
-    """What the chain shows."""
+    """The result of verifying the chain."""
 
     proven: int
-    """So many entries fit."""
+    """How many entries fit."""
     broken: str | None
-    """Where it does not, and what that means; null: all of it fits."""
+    """Where the chain is broken, and what that means; null: it is whole."""
 
 
 class _List(Command, route="GET /audit"):

@@ -1,4 +1,4 @@
-"""The audit: who did what, when and why; and the proof that nobody changed it since."""
+"""The page of the audit log: who did what, when and why, and the proof that no entry was changed since."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,24 +25,25 @@ AUDIT = "/audit"
 PAGE = 50
 TEXT_MAX = 500
 _ITEMS = 5
+"""How many items of a list are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
-    """A call as the list shows it."""
+    """A call as a line of the list."""
 
     call: AuditCall
     words: str
-    """What was asked, shortly."""
+    """The details of the call, shortened."""
     jobs: Sequence[int]
-    """Those that it names, a few."""
+    """The first of the jobs that it names."""
     more: int = 0
     """How many others it names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What the chain showed."""
+    """The result of verifying the chain."""
 
     broken: bool
     sentence: str
@@ -122,7 +123,7 @@ def _line(call: AuditCall) -> AuditRow:
 
 
 def in_words(value: Any) -> str:
-    """``job 17, tree``; lists are cut, and what says nothing is left out."""
+    """Return details as text: ``job 17, tree``. Lists are cut, and empty values are left out."""
     if isinstance(value, dict):
         return ", ".join(
             _named(name, each) for name, each in value.items() if in_words(each) and each is not False
@@ -152,7 +153,7 @@ def _json(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return text  # somebody has tampered with it: the proof says so
+        return text  # it was tampered with: the proof says so
 
 
 def _after(text: str) -> int:

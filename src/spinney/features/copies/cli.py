@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from spinney.features.copies.service import CopiedTable
 
 SHOWN_DIGITS = 16
-_TELL_S = 0.5
+"""Digits of a digest."""
+PROGRESS_S = 0.5
+"""The interval at which progress is written."""
 
 group = typer.Typer(
     help="Copy a whole store to another database.",
@@ -61,7 +63,7 @@ def copy(
             )
     progress = _Progress()
     try:
-        tables = copy_store(source, target, told=progress)
+        tables = copy_store(source, target, on_progress=progress)
     finally:
         progress.end()
     whole = sha256(
@@ -92,17 +94,17 @@ def _rows(tables: "Sequence[CopiedTable]") -> str:
 
 
 class _Progress:
-    """A line on the terminal that is written over; nothing where there is no terminal."""
+    """A line of progress on the terminal that is overwritten; nothing where there is no terminal."""
 
     def __init__(self) -> None:
-        self._there = sys.stderr.isatty()
-        self._next_s = time.monotonic() + _TELL_S
+        self._is_terminal = sys.stderr.isatty()
+        self._next_s = time.monotonic() + PROGRESS_S
 
-    def __call__(self, doing: str, rows: int, all_: int) -> None:
-        if self._there and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + _TELL_S
-            typer.echo(f"\r{doing} {rows:,} of {all_:,}\033[K", nl=False, err=True)
+    def __call__(self, action: str, rows: int, total: int) -> None:
+        if self._is_terminal and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + PROGRESS_S
+            typer.echo(f"\r{action} {rows:,} of {total:,}\033[K", nl=False, err=True)
 
     def end(self) -> None:
-        if self._there:
+        if self._is_terminal:
             typer.echo("\r\033[K", nl=False, err=True)

@@ -1,6 +1,7 @@
-"""A store copied to another place, whole: see ``spinney.features.copies.sql`` for what that promises."""
+"""Copies a whole store to another database; ``sql`` says what a copy promises."""
 
 from collections.abc import Sequence
+from contextlib import closing
 
 from spinney.features.copies.sql import CopiedTable, OnProgress, copy
 from spinney.model.errors import Refused
@@ -9,17 +10,15 @@ from spinney.store.sql import open_store
 __all__ = ["CopiedTable", "copy_store"]
 
 
-def copy_store(source: str, target: str, *, told: OnProgress = lambda *_: None) -> Sequence[CopiedTable]:
-    """Copy the store of one URL to the place of another, where nothing may be yet; returns its tables.
+def copy_store(
+    source: str, target: str, *, on_progress: OnProgress = lambda *_: None
+) -> Sequence[CopiedTable]:
+    """Copy the store of one URL to the empty database of another, and return its tables.
 
-    Both are open for as long as it takes, and the old store is only read. Raises UsageError for what is no URL of a
-    store, Refused, StoreUnusable.
+    ``on_progress`` is called after each page of rows. The source is only read. Raises UsageError for what is no URL of
+    a store, Refused (the target is not empty, nodes are at work), StoreUnusable.
     """
     if source == target:
         raise Refused("a store cannot be copied to where it is; name another place")
-    here, there = open_store(source), open_store(target)
-    try:
-        return copy(here.database, there.database, told=told)
-    finally:
-        here.close()
-        there.close()
+    with closing(open_store(source)) as old, closing(open_store(target)) as new:
+        return copy(old.database, new.database, on_progress=on_progress)

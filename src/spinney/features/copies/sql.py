@@ -1,17 +1,17 @@
-"""A whole store from one place to another: from SQLite to PostgreSQL, back, or to another of its kind.
+"""Copies a whole store to another database: from SQLite to PostgreSQL, back, or to another of the same kind.
 
-**What is copied**: every row of every table as it is, so that numbers go on where they were and the audit's chain with
-its heads holds there, too; not what belongs to a place (the counter ``turn``, marks of an upgrade). Job folders are
-not touched: the new store has the token of the folder root.
+**What is copied**: every row of every table as it is, so that ids continue and the chain of the audit log stays whole;
+not what belongs to one database (the counter ``turn``, marks of an upgrade). Job folders are not touched: the new store
+has the token of the folder root.
 
-**Nothing changes meanwhile.** No node may be there and nothing leased. All is read from one snapshot, and in the end
-nobody has written since before it was taken, or the copy is taken back. Nobody is kept waiting.
+**The source does not change meanwhile.** No node may be active and no job leased. Everything is read from one snapshot;
+if anything was written to the source since before that, the copy is rolled back. No writer is blocked.
 
-**A copy that was cut off is no store.** The new place is marked before anything is written; all follows in one
-transaction, and with it the mark goes. Where the mark is nothing works, but another copy may begin anew.
+**An interrupted copy is no store.** The target is marked before anything is written; all rows follow in one
+transaction, which removes the mark. Nothing works on a marked target, except another copy.
 
-**It is the same**: of every table a digest over its rows, in the order of its key, is taken from what was read there,
-and once more from what stands here then.
+**The copy is verified**: for every table a digest over its rows, in the order of its key, is computed from what was
+read from the source, and again from what the target returns.
 """
 
 import sqlite3
@@ -31,7 +31,7 @@ from spinney.store.sql.registry import homes
 from spinney.store.sql.schema import metadata
 
 PAGE_BYTES = 4 * 2**20
-"""What a page of rows is to come to; so it takes memory for few of them, however wide they are."""
+"""The intended size of a page of rows, so that memory is bounded however wide rows are."""
 PAGE_ROWS_LEAST, PAGE_ROWS_MOST = 50, 5_000
 INT4 = range(-(2**31), 2**31)
 _NAMED = 5
@@ -39,15 +39,15 @@ _OF_THE_STORE: Mapping[str, str] = {
     "counters": "name <> 'turn'",
     "meta": f"name <> '{COPYING}' and name not like '{INDEX}%'",
 }
-"""Of tables that have rows in an empty store, and rows of the place: those that are copied."""
+"""For tables that already have rows in an empty store: which of their rows are copied."""
 
 OnProgress = Callable[[str, int, int], None]
-"""Is told how it goes on: what is done with which table, so many of its rows, and how many it has."""
+"""Called with the action and table, the number of rows done, and the number of all its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedTable:
-    """A table that is the same in both places."""
+    """A table that is identical in both databases."""
 
     table: str
     rows: int
@@ -55,11 +55,13 @@ class CopiedTable:
     """SHA-256 over the rows in the order of the key."""
 
 
-def copy(source: Database, target: Database, *, told: OnProgress = lambda *_: None) -> Sequence[CopiedTable]:
-    """Copy everything; returns the tables, by name.
+def copy(
+    source: Database, target: Database, *, on_progress: OnProgress = lambda *_: None
+) -> Sequence[CopiedTable]:
+    """Copy everything, and return the tables by name.
 
-    Raises Refused where something stands in the way, StoreUnusable for places that cannot be read or written and
-    for rows that the other place cannot keep. Then nothing is there that would be taken for a store.
+    Raises Refused (nodes are at work, the target is not empty, the source was changed meanwhile) and StoreUnusable
+    (a database cannot be read or written, or the target cannot represent a value). Then the target is no store.
     """
     from spinney.store.sql.migrations.upgrades import upgrade  # Alembic is slow to import and rarely needed
 
@@ -74,11 +76,13 @@ def copy(source: Database, target: Database, *, told: OnProgress = lambda *_: No
     with target.fill() as into:
         in_the_way = _held(into)
         if in_the_way is None:
-            with source.look_long() as found:
-                found.exact()
-                copied = [_Copying(table, source, target, told).copy(found, into) for table in _tables()]
+            with source.look_long() as snapshot:
+                snapshot.exact()
+                copied = [
+                    _Copying(table, source, target, on_progress).copy(snapshot, into) for table in _tables()
+                ]
             for each in copied:
-                _require_the_same(each, into, target, told)
+                _require_the_same(each, into, target, on_progress)
             if source.data_version() != version:
                 raise Refused(
                     f"{source.name} was changed while it was copied, so nothing was kept; stop whatever submits to it "
@@ -94,7 +98,7 @@ def _tables() -> Sequence[Table]:
     return [metadata.tables[name] for name in sorted(metadata.tables)]
 
 
-# --- what stands in the way -------------------------------------------------------------------
+# --- preconditions ---------------------------------------------------------------------------
 
 
 def _require_nobody_at_work(source: Database, tx: Tx) -> None:
@@ -142,7 +146,7 @@ def _require_room(target: Database, token: str) -> None:
 
 
 def _held(tx: Tx) -> str | None:
-    """A table that has rows where there should be none yet."""
+    """Return a table that has rows although there should be none yet; None: there is none."""
     for table in _tables():
         if table.name not in _OF_THE_STORE and tx.value(f"select 1 from {table.name} limit 1"):
             return table.name
@@ -171,24 +175,24 @@ def _require_one_schema(source: Database, theirs: SchemaState, target: Database)
 
 
 class _Copying:
-    """One table."""
+    """The copy of one table."""
 
-    def __init__(self, table: Table, source: Database, target: Database, told: OnProgress) -> None:
-        self._table, self._source, self._target, self._told = table, source, target, told
+    def __init__(self, table: Table, source: Database, target: Database, on_progress: OnProgress) -> None:
+        self._table, self._source, self._target, self._on_progress = table, source, target, on_progress
 
-    def copy(self, found: Tx, into: Tx) -> CopiedTable:
+    def copy(self, snapshot: Tx, into: Tx) -> CopiedTable:
         name, columns = self._table.name, ", ".join(column.name for column in self._table.columns)
         if name in _OF_THE_STORE:
             into.run(f"delete from {name} where {_OF_THE_STORE[name]}")
-        all_, rows, digest = _count(found, self._table), 0, sha256()
-        for page in self._readable(_pages(found, self._table)):
+        all_, rows, digest = _count(snapshot, self._table), 0, sha256()
+        for page in self._readable(_pages(snapshot, self._table)):
             self._require_keepable(page)
             if name == "audit":
                 self._require_whole(page, rows)
             into.insert(name, columns, page)
             digest.update(_canonical(page))
             rows += len(page)
-            self._told(f"{name}: copied", rows, all_)
+            self._on_progress(f"{name}: copied", rows, all_)
         return CopiedTable(table=name, rows=rows, digest=digest.hexdigest())
 
     def _readable(self, pages: "Iterator[list[Any]]") -> "Iterator[list[Any]]":
@@ -203,7 +207,7 @@ class _Copying:
             ) from error
 
     def _require_whole(self, page: list[Any], before: int) -> None:
-        """Its guards refuse an entry that does not follow the one before."""
+        """Raise StoreUnusable where the audit log has a gap: the triggers of the target would refuse the next entry."""
         for seq, row in enumerate(page, start=before + 1):
             if row[0] != seq:
                 raise StoreUnusable(
@@ -214,22 +218,22 @@ class _Copying:
     # --- values that do not fit ---------------------------------------------------------------
 
     def _require_keepable(self, page: list[Any]) -> None:
-        """SQLite keeps anything in any column; what else it is shown here would be kept as something else, or ends
-        the copy with a sentence of the database's own."""
+        """Raise StoreUnusable for a value that the target would store as something else, or refuse. SQLite stores
+        values of any type in any column."""
         on_server = not isinstance(self._target, SqliteDatabase)
         for column, values in zip(self._table.columns, zip(*page, strict=True), strict=True):
             misfit = _misfit(column, values, on_server=on_server)
             if misfit is not None:
-                where, what = misfit
+                position, value = misfit
                 raise StoreUnusable(
-                    f"{self._table.name} of {self._source.name} has {what} in the column {column.name} of the row "
-                    f"{_named(self._table, page[where])}, which {self._target.name} cannot keep; mend or delete it, "
-                    f"then copy again"
+                    f"{self._table.name} of {self._source.name} has {value} in the column {column.name} of the row "
+                    f"{_named(self._table, page[position])}, which {self._target.name} cannot store; correct or "
+                    f"delete it, then copy again"
                 )
 
 
 def _misfit(column: "Column[Any]", values: Sequence[Any], *, on_server: bool) -> tuple[int, str] | None:
-    """Where a value is that does not fit, and what it is."""
+    """Return the position of a value that does not fit the column, and what it is; None: all fit."""
     kind, word = _kind(column)
     if not {type(value) for value in values} <= {kind, type(None)}:
         at = next(n for n, value in enumerate(values) if type(value) not in (kind, type(None)))
@@ -274,12 +278,12 @@ def _named(table: Table, row: Sequence[Any]) -> str:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def _require_the_same(copied: CopiedTable, into: Tx, target: Database, told: OnProgress) -> None:
+def _require_the_same(copied: CopiedTable, into: Tx, target: Database, on_progress: OnProgress) -> None:
     table, rows, digest = metadata.tables[copied.table], 0, sha256()
     for page in _pages(into, table):
         digest.update(_canonical(page))
         rows += len(page)
-        told(f"{table.name}: read back", rows, copied.rows)
+        on_progress(f"{table.name}: read back", rows, copied.rows)
     if (rows, digest.hexdigest()) != (copied.rows, copied.digest):
         raise StoreUnusable(
             f"{table.name} does not read back from {target.name} as it was copied ({rows:,} rows of {copied.rows:,}), "
@@ -288,13 +292,13 @@ def _require_the_same(copied: CopiedTable, into: Tx, target: Database, told: OnP
 
 
 def _canonical(page: list[Any]) -> bytes:
-    """The rows as JSON lists, a line each: what is equal is written equally, from whichever database it comes."""
+    """Return the rows as JSON lists, one a line: equal rows give equal bytes, whichever database they come from."""
     return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in page)
 
 
 def _count(tx: Tx, table: Table) -> int:
-    found: int = tx.value(f"select count(*) from {table.name} where {_of_the_store(table)}")
-    return found
+    count: int = tx.value(f"select count(*) from {table.name} where {_of_the_store(table)}")
+    return count
 
 
 def _of_the_store(table: Table) -> str:
@@ -302,7 +306,7 @@ def _of_the_store(table: Table) -> str:
 
 
 def _pages(tx: Tx, table: Table) -> "Iterator[list[Any]]":
-    """All rows in the order of the key, some megabytes at a time."""
+    """Yield all rows in the order of the key, some megabytes at a time."""
     names = [column.name for column in table.columns]
     key = [column.name for column in table.primary_key]
     places = [names.index(name) for name in key]

@@ -24,19 +24,19 @@ def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = N
     with open_commands(store) as performer:
 
         def one(job: int) -> None:
-            found = performer.do(ExplainJob(job=job))
+            explanation = performer.do(ExplainJob(job=job))
             if json:
-                display.print_json_lines([found])
+                display.print_json_lines([explanation])
             else:
-                _tell(found)
+                _print(explanation)
 
         for_each(jobs, one)
 
 
-def _tell(found: "Explanation") -> None:
+def _print(explanation: "Explanation") -> None:
     out = display.console()
-    out.print(display.safe(f"job {found.job_id}: {found.sentence}"))
-    if found.start_us is not None and found.cause != "next":
-        out.print(f"  expected to start at {display.format_time(found.start_us)}")
-    if found.command is not None:
-        out.print(f"  {display.safe(found.command)}")
+    out.print(display.safe(f"job {explanation.job_id}: {explanation.sentence}"))
+    if explanation.start_us is not None and explanation.cause != "next":
+        out.print(f"  expected to start at {display.format_time(explanation.start_us)}")
+    if explanation.command is not None:
+        out.print(f"  {display.safe(explanation.command)}")

@@ -1,4 +1,7 @@
-"""What people ask of jobs that do not run: why, and whether anybody is there who could run them."""
+"""The queries about jobs that do not run: why one does not, and which of many no node can run.
+
+``ExplainJob`` answers exactly for one job; ``ListObstacles`` answers for a page of a list, from the nodes alone.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +25,7 @@ from spinney.store.contract import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why a pending job starts nowhere."""
+    """Why a pending job cannot start anywhere."""
 
     job_id: int
     cause: Literal["no_node", "unknown_type", "queue_not_served", "drained", "no_external_worker"]
@@ -52,17 +55,16 @@ class ListObstacles(Command, route="GET /jobs/obstacles"):
     ]
 
     def run(self, service: Service) -> All[Obstacle]:
-        which = Filter(ids=tuple(self.jobs), states=(State.PENDING,))
-        jobs = service.part(Queries).jobs(which, limit=PAGE_MAX)
-        obstacle = _obstacles(service.store)
-        return All(items=[found for job in jobs if (found := obstacle(job)) is not None])
+        pending = Filter(ids=tuple(self.jobs), states=(State.PENDING,))
+        jobs = service.part(Queries).jobs(pending, limit=PAGE_MAX)
+        return All(items=list(filter(None, map(_obstacles(service.store), jobs))))
 
 
 COMMANDS = (ListObstacles, ExplainJob)
 
 
 def _obstacles(store: Store) -> Callable[[Job], Obstacle | None]:
-    """Return what finds the obstacle of a pending job, as nodes and external workers are now."""
+    """Return a function that finds the obstacle of a pending job, as nodes and external workers are now."""
     active = [node for node in store.nodes() if node.state == "active"]
     nodes = [node for node in active if not node.is_external_worker]
     claimed = {lane for node in active if node.is_external_worker and node.claims for lane in node.types}

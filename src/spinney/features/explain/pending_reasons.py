@@ -1,4 +1,7 @@
-"""Why a pending job does not start, when no node is there that could run it."""
+"""The message column of job lists: why a pending job does not start, when there is no node that could run it.
+
+Jobs of one queue, type and stage share an obstacle, so that a list of any length takes one query.
+"""
 
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
@@ -12,11 +15,11 @@ if TYPE_CHECKING:
     from spinney.features.explain.commands import Obstacle
 
 LANES_MAX = 1_000
-"""Of jobs in more queues and stages than this, nothing is said of the others."""
+"""Jobs of more queues and stages than this have no message."""
 
 
 def pending_reasons(performer: "Performs", jobs: Collection[Job]) -> Callable[[Job], str]:
-    """Return what says of each of these jobs why it stands as it does, with what the nodes can run in view."""
+    """Return a function from each of these jobs to its message; empty: it has none."""
     lanes: dict[object, int] = {}
     for job in jobs:
         if job.state is State.PENDING and not display.state_message(job):

@@ -11,7 +11,7 @@ from spinney.terminal.arguments import JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
 
 SHOWN_DIGITS = 8
-"""Of a fingerprint; more where two of them begin alike."""
+"""Digits of a fingerprint; more where two of the shown ones begin alike."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,14 +33,14 @@ def failures(
     from spinney.features.failures.commands import ListFailures
 
     with open_commands(store) as performer:
-        found = performer.do(ListFailures(type=type_, limit=limit))
+        groups = performer.do(ListFailures(type=type_, limit=limit))
     if json:
-        display.print_json_lines(found.groups)
+        display.print_json_lines(groups.groups)
         return
-    for line in _heading(found):
+    for line in _heading(groups):
         typer.echo(line)
-    if found.groups:
-        digits = unique_prefix_length([f.fingerprint for f in found.groups])
+    if groups.groups:
+        digits = unique_prefix_length([f.fingerprint for f in groups.groups])
         display.print_table(
             ("FAILURE", "JOBS", "TYPE", "STAGE", "EXCEPTION", "MESSAGE", "FIRST", "LAST"),
             (
@@ -54,31 +54,33 @@ def failures(
                     display.format_time(f.first_us),
                     display.format_time(f.last_us),
                 )
-                for f in found.groups
+                for f in groups.groups
             ),
         )
-        first = found.groups[0].fingerprint[:digits]
+        first = groups.groups[0].fingerprint[:digits]
         typer.echo(f"'spinney retry --failure {first}' retries the jobs with this cause, once it is fixed")
 
 
-def _heading(found: FailureGroups) -> list[str]:
-    lines = [f"{_counted(found.jobs, 'failure')}, {_counted(found.causes, 'cause')}"]
-    if found.consequences:
-        others = "1 more job" if found.consequences == 1 else f"{found.consequences:,} more jobs"
+def _heading(groups: FailureGroups) -> list[str]:
+    lines = [f"{_counted(groups.jobs, 'failure')}, {_counted(groups.causes, 'cause')}"]
+    if groups.consequences:
+        others = "1 more job" if groups.consequences == 1 else f"{groups.consequences:,} more jobs"
         lines.append(f"{others} failed because a subjob or a needed job failed")
-    if found.causes > len(found.groups):
-        n = len(found.groups)
+    if groups.causes > len(groups.groups):
+        n = len(groups.groups)
         shown = "only the most frequent is" if n == 1 else f"the {n:,} most frequent are"
         lines.append(f"{shown} shown; --limit shows more")
     return lines
 
 
-def _counted(n: int, what: str) -> str:
-    return f"1 {what}" if n == 1 else f"{n:,} {what}s"
+def _counted(n: int, noun: str) -> str:
+    return f"1 {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def unique_prefix_length(marks: Sequence[str]) -> int:
-    """So many that no two of those shown begin alike."""
+def unique_prefix_length(fingerprints: Sequence[str]) -> int:
+    """Return how many digits tell these fingerprints apart."""
     return next(
-        n for n in range(SHOWN_DIGITS, len(marks[0]) + 1) if len({m[:n] for m in marks}) == len(marks)
+        n
+        for n in range(SHOWN_DIGITS, len(fingerprints[0]) + 1)
+        if len({fingerprint[:n] for fingerprint in fingerprints}) == len(fingerprints)
     )

@@ -1,4 +1,8 @@
-"""What people ask of failures: failed jobs by their cause."""
+"""The queries for failures: failed jobs by their cause.
+
+A cause is a fingerprint of type, stage, exception and message with numbers and the like left out
+(``model.attempts.failures``), so that the same failure of many jobs is one group. Only jobs that are failed now count.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +20,7 @@ from spinney.service.queries import Queries
 from spinney.service.service import Service
 
 GROUPS_MAX = 10_000
+"""Causes among which one is looked up."""
 NEWEST = 10
 
 Fingerprint = Annotated[
@@ -26,11 +31,11 @@ Fingerprint = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureDetails:
-    """One cause."""
+    """One cause, with some of its jobs."""
 
     failure: Failure
     newest: Sequence[JobDetails]
-    """The newest jobs that stand failed with it; ``/jobs?failure=`` has all."""
+    """The newest jobs that are failed with it; ``/jobs?failure=`` has all."""
 
 
 class ListFailures(Command, route="GET /failures"):
@@ -51,7 +56,7 @@ class ListFailures(Command, route="GET /failures"):
 class ShowFailure(Command, route="GET /failures/{fingerprint}"):
     """Show a cause of failures.
 
-    What it is, and the newest jobs that stand failed with it."""
+    What it is, and the newest jobs that are failed with it."""
 
     fingerprint: Fingerprint
 

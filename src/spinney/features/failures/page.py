@@ -1,4 +1,7 @@
-"""Failures by cause: what failed, where, how often; and all that failed with one cause, to be retried."""
+"""The pages of failures: causes with their counts, and one cause with its jobs, which can be retried from there.
+
+A retry of many jobs starts with a canary: a few are retried first, and the rest only if those pass.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +27,7 @@ GROUPS = 100
 GROUPS_MAX = 10_000
 NEWEST = 20
 CANARY = 10
-"""So many are tried before all are."""
+"""How many jobs are retried before all others."""
 
 Mark = Annotated[str, Path(pattern=r"^[0-9a-fA-F]{1,16}$")]
 Type = Annotated[str, Query(alias="type", max_length=200)]
@@ -32,16 +35,17 @@ Type = Annotated[str, Query(alias="type", max_length=200)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureView:
-    """One cause."""
+    """One cause, as its page shows it."""
 
     failure: Failure
     jobs: Sequence[Job]
-    """The newest that stand failed with it."""
+    """The newest jobs that are failed with it."""
     sample: Attempt | None
-    """How the newest of them failed."""
+    """The failed attempt of the newest of them."""
     pieces: Sequence[Piece]
+    """The traceback of that attempt, in lines of the application and of others."""
     canary: Sequence[int]
-    """The oldest of them, to try it on."""
+    """The oldest of them, which are retried first; none: there are too few jobs for that."""
 
 
 @router.get("/failures", summary="Failures by cause")
@@ -79,13 +83,13 @@ async def _shown(context: RequestContext, fingerprint: str) -> dict[str, Any]:
 
 
 def _read(control: Control, beginning: str) -> tuple[str, FailureView | None]:
-    """The whole fingerprint, and what stands failed with it; None: nothing does any more. Raises NoSuch, UsageError."""
+    """Return the whole fingerprint, and the cause; None: no job is failed with it now. Raises NoSuch, UsageError."""
     look = control.queries
     try:
         mark = look.fingerprint(beginning)
     except Refused as error:
         if len(beginning) == FINGERPRINT:
-            return beginning, None  # it was one a moment ago, perhaps
+            return beginning, None  # perhaps it was one a moment ago
         raise NoSuch(str(error)) from None
     groups = look.failures(limit=GROUPS_MAX).groups
     group = next((group for group in groups if group.fingerprint == mark), None)

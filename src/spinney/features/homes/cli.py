@@ -12,6 +12,7 @@ from spinney.terminal.connection import open_control
 from spinney.terminal.for_each import for_each
 
 _COUNTED = 10_000
+"""Jobs are counted no further."""
 
 
 def add_to(app: typer.Typer) -> None:

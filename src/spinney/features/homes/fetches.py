@@ -1,4 +1,7 @@
-"""Files of jobs whose folders are on other hosts, asked of the nodes there through the store."""
+"""Fetches files of jobs whose folders are on other hosts, from the nodes there, through the store.
+
+The request and its answer are rows of ``fetches``; a node looks for requests every 0.2 s, or when it is woken.
+"""
 
 import time
 from collections.abc import Callable
@@ -8,12 +11,13 @@ from spinney.model.homes import FetchResult, Home
 from spinney.store.contract import Store
 
 PATIENCE_S = 20.0
-"""A node that is there looks at least every 0.2 s, and reads what is small."""
+"""Seconds to wait for an answer. An active node looks at least every 0.2 s, and a piece is small."""
 _LOOK_S = 0.02
+"""The interval at which the answer is looked for."""
 
 
 class Fetcher:
-    """Asks for pieces of one job's files."""
+    """Fetches pieces of one job's files."""
 
     def __init__(
         self,
@@ -32,19 +36,19 @@ class Fetcher:
         self._patience_s = patience_s
 
     def get(self, path: str, *, start: int, length: int) -> FetchResult:
-        """A piece of a file or (``length`` 0) the names in a directory. Raises Refused when no node answers."""
+        """Return a piece of a file or (``length`` 0) the names in a directory. Raises Refused when no node answers."""
         number = self._store.fetches.ask(self._job_id, path, start=start, length=length, now_us=self._clock())
         self._wake_nodes()
         give_up = self._monotonic() + self._patience_s
         try:
-            while (found := self._store.fetches.take(number)) is None:
+            while (result := self._store.fetches.take(number)) is None:
                 if self._monotonic() > give_up:
                     raise Refused(
-                        f"no node on {self._home} has answered for {self._patience_s:.0f} s; 'spinney nodes' shows how "
-                        f"it fares"
+                        f"no node on {self._home} has answered for {self._patience_s:.0f} s; 'spinney nodes' shows its "
+                        f"state"
                     )
                 self._rest(_LOOK_S)
         except BaseException:
             self._store.fetches.drop(number)
             raise
-        return found
+        return result

@@ -1,5 +1,5 @@
-"""Files of job folders on other hosts: questions and answers are rows, so no node needs a port, and who may ask is who
-may use the store. A question lives for a minute or so (by whatever clock is asked), and few stand at a time."""
+"""Requests for files on other hosts, and their answers, as rows: no node needs a port, and the rights are those of the
+store. A request lives for about a minute (by the clock of whoever looks), and few are open at a time."""
 
 import base64
 from collections.abc import Sequence
@@ -15,8 +15,9 @@ from spinney.store.sql.registry.homes import whereabouts
 from spinney.store.sql.session import Session
 
 AT_ONCE = 32
-"""Questions that stand at a time, answered or not: of 64 kB, some megabytes at most."""
+"""Requests that are open at a time, answered or not: with 64 kB each, some megabytes at most."""
 KEPT_US = 60_000_000
+"""The age at which requests expire."""
 
 
 class SqlFetches:
@@ -38,7 +39,7 @@ class SqlFetches:
         from the ``start``-th on. Returns the id of the request. Raises NoSuchJob, and Refused (the job has no folder,
         no node has it, or too many requests are open)."""
         if "\0" in path or path.encode("utf-8", "replace").decode() != path:
-            raise Refused("such a path cannot be asked for from another host; ask on the host itself")
+            raise Refused("such a path cannot be requested from another host; read it on the host itself")
         with self._session.write(durable=False) as tx:
             row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, job_id) else job_id)
             home = whereabouts(tx, self._session.registry.homes, row)
@@ -46,12 +47,14 @@ class SqlFetches:
                 raise Refused(f"job {job_id} has no folder on another host")
             if tx.value("select 1 from nodes where home = ? and state <> 'left' limit 1", (home.id,)) is None:
                 raise Refused(
-                    f"the folder of job {job_id} is on {home}, where no node runs that could be asked; start one "
+                    f"the folder of job {job_id} is on {home}, where no node runs; start one "
                     f"there, or look there yourself"
                 )
             self.expire(tx, now_us)
             if tx.value("select count(*) from fetches") >= AT_ONCE:
-                raise Refused("too many ask for files on other hosts just now; try again in a minute")
+                raise Refused(
+                    "too many files are being requested from other hosts just now; try again in a minute"
+                )
             number: int = tx.take("fetch")
             tx.run(
                 "insert into fetches (id, home, job_id, path, start, length, asked_us) values (?, ?, ?, ?, ?, ?, ?)",

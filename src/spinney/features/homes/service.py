@@ -1,4 +1,4 @@
-"""Folders that nobody will reach any more, let go of: their jobs go on elsewhere, with empty ones."""
+"""Releases jobs from folders that are lost: the jobs continue on other hosts, with empty folders."""
 
 from collections.abc import Sequence
 
@@ -11,23 +11,26 @@ from spinney.service.service import Service
 
 
 class Homes(Service):
-    """For stores whose folders are local. Every change is audited; no file is touched. It takes an operator, and for a
-    whole host one without limits; others get Forbidden."""
+    """Releases jobs from their homes, in stores whose folders are local.
+
+    Every change is audited; no file is touched. It takes an operator, and for a whole host one without limits; others
+    get Forbidden.
+    """
 
     def on_host(self, host: str) -> Sequence[Home]:
-        """The folder roots of a host that nobody has let go of. Raises Refused when there is none."""
+        """Return the folder roots of a host that have not been released. Raises Refused when there is none."""
         self.require_everywhere(Role.OPERATOR, "let go of job folders")
-        known = [home for home in self.store.homes.all() if not home.given_up]
-        found = [home for home in known if home.host == host]
-        if not found:
-            hosts = sorted({home.host for home in known})
-            there = f"those that have: {listed(hosts)}" if hosts else "and no other has"
-            raise Refused(f"no host {host!r} has job folders{did_you_mean(host, hosts)}; {there}")
-        return found
+        homes = [home for home in self.store.homes.all() if not home.given_up]
+        on_host = [home for home in homes if home.host == host]
+        if not on_host:
+            hosts = sorted({home.host for home in homes})
+            others = f"those that have: {listed(hosts)}" if hosts else "and no other has"
+            raise Refused(f"no host {host!r} has job folders{did_you_mean(host, hosts)}; {others}")
+        return on_host
 
     def let_go_of_job(self, job_id: int, *, reason: str | None = None) -> Home:
-        """Bind a job to no host any more: where it begins next, it goes on from the stage where it stopped, in an
-        empty folder. Raises BadName, NoSuchJob, Refused."""
+        """Release a job from its home, and return that home. Wherever the job runs next, it continues with the stage
+        where it stopped, in an empty folder. Raises BadName, NoSuchJob, Refused (it is running, or has no home)."""
         self._require_job(job_id)
         _require_label(reason)
         home = self.store.homes.let_go_of_job(job_id, self.actor(reason), now_us=self.clock())
@@ -35,7 +38,7 @@ class Homes(Service):
         return home
 
     def let_go(self, home: Home, *, reason: str | None = None) -> Home:
-        """The same for all jobs whose folders are in this root, at once. Raises BadName, Refused."""
+        """Release all jobs of a home at once. Raises BadName, Refused (a node of that home is active)."""
         self.require_everywhere(Role.OPERATOR, "let go of job folders")
         _require_label(reason)
         done = self.store.homes.let_go(home.id, self.actor(reason), now_us=self.clock())

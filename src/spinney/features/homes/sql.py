@@ -1,4 +1,4 @@
-"""Where jobs' folders are, for whoever asks, and letting go of folders that nobody will reach any more."""
+"""Queries for the homes of jobs, and the release of jobs from homes that are lost."""
 
 from collections.abc import Sequence
 
@@ -14,6 +14,7 @@ from spinney.store.sql.session import Session
 from spinney.store.sql.transitions import placement
 
 _NAMED = 3
+"""How many nodes a message names."""
 
 
 class SqlHomes:
@@ -43,11 +44,11 @@ class SqlHomes:
         """Return those of these jobs whose folder is in another root than the one with this mark."""
         with self._session.look() as tx:
             homes = self._session.registry.homes
-            here = next((home.id for home in homes.known.values() if home.mark == mark), 0)
-            found = (
+            this_home = next((home.id for home in homes.known.values() if home.mark == mark), 0)
+            node_ids = (
                 (job_id, tx.value("select node_id from jobs where id = ?", (job_id,))) for job_id in job_ids
             )
-            return [job_id for job_id, node_id in found if homes.of(tx, node_id) not in (0, here)]
+            return [job_id for job_id, node_id in node_ids if homes.of(tx, node_id) not in (0, this_home)]
 
     def waiting(self, home_id: int, *, most: int) -> int:
         """Count the jobs that only nodes of this home may claim, but no further than ``most``."""
@@ -71,10 +72,10 @@ class SqlHomes:
                 )
             if job_rows.leased_fence(tx, job_id) is not None:
                 raise Refused(f"job {job_id} is at work on {home}; wait until it is not, or cancel it")
-            job_rows.move_final(tx, job_id)  # which needs to know its node
-            stood = row.state is State.PENDING and _taken_out(tx, self._session, row)
+            job_rows.move_final(tx, job_id)  # before the node is forgotten
+            was_ready = row.state is State.PENDING and _taken_out(tx, self._session, row)
             tx.run("update jobs set node_id = null where id = ?", (job_id,))
-            if stood:
+            if was_ready:
                 placement.to_ready(tx, registry, job_rows.find(tx, job_id), now_us=now_us)
             note(tx, now_us, actor, "rehome", {"job": job_id, "host": home.host, "path": home.path}, 1)
             return home
@@ -87,15 +88,15 @@ class SqlHomes:
             self._require_local()
             home = self._session.registry.homes.known.get(home_id)
             if home is None or home.given_up:
-                raise Refused("somebody has let go of that folder root already; 'spinney audit' shows who")
-            there = [
+                raise Refused("that folder root was released already; 'spinney audit' shows by whom")
+            active = [
                 n for (n,) in tx.all("select name from nodes where home = ? and state <> 'left'", (home_id,))
             ]
-            if there:
-                more = f" and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+            if active:
+                more = f" and {len(active) - _NAMED} more" if len(active) > _NAMED else ""
                 raise Refused(
-                    f"{home} is at work: {', '.join(there[:_NAMED])}{more}; end such a node with SIGTERM, or, when it "
-                    f"is dead, run 'spinney doctor --repair --dead {there[0]}'"
+                    f"{home} is at work: {', '.join(active[:_NAMED])}{more}; end such a node with SIGTERM, or, when it "
+                    f"is dead, run 'spinney doctor --repair --dead {active[0]}'"
                 )
             tx.run("update homes set gone = 1 where id = ?", (home_id,))
             self._session.registry.touch(tx)
@@ -105,7 +106,7 @@ class SqlHomes:
     def _require_local(self) -> None:
         if not self._session.registry.homes.local:
             raise Refused(
-                "the folders of this store are shared, so that all its nodes see them; there is no need"
+                "the folders of this store are shared, so that all its nodes see them; there is nothing to release"
             )
 
 

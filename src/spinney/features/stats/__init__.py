@@ -1,3 +1,1 @@
-"""Figures for people and monitors: statistics of queues and nodes, the board of ``spinney top``, the overview,
-metrics.
-"""
+"""Statistics for people and monitors: the commands ``stats`` and ``top``, the overview page, Prometheus metrics."""

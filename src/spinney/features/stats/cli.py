@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 WINDOW_S, WINDOW_MAX_S = 60, 840
 EVERY_S = 2.0
+"""The interval of ``--watch``."""
 REST = 4
-"""A look that took long is followed by a pause so many times as long."""
+"""A query that took long is followed by a pause this many times as long: the store is there for the work."""
 SHOWN_SHARES = 20
 
 
@@ -60,15 +61,15 @@ def stats(
     with open_commands(store) as performer:
         if narrowed:
             performer.do(ListJobs(existing=True, limit=1, **narrowed))
-        found = _looks(performer, window, narrowed, again=watch)
+        looks = _looks(performer, window, narrowed, again=watch)
         if json and watch:
-            display.print_json_lines(found)
+            display.print_json_lines(looks)
         elif json:
-            display.print_json(next(found))
+            display.print_json(next(looks))
         elif watch and display.console().is_terminal:
-            _live(found)
+            _live(looks)
         else:
-            for each in found:
+            for each in looks:
                 if not _print(each):
                     break
 
@@ -76,22 +77,24 @@ def stats(
 def _looks(
     performer: "Performs", window_s: float, narrowed: Mapping[str, Any], *, again: bool
 ) -> Iterator[Stats]:
+    """Yield the statistics once, or again and again."""
     from spinney.commands.job_queries import CountJobs
     from spinney.features.stats.commands import ShowStats
 
     while True:
         begun = time.monotonic()
-        found = performer.do(ShowStats(window_s=window_s))
+        stats = performer.do(ShowStats(window_s=window_s))
         if narrowed:
-            found = replace(_narrowed(found, **narrowed), states=performer.do(CountJobs(**narrowed)))
-        yield found
+            stats = replace(_narrowed(stats, **narrowed), states=performer.do(CountJobs(**narrowed)))
+        yield stats
         if not again:
             return
         time.sleep(max(EVERY_S, REST * (time.monotonic() - begun)))
 
 
 def _narrowed(stats: Stats, queue: str | None = None, type: str | None = None) -> Stats:  # noqa: A002 - as in filters
-    """What concerns this queue, or this type. A queue's stages and a type's queues are those of all."""
+    """Leave out other queues and their shares, or the stages of other types. Stages are counted over all queues, and
+    queues over all types."""
     if queue is not None:
         stats = replace(
             stats,
@@ -103,16 +106,16 @@ def _narrowed(stats: Stats, queue: str | None = None, type: str | None = None) -
     return stats
 
 
-def _live(found: Iterator[Stats]) -> None:
+def _live(looks: Iterator[Stats]) -> None:
     from rich.live import Live
 
     with Live(console=display.console(), auto_refresh=False) as live:
-        for each in found:
+        for each in looks:
             live.update(_picture(each), refresh=True)
 
 
 def _print(stats: Stats) -> bool:
-    """Whether somebody still reads."""
+    """Print the statistics; return whether somebody still reads the output."""
     with display.closed_pipe_ends_output():
         display.console().print(_picture(stats))
         return True

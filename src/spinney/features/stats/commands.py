@@ -1,4 +1,4 @@
-"""What people ask of figures."""
+"""The query for statistics; ``stats`` prints what it returns, ``top`` refreshes it, the API sends it as JSON."""
 
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from spinney.service.queries import STATS_WINDOW_S, Queries
 from spinney.service.service import Service
 
 WINDOW_MAX_S = 840
+"""Throughput is recorded for some minutes only."""
 
 
 class ShowStats(Command, route="GET /stats"):

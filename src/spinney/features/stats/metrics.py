@@ -1,4 +1,7 @@
-"""Figures for Prometheus: how jobs, queues and nodes stand, and how the server does."""
+"""The route ``/metrics`` for Prometheus: jobs, queues and nodes of the store, and the requests of this server.
+
+The figures of the store are those of ``GET /stats``; many scrapes share one look at the store.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -21,7 +24,7 @@ router = APIRouter(tags=["metrics"])
 
 
 def add_to(app: FastAPI) -> None:
-    """``/metrics``, and what requests are counted in."""
+    """Add the route, and the registry in which requests are counted."""
     registry = CollectorRegistry()
     app.state.registry, app.state.requests = registry, Requests(registry)
     ProcessCollector(registry=registry)
@@ -49,7 +52,7 @@ async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
 
 
 class _Once(CollectorRegistry):
-    """The figures of one look, in the form of a registry."""
+    """The statistics of one snapshot, as a registry that is written once."""
 
     def __init__(self, stats: Stats) -> None:
         super().__init__(auto_describe=False)
@@ -94,9 +97,9 @@ class _Once(CollectorRegistry):
 
 
 def _family(name: str, about: str, labels: list[str], values: Mapping[Any, Any]) -> GaugeMetricFamily:
-    """``values``: by a tuple of what the labels are; None is left out."""
-    found = GaugeMetricFamily(f"spinney_{name}", about, labels=labels)
-    for given, value in values.items():
+    """Return a gauge. ``values``: by the tuple of its labels; None is left out."""
+    family = GaugeMetricFamily(f"spinney_{name}", about, labels=labels)
+    for label_values, value in values.items():
         if value is not None:
-            found.add_metric(list(given), float(value))
-    return found
+            family.add_metric(list(label_values), float(value))
+    return family

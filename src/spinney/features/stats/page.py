@@ -25,13 +25,15 @@ from spinney.web.stats_cache import StatsCache
 router = APIRouter(include_in_schema=False)
 
 CHARTED_US = 600_000_000
-"""The charts look back so far: ten minutes."""
+"""The period of the charts: ten minutes."""
 OLD_HOLD_US = 86_400_000_000
-"""A hold that lies for longer than a day may have been forgotten."""
+"""A hold that is older than a day may have been forgotten."""
 LISTED = 8
+"""Failures, and shares of a queue."""
 BATCHES = 5
+"""Failed batches."""
 LOOKED_AT = 20
-"""Of the latest failed jobs at the top of a tree so many are asked whether they have others below them."""
+"""How many of the latest failed root jobs are checked for subjobs."""
 _POISON = "poison"
 _BAD = (State.FAILED, State.ORPHANED)
 _UNWELL = ("dead", "silent", "degraded")
@@ -39,11 +41,11 @@ _UNWELL = ("dead", "silent", "degraded")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionNeeded:
-    """Something that goes no further until somebody does something."""
+    """Something that does not continue until somebody acts."""
 
     id: str
     kind: str
-    """A state or outcome, for shape and colour."""
+    """A state or outcome, by which the page chooses shape and colour."""
     title: str
     more: str
     path: str
@@ -52,7 +54,7 @@ class ActionNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLine:
-    """A queue with what the charts show of it."""
+    """A queue with its charts over the last minutes; None: too few samples."""
 
     stats: QueueStats
     depth: Spark | None
@@ -61,7 +63,7 @@ class QueueLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """All that the page shows, as of about one moment."""
+    """Everything that the page shows, read within a moment, but not in one snapshot."""
 
     stats: Stats
     failures: FailureGroups
@@ -69,7 +71,7 @@ class Overview:
     holds: Sequence[Hold]
     queues: Sequence[QueueInfo]
     failed: Sequence[Job]
-    """The latest batches that stand failed. Single jobs are among the failures by cause."""
+    """The latest failed jobs that have subjobs. Single jobs are among the failures by cause."""
 
 
 @router.get("/", summary="The overview")
@@ -98,7 +100,7 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
 
 
 def read(control: Control, stats_cache: StatsCache) -> Overview:
-    """One look at each of the parts."""
+    """Read all parts, as the caller may see them."""
     look = control.queries
     stats = stats_cache.stats(control)
     bad = sum(stats.states.get(state, 0) for state in _BAD)
@@ -118,7 +120,7 @@ def _failed_batches(look: Queries) -> Sequence[Job]:
 
 
 def needs(shown: Overview) -> Iterator[ActionNeeded]:
-    """What needs attention, the worst first."""
+    """Yield what needs attention, the worst first."""
     yield from _stuck(shown.queues, shown.nodes)
     yield from (_poison(group) for group in shown.failures.groups if group.exception == _POISON)
     yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
@@ -129,7 +131,7 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
 
 
 def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
-    """The queues where something stands or runs, the busiest first."""
+    """Return the queues that have jobs or throughput, the busiest first."""
     busy = [q for q in stats.queues if q.pending or q.running or q.scheduled or q.waiting or q.held or q.rate]
     until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
     lines = []
@@ -151,7 +153,7 @@ def queue_lines(stats: Stats, samples: Sequence[Sample]) -> list[QueueLine]:
 
 
 def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark | None]:
-    """Depth and pace over all queues."""
+    """Return the charts of depth and throughput over all queues."""
     if not samples:
         return None, None
     until_us, from_us = stats.at_us, stats.at_us - CHARTED_US
@@ -162,7 +164,7 @@ def total(stats: Stats, samples: Sequence[Sample]) -> tuple[Spark | None, Spark 
 
 
 def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
-    """The shares that hold most slots, by queue."""
+    """Return the shares that occupy most slots, by queue."""
     by_queue: dict[str, list[ShareStats]] = {}
     for share in shares:
         if share.share is not None and len(of := by_queue.setdefault(share.queue, [])) < LISTED:
@@ -174,7 +176,7 @@ def busiest(shares: Sequence[ShareStats]) -> Mapping[str, Sequence[ShareStats]]:
 
 
 def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator[ActionNeeded]:
-    """Where something is pending that no node would take."""
+    """Yield queues with pending jobs that no node would take."""
     pending = [queue for queue in queues if queue.pending]
     if pending and not any(node.state not in ("left", "dead") for node in nodes):
         jobs = sum(queue.pending for queue in pending)
@@ -196,7 +198,7 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
 
 
 def _stuck_queue(queue: QueueInfo) -> tuple[str, str, str] | None:
-    """What kind of trouble, which, and what would help."""
+    """Return the kind of trouble, what it is, and what would help; None: there is none."""
     if queue.unknown:
         return "silent", f"no node knows {_named(queue.unknown)}", "start a node whose application has it"
     if queue.unserved or not queue.nodes:

@@ -1,7 +1,7 @@
 """The command ``top``: a live view of a store, with the operator's most frequent actions.
 
-One thread does everything in turn: it looks at the store, draws, and waits for a key until the next look is
-due. So there is never more than one query, and the terminal is given back by whoever took it.
+One thread does everything in turn: it queries the store, draws, and waits for a key until the next refresh is due. So
+there is never more than one query, and the thread that took the terminal gives it back.
 """
 
 import os
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 REST = 4
-"""A look that took long is followed by a pause so many times as long: the store is there for the work."""
+"""A query that took long is followed by a pause this many times as long: the store is there for the work."""
 WINDOW_S = 60
 LISTED_MAX = 200
-"""Jobs and causes that can be scrolled through; ``list`` and ``failures`` show all."""
+"""How many jobs and causes can be scrolled through; ``list`` and ``failures`` show all."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,7 +59,7 @@ def top(
         open_client(store, by, wait_for_server=False) if endpoint.server(store) else open_control(store, by)
     )
     with opened as performer:
-        # Before the terminal is taken: a store that cannot be read is told as always.
+        # Before the terminal is taken, so that the error of an unreadable store is printed as for every command.
         first = _look(performer, Board())
         with Screen() as screen:
             _Session(performer, screen, every).run(first)
@@ -70,7 +70,7 @@ def top(
 
 
 class _Session:
-    """From taking the screen to leaving it."""
+    """One run of the command, from taking the screen to leaving it."""
 
     def __init__(self, performer: "Performs", screen: "Screen", every_s: float) -> None:
         self._performer, self._screen, self._every_s = performer, screen, every_s
@@ -79,7 +79,7 @@ class _Session:
         self._board = Board()
         self._due = 0.0
         self._sweeping = False
-        """A hold was laid or released, and not every job says so yet."""
+        """A hold was placed or released, and its sweep is not over."""
 
     def run(self, first: Snapshot) -> None:
         self._board.see(first)
@@ -90,17 +90,17 @@ class _Session:
             rest_s = self._sweep() if self._sweeping else self._due - time.monotonic()
             self._draw()
             for key in self._screen.wait(min(rest_s, self._due - time.monotonic())):
-                wanted = self._board.press(key)
-                if wanted is KeyCommand.QUIT:
+                command = self._board.press(key)
+                if command is KeyCommand.QUIT:
                     return
-                self._do(wanted)
+                self._do(command)
 
     def _refresh(self) -> None:
         begun = time.monotonic()
         try:
             self._board.see(_look(self._performer, self._board))
         except StoreUnusable as error:
-            # Perhaps for a moment only: what is shown stays, and its time tells how old it is.
+            # Perhaps for a moment only: the last figures stay on the screen, with their time.
             self._board.message = str(error)
         ended = time.monotonic()
         self._due = ended + max(self._every_s, REST * (ended - begun))
@@ -108,15 +108,15 @@ class _Session:
     def _draw(self) -> None:
         self._screen.draw(picture(self._board, self._screen.size, _seen_us(self._board)))
 
-    # --- what is asked for ------------------------------------------------------------------
+    # --- actions ---------------------------------------------------------------------------
 
-    def _do(self, wanted: Action | KeyCommand | None) -> None:
-        if wanted is None:
+    def _do(self, command: Action | KeyCommand | None) -> None:
+        if command is None:
             return
         try:
-            if isinstance(wanted, Action):
-                self._board.message = self._done(wanted)
-            elif wanted is KeyCommand.EXPLAIN and self._board.selected is not None:
+            if isinstance(command, Action):
+                self._board.message = self._done(command)
+            elif command is KeyCommand.EXPLAIN and self._board.selected is not None:
                 self._board.message = self._explained(int(self._board.selected.name))
                 return
         except SpinneyError as error:
@@ -124,7 +124,7 @@ class _Session:
         self._due = 0.0
 
     def _done(self, action: Action) -> str:
-        """What came of it."""
+        """Do it, and return the message about the result."""
         if action.item.kind is Kind.QUEUE:
             return self._queue(action)
         from spinney.commands.job_filter import JobFilterBody
@@ -149,16 +149,16 @@ class _Session:
 
         name, performer = action.item.name, self._performer
         if action.verb is Verb.HOLD:
-            told = str(performer.do(LayHold(scope=Scope.QUEUE, name=name, reason=action.reason)))
+            message = str(performer.do(LayHold(scope=Scope.QUEUE, name=name, reason=action.reason)))
         else:
-            found, reason = lying_on(performer, Scope.QUEUE, name), action.reason or None
-            lifted = [performer.do(LiftHold(hold=hold.id, reason=reason)) for hold in found]
-            told = f"released: {'; '.join(map(str, lifted))}"
+            holds, reason = lying_on(performer, Scope.QUEUE, name), action.reason or None
+            lifted = [performer.do(LiftHold(hold=hold.id, reason=reason)) for hold in holds]
+            message = f"released: {'; '.join(map(str, lifted))}"
         self._sweeping = self._store is not None
-        return told
+        return message
 
     def _sweep(self) -> float:
-        """One step of what follows a hold or its end; how long to rest after it. Nodes do the same."""
+        """Do one step of the sweep after a hold or its end, as nodes do; return how many seconds to rest after it."""
         begun = time.monotonic()
         self._sweeping = self._store is not None and self._store.holds.sweep(now_us=now_us())
         return REST * (time.monotonic() - begun)
@@ -166,8 +166,8 @@ class _Session:
     def _explained(self, job_id: int) -> str:
         from spinney.features.explain.commands import ExplainJob
 
-        found = self._performer.do(ExplainJob(job=job_id))
-        return f"{found.sentence}{f'; {found.command}' if found.command else ''}"
+        explanation = self._performer.do(ExplainJob(job=job_id))
+        return "; ".join(filter(None, (explanation.sentence, explanation.command)))
 
 
 def _look(performer: "Performs", board: Board) -> Snapshot:
@@ -189,10 +189,10 @@ def _seen_us(board: Board) -> int:
 
 
 def _result_text(result: "BulkResult") -> str:
-    said = [f"{result.touched:,} done"] if result.touched != 1 else ["done"]
+    parts = [f"{result.touched:,} done"] if result.touched != 1 else ["done"]
     if result.reopened:
-        said.append(f"{result.reopened:,} that wait for them are open again")
-    said += list(result.refused.values())[:1]
+        parts.append(f"{result.reopened:,} that wait for them are open again")
+    parts += list(result.refused.values())[:1]
     if result.refused_jobs > 1:
-        said.append(f"and {result.refused_jobs - 1:,} more refused")
-    return "; ".join(said if result.touched or not result.refused else said[1:])
+        parts.append(f"and {result.refused_jobs - 1:,} more refused")
+    return "; ".join(parts if result.touched or not result.refused else parts[1:])

@@ -1,7 +1,7 @@
-"""What ``top`` shows and what a key does to it. Knows no terminal and no store.
+"""The state of ``top``: what it shows, and what a key does. It knows no terminal and no store.
 
-Everything that can be selected is an ``Item``; it is remembered by its name, not by its line, so that a
-refresh under the hand of its user does not put another in its place.
+Everything that can be selected is an ``Item``, remembered by its name instead of its line, so that a refresh never puts
+another item under the user's hand.
 """
 
 import sys
@@ -14,13 +14,13 @@ from spinney.model.rights.operators import Failure, QueueStats, Stats, Verb
 from spinney.model.states import State
 
 LISTED = (State.RUNNING, State.PENDING, State.WAITING, State.SCHEDULED, State.HELD, State.FAILED)
-"""Which jobs can be listed; Tab goes from one to the next."""
+"""The states of which jobs can be listed; Tab goes from one to the next."""
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -10, "page down": 10}
 REASON_MAX = 200
 
 
 class Kind(Enum):
-    """What a line is about."""
+    """The kind of thing that a line shows."""
 
     QUEUE = "queue"
     JOB = "job"
@@ -29,7 +29,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that can be selected, and is there as long as the store says so."""
+    """Something that can be selected while the store has it."""
 
     kind: Kind
     name: str
@@ -40,7 +40,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One refresh."""
+    """The figures of one refresh."""
 
     stats: Stats
     jobs: Sequence[Job]
@@ -48,7 +48,7 @@ class Snapshot:
 
     @property
     def queues(self) -> list[QueueStats]:
-        """Those in which something stands or moves, or that are limited."""
+        """Return the queues that have jobs or throughput, or a limit."""
         return [
             q
             for q in self.stats.queues
@@ -64,7 +64,7 @@ class Snapshot:
 
     @property
     def items(self) -> list[Item]:
-        """In the order of the screen."""
+        """Return everything that can be selected, in the order of the screen."""
         return [
             *(Item(Kind.QUEUE, q.queue) for q in self.queues),
             *(Item(Kind.JOB, str(job.id)) for job in self.jobs),
@@ -73,7 +73,7 @@ class Snapshot:
 
 
 class Mode(Enum):
-    """What a key means just now."""
+    """How a key is understood just now."""
 
     LOOK = "look"
     CONFIRM = "confirm"
@@ -83,7 +83,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something to be done, once it has been confirmed."""
+    """An action on an item, done once it has been confirmed."""
 
     verb: Verb
     item: Item
@@ -92,7 +92,7 @@ class Action:
 
 
 class KeyCommand(Enum):
-    """What else a key may ask for."""
+    """Other commands of keys."""
 
     QUIT = "quit"
     REFRESH = "look again"
@@ -109,17 +109,17 @@ ALLOWED_VERBS: Mapping[Kind, frozenset[Verb]] = {
 
 @dataclass(slots=True)
 class Board:
-    """What is shown, what is selected, what is being asked."""
+    """What is shown, what is selected, and the action that is being confirmed."""
 
     look: Snapshot | None = None
     listed: State = LISTED[0]
     mode: Mode = Mode.LOOK
     pending_action: Action | None = None
     message: str = ""
-    """What the last deed came to, or why there was none."""
+    """The result of the last action, or why there was none."""
     selected: Item | None = None
     _line: int = field(default=0)
-    """Where it stood when it was last there."""
+    """The line of the selected item when it was last there."""
 
     # --- what is seen ---------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def picture(board: Board, size: tuple[int, int], now_us: int) -> "RenderableType
             _failures(_window(look.failures, Kind.FAILURE, board, rooms[2])), Kind.FAILURE, board, rooms[2]
         ),
     ]
-    # What is asked is seen on the smallest terminal: nobody is to answer what he cannot read.
+    # The question is visible on the smallest terminal: nobody should answer what they cannot read.
     foot = _foot(board)[-max(1, size[1]) :]
     body = _fitting([*head, *_between(tables)], size[1] - len(foot))
     space = [Text("")] * (size[1] - len(foot) - sum(map(_lines, body)))
@@ -66,26 +66,26 @@ def picture(board: Board, size: tuple[int, int], now_us: int) -> "RenderableType
 
 
 def _fitting(parts: Sequence["RenderableType"], height: int) -> list["RenderableType"]:
-    """As many of the first as there is room for."""
-    found: list[RenderableType] = []
+    """Return as many of the first parts as there is room for."""
+    fitting: list[RenderableType] = []
     for part in parts:
         height -= _lines(part)
         if height < 0:
             break
-        found.append(part)
-    return found
+        fitting.append(part)
+    return fitting
 
 
 def _lines(part: "RenderableType") -> int:
-    """Nothing that is shown is wrapped."""
+    """Return how many lines a part takes; nothing is wrapped."""
     return 1 + getattr(part, "row_count", 0)
 
 
 def _between(tables: Sequence["Table"]) -> list["RenderableType"]:
-    found: list[RenderableType] = []
+    parts: list[RenderableType] = []
     for table in tables:
-        found += ["", table] if found else [table]
-    return found
+        parts += ["", table] if parts else [table]
+    return parts
 
 
 def _head(look: Snapshot, now_us: int) -> list["RenderableType"]:
@@ -109,33 +109,33 @@ def _head(look: Snapshot, now_us: int) -> list["RenderableType"]:
 # --- the parts ---------------------------------------------------------------------------------
 
 
-def _rooms(wanted: Sequence[int], height: int) -> list[int]:
-    """Lines for the rows of each part: a quarter for the first and the last, the rest for the middle; what one
-    does not need goes to the others."""
-    first, middle, last = wanted
-    left = max(0, height - 2 * len(wanted) + 1)  # a heading each, an empty line between them
-    quarter = max(LEAST, left // 4)
-    rooms = [min(first, quarter, left), 0, 0]
-    rooms[2] = min(last, quarter, left - sum(rooms))
-    rooms[1] = min(middle, left - sum(rooms))
-    rooms[2] += min(last - rooms[2], left - sum(rooms))
-    rooms[0] += min(first - rooms[0], left - sum(rooms))
+def _rooms(rows: Sequence[int], height: int) -> list[int]:
+    """Return how many rows each of three parts gets: the first and the last a quarter, the middle the rest, and what
+    one does not need goes to the others. ``rows``: how many they have."""
+    first, middle, last = rows
+    free = max(0, height - 2 * len(rows) + 1)  # a heading each, an empty line between them
+    quarter = max(LEAST, free // 4)
+    rooms = [min(first, quarter, free), 0, 0]
+    rooms[2] = min(last, quarter, free - sum(rooms))
+    rooms[1] = min(middle, free - sum(rooms))
+    rooms[2] += min(last - rooms[2], free - sum(rooms))
+    rooms[0] += min(first - rooms[0], free - sum(rooms))
     return rooms
 
 
-def _window(found: Sequence[T], kind: Kind, board: Board, room: int) -> Sequence[T]:
+def _window(items: Sequence[T], kind: Kind, board: Board, room: int) -> Sequence[T]:
     start = _start(kind, board, room)
-    return found[start : start + room]
+    return items[start : start + room]
 
 
 def _start(kind: Kind, board: Board, room: int) -> int:
-    """The first row that is shown: the selected one is always among those that are."""
+    """Return the first row that is shown: the selected one is always visible."""
     line = _line(kind, board)
     return 0 if line is None else max(0, line - room + 1)
 
 
 def _line(kind: Kind, board: Board) -> int | None:
-    """Where the selection is within a part."""
+    """Return the row of the selected item within a part; None: it is in another."""
     if board.look is None or board.selected is None or board.selected.kind is not kind:
         return None
     return [item for item in board.look.items if item.kind is kind].index(board.selected)
@@ -150,7 +150,7 @@ def _part(table: "Table", kind: Kind, board: Board, room: int) -> "Table":
     return table
 
 
-def _jobs(found: Sequence[Job], board: Board, now_us: int) -> "Table":
+def _jobs(jobs: Sequence[Job], board: Board, now_us: int) -> "Table":
     return display.build_table(
         (f"{board.listed.upper()} JOB", "TYPE", "STAGE", "STATE", "QUEUE", "NODE", "SINCE START", "MESSAGE"),
         (
@@ -164,19 +164,19 @@ def _jobs(found: Sequence[Job], board: Board, now_us: int) -> "Table":
                 display.format_elapsed(job.started_us, job.settled_us or now_us),
                 display.state_message(job),
             )
-            for job in found
+            for job in jobs
         ),
     )
 
 
-def _failures(found: Sequence[Failure]) -> "Table":
+def _failures(failures: Sequence[Failure]) -> "Table":
     return display.build_table(
         ("FAILURE", "JOBS", "TYPE", "STAGE", "EXCEPTION", "MESSAGE"),
-        ((f.fingerprint[:8], f"{f.jobs:,}", f.type, f.stage, f.exception, f.message) for f in found),
+        ((f.fingerprint[:8], f"{f.jobs:,}", f.type, f.stage, f.exception, f.message) for f in failures),
     )
 
 
-# --- what is asked and told ----------------------------------------------------------------------
+# --- prompts and messages -----------------------------------------------------------------------
 
 
 def _foot(board: Board) -> list["RenderableType"]:
@@ -196,10 +196,10 @@ def _prompt(board: Board) -> str:
         return f"{_offered(board.selected)}Tab other jobs  ? help  q quit"
     if board.mode is Mode.CONFIRM:
         tree = "t: with all below, " if board.with_tree else ""
-        return f"{_said(board.pending_action)}?  y: yes, {tree}any other key: no"
+        return f"{_action_text(board.pending_action)}?  y: yes, {tree}any other key: no"
     optional = "" if board.pending_action.verb is Verb.HOLD else " (may be empty)"
     return (
-        f"{_said(board.pending_action)}; reason{optional}: "
+        f"{_action_text(board.pending_action)}; reason{optional}: "
         f"{display.safe(board.pending_action.reason)}▏ Enter: do it, Esc: do not"
     )
 
@@ -207,9 +207,9 @@ def _prompt(board: Board) -> str:
 def _offered(item: Item | None) -> str:
     if item is None:
         return ""
-    told = "".join(f"{key} {verb}  " for key, verb in VERBS.items() if verb in ALLOWED_VERBS[item.kind])
-    return told + ("e explain  " if item.kind is Kind.JOB else "")
+    keys = "".join(f"{key} {verb}  " for key, verb in VERBS.items() if verb in ALLOWED_VERBS[item.kind])
+    return keys + ("e explain  " if item.kind is Kind.JOB else "")
 
 
-def _said(action: Action) -> str:
+def _action_text(action: Action) -> str:
     return f"{action.verb} {display.safe(str(action.item))}{' with all below' if action.tree else ''}"

@@ -1,4 +1,4 @@
-"""What may be claimed, and is not yet: the questions of a claim, in its order."""
+"""Pending jobs: the questions that a claim asks, in its order."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from spinney.store.sql.transitions import locks
 
 
 class Claimable(Case):
-    """Of a job whose state is pending."""
+    """A pending job without a lease."""
 
     def cause(self) -> Cause:
         if not self._in_ready():
@@ -78,12 +78,12 @@ class Claimable(Case):
             none = obstacles.unclaimed(self.tx, self.registry, self.row, self.now_us)
             return self._stopped_by(none)
         everywhere = [n for n in nodes.all_nodes(self.tx) if not n.is_external_worker]
-        there = [n for n in everywhere if self.registry.homes.admit(n.home, self.home)]
-        if (away := self._away(there, everywhere)) is not None:
+        present = [n for n in everywhere if self.registry.homes.admit(n.home, self.home)]
+        if (away := self._away(present, everywhere)) is not None:
             return away
-        active = [n for n in there if n.state == "active"]
+        active = [n for n in present if n.state == "active"]
         queue = self.registry.queue(self.row.queue)
-        none = obstacles.pinned_away(queue, self.row.type, there) or obstacles.shut_out(
+        none = obstacles.pinned_away(queue, self.row.type, present) or obstacles.shut_out(
             queue, self.row.type, active
         )
         if none is not None:
@@ -92,7 +92,7 @@ class Claimable(Case):
             if (none := obstacles.drained(self.tx, self.row.type, able)) is not None:
                 return self._stopped_by(none)
             return self._silent([n for n in able if n.claims])
-        draining = [n.name for n in there if n.state == "draining" and self.row.type in n.types]
+        draining = [n.name for n in present if n.state == "draining" and self.row.type in n.types]
         if draining:
             return self._cause("draining", nodes=draining, type=self.row.type)
         if not active:
@@ -102,23 +102,23 @@ class Claimable(Case):
     def _stopped_by(self, obstacle: Obstacle | None) -> Cause | None:
         return None if obstacle is None else self._cause(obstacle.cause, **obstacle.facts)
 
-    def _away(self, there: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Cause | None:
-        """Its folder is where no node runs, or none of those that may run it."""
+    def _away(self, present: Sequence[NodeInfo], everywhere: Sequence[NodeInfo]) -> Cause | None:
+        """The job's folder is on a host where no node runs, or none of those that may run it."""
         row, home = self.row, self.registry.homes.known.get(self.home)
         if home is None or home.given_up:
             return None
-        active = [n for n in there if n.state == "active"]
+        active = [n for n in present if n.state == "active"]
         able = [n for n in everywhere if n.state == "active" and self._takes(n, row.queue)]
         place: dict[str, Any] = {"host": home.host, "path": home.path}
-        if not any(n.state != "left" for n in there):
+        if not any(n.state != "left" for n in present):
             return self._cause("home", **place, nodes=[])
         if active and able and not any(n in able for n in active):
             return self._cause("home", **place, nodes=[n.name for n in active[:NAMED]], able=able[0].name)
         return None  # what keeps it is not where its folder is
 
     def _takes(self, node: NodeInfo, queue: str, type_: str | None = None, stage: str | None = None) -> bool:
-        """Whether the node could be given jobs of this queue, type and stage (None: its own), wherever their folders
-        are."""
+        """Return whether the node may claim jobs of this queue, type and stage (None: those of the job), wherever their
+        folders are."""
         runs = obstacles.entry(self.registry, type_ or self.row.type, stage or self.row.stage or "")
         return runs in node.types and may_serve(self.registry.queue(queue), node.name, node.serves)
 
@@ -126,7 +126,7 @@ class Claimable(Case):
         return self.registry.homes.admit(node.home, home)
 
     def _silent(self, knowing: Sequence[NodeInfo]) -> Cause | None:
-        """A node that was killed, and is the only one, is declared dead by nobody."""
+        """All nodes that know the type are silent. The only node, when it was killed, is declared dead by no other."""
         last = max(knowing, key=lambda n: n.seen_us)
         if self.now_us - last.seen_us <= UNHEARD_US:
             return None
@@ -168,8 +168,8 @@ class Claimable(Case):
                 limit=0,
                 declared=None if declared is None else declared.limit,
             )
-        taken = len(self.registry.occupied(self.tx, queue.name))
-        if taken < limit:
+        occupied = len(self.registry.occupied(self.tx, queue.name))
+        if occupied < limit:
             return None
         users = self.tx.all(
             "select lanes.type, count(*) from leases l join lanes on lanes.id = l.lane where lanes.queue = ? "
@@ -181,7 +181,7 @@ class Claimable(Case):
             queue=queue.name,
             limit=limit,
             part=queue.limit if isinstance(queue.limit, str) else None,
-            taken=taken,
+            taken=occupied,
             users=[[type_, count] for type_, count in users],
         )
 
@@ -205,13 +205,13 @@ class Claimable(Case):
         return self._cause("share", held=mine, most=most, queue=queue.name)
 
     def _slots_held(self, lanes: str) -> dict[int, int]:
-        found: dict[int, int] = {}
+        held: dict[int, int] = {}
         for share, _, _ in self.tx.all(
             "select distinct share, node_id, slot from leases where lane in (select j.value from json_each(?) j)",
             (lanes,),
         ):
-            found[share] = found.get(share, 0) + 1
-        return found
+            held[share] = held.get(share, 0) + 1
+        return held
 
     def _locked(self) -> Cause | None:
         spec = self.registry.types.get(self.row.type)
@@ -230,10 +230,12 @@ class Claimable(Case):
         return None
 
     def _competing(self) -> Cause:
-        there = [n for n in nodes.all_nodes(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)]
-        takers = [n for n in there if self._takes(n, self.row.queue) and self._reaches(n, self.home)]
+        present = [
+            n for n in nodes.all_nodes(self.tx) if n.claims and self.now_us - n.seen_us <= _silent_us(n)
+        ]
+        takers = [n for n in present if self._takes(n, self.row.queue) and self._reaches(n, self.home)]
         free = {n.name: max(0, n.slots - self._slots_taken(n.name)) for n in takers}
-        surely, at_most = self._before(there, set(free))
+        surely, at_most = self._before(present, set(free))
         could_be_sooner = bool(surely and self.row.priority)  # priority 0 is the most urgent
         if not any(free.values()):
             return self._cause(
@@ -256,7 +258,7 @@ class Claimable(Case):
         return self._cause("turn", ahead=at_most)
 
     def _restricted(self, lane: Lane) -> bool:
-        """Whether something else than slots may stop jobs of this lane once others have been served."""
+        """Return whether something else than slots may stop jobs of this lane once others have been served."""
         queue, spec = self.registry.queue(lane.queue), self.registry.types.get(lane.type)
         stage = spec.stage(lane.stage) if spec else None
         return (
@@ -272,9 +274,9 @@ class Claimable(Case):
             )
         )
 
-    def _before(self, there: Sequence[NodeInfo], own_takers: set[str]) -> tuple[int, int]:
-        """How many claimable jobs surely come first (more urgent, or before it in its own share, and stopped
-        by nothing but slots) with every node that may run it, and how many may at most with some."""
+    def _before(self, present: Sequence[NodeInfo], own_takers: set[str]) -> tuple[int, int]:
+        """Return how many claimable jobs surely come first on every node that may run this one (more urgent, or before
+        it in its own share, and stopped by nothing but slots), and how many may at most on some of them."""
         row, own = self.row, self._lane()
         lanes = [
             (
@@ -282,7 +284,7 @@ class Claimable(Case):
                 own_takers
                 & {
                     n.name
-                    for n in there
+                    for n in present
                     if self._takes(n, lane.queue, lane.type, lane.stage) and self._reaches(n, lane.home)
                 },
             )
@@ -311,7 +313,7 @@ class Claimable(Case):
         )
 
     def _open(self, lane: Lane) -> bool:
-        """Whether its jobs can be claimed at all just now."""
+        """Return whether jobs of the lane can be claimed at all just now."""
         if lane.id in self.registry.stopped_lanes:
             return False
         if lane.asleep_until_us is not None and lane.asleep_until_us > self.now_us:
@@ -321,5 +323,5 @@ class Claimable(Case):
 
 
 def _silent_us(node: NodeInfo) -> float:
-    """After so long without a sign of life it is said to be silent; an external worker says itself when."""
+    """Return after how many microseconds without a heartbeat a node is silent; an external worker has its own limit."""
     return node.dead_after_s * 1e6 if node.is_external_worker else UNHEARD_US
