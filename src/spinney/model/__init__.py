@@ -1,12 +1,23 @@
 """The data classes and rules of Spinney. They do no I/O and import no other package of Spinney.
 
-``states``   the states of a job and the only table of lawful transitions
-``outcomes`` how an attempt may end, by itself or by the engine
-``types``    job types, stages, queues: what a node registers
-``jobs``     submissions, jobs, attempts, leases: what a store takes and returns
-``values``   values that check themselves: names, durations, limits
-``lineage``  the path of a job in its tree
-``attempts`` which stage is next, signals, causes of failures
+``states``     the states of a job and the only table of lawful transitions
+``outcomes``   how an attempt may end, by itself or by the engine
+``types``      job types, stages, queues: what a node registers
+``jobs``       submissions, jobs, attempts, leases: what a store takes and returns
+``lineage``    the path of a job in its tree
+``attempts``   which stage is next, signals, causes of failures
+``values``     values that check themselves: names, durations, limits
 
-``errors``   the exceptions, each ending with what to do next
+``access``     roles, and the limits within which a user has one
+``rights``     accounts, the verbs of operators, and which of them a caller may use on a job
+``settings``   what operators set at run time: capacities, holds, retention, schedules, webhooks
+``bulk_runs``  what a verb on many jobs would do, and has done
+``audits``     the hash chain of the audit
+
+``fleet``      nodes as operators see them, and the times by which they are judged
+``homes``      where jobs have their folders, if folders are local
+``external``   external workers, which run stages over the API and are no nodes
+``queue_selection``  which node may serve which queue
+
+``errors``     the exceptions, each ending with what to do next
 """

@@ -176,6 +176,7 @@ class Supervisor:
     async def _work(
         self, context: NodeContext, dispatching: Dispatching, root_fingerprint: str | None
     ) -> None:
+        """Load the application in the first worker, register its types, join, and work until the node is to end."""
         writer, lease_s = context.writer, self._settings.lease_period_s
         try:
             await dispatching.start_first_worker()
@@ -214,6 +215,7 @@ class Supervisor:
             await dispatching.pool.end_all(0.0)
 
     async def _declare(self, writer: StoreThread, schedules: Sequence[Schedule]) -> None:
+        """Put the application's schedules into the store. One that an operator has changed stays, which is logged."""
         actor, now_us = Actor(by=DECLARER, call=uuid.uuid4().hex), self._now_us()
         names = await writer.insist(
             lambda store: store.schedules.declare(schedules, actor, now_us=now_us),
@@ -230,7 +232,8 @@ class Supervisor:
     def _services(
         self, context: NodeContext, member: Member, dispatching: Dispatching
     ) -> list[Coroutine[Any, Any, None]]:
-        """Return the background services of a node, each a coroutine that never ends."""
+        """Return the background services of a node, each a coroutine that never ends. They start when the node has
+        joined and are cancelled when it leaves; if one fails, the node ends and the guard cleans up."""
         node_id, run_dir = member.node_id, self._host.run_dir
         maintenance = Maintenance(
             context, node_id=node_id, home=member.home, held_up=lambda: member.heartbeat.held_up
@@ -252,6 +255,8 @@ class Supervisor:
         ]
 
     async def _drain(self, context: NodeContext, node_id: int, dispatching: Dispatching) -> None:
+        """Stop claiming, hand back what has not begun, let running attempts finish up to the drain limit, kill the rest
+        (all at once after a second signal), and return when everything is recorded."""
         log.info("draining: %d leases", dispatching.dispatcher.held())
         context.status.draining = True
         now_us = self._now_us()

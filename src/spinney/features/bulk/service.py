@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from spinney.features.bulk.and_after import AndAfterRun, finished_after, roots
 from spinney.features.bulk.step_run import STEP, StepRun, pages
-from spinney.folders.removal import remove_folders
 from spinney.model.bulk_runs import Plan, Report, StageCount
 from spinney.model.errors import NoSuchJob, UsageError
 from spinney.model.jobs import Filter
@@ -26,6 +25,8 @@ from spinney.service.filter_checks import require_known, require_possible, requi
 from spinney.service.order_scope import OrderScope
 from spinney.service.service import Service
 
+_FOLDERS = 100
+"""How many removed folders are reported to the store at a time."""
 COUNTED = 100_000
 """A plan counts no further."""
 UNSEEN_LISTED = 20
@@ -217,7 +218,7 @@ class Bulk(Service):
                 if step.touched:
                     self.wake_nodes()
                 if plan.order.verb is Verb.DELETE and self.remove_folder is not None:
-                    remove_folders(self.store, step.touched, self.remove_folder)
+                    self._remove_folders(step.touched, self.remove_folder)
                 on_step(report, step)
                 self.go_on()
         except _Enough as stop:
@@ -228,6 +229,14 @@ class Bulk(Service):
                 self.go_on()
         self._log_unseen(report)
         return report
+
+    def _remove_folders(self, job_ids: Sequence[int], remove: Callable[[int], None]) -> None:
+        """Remove the folders of deleted jobs, and note it in the store. If this is interrupted, nodes do the rest."""
+        for start in range(0, len(job_ids), _FOLDERS):
+            chunk = job_ids[start : start + _FOLDERS]
+            for job_id in chunk:
+                remove(job_id)
+            self.store.note_removed_folders(chunk)
 
     def _log_unseen(self, report: Report) -> None:
         """Enter into the audit that jobs were refused which are not there for who asks."""
