@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, Field
 from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.packages import Package
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.deposits.orders import Noun
+from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.jobs import LEASED, Job, State
 
 TYPE = "ingest.access"
@@ -25,7 +25,7 @@ SECRET_BYTES = 16
 TOKEN = re.compile(r"([1-9][0-9]{0,11})-([0-9a-f]{32})", re.ASCII)
 
 
-class AccessOrder(Noun):
+class AccessOrder(FrozenModel):
     """A request, as it was accepted: the parameter of its job."""
 
     ark: str
@@ -54,7 +54,7 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-class Ticket(Noun):
+class Ticket(FrozenModel):
     """The state of a request, as shown to the person who made it."""
 
     token: str

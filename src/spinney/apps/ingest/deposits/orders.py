@@ -1,13 +1,14 @@
 """The parameters of batches and objects, as stored in JSON."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
+from spinney.apps.ingest.config.settings import validator
 from spinney.apps.ingest.files.digests import Digest, digest
-from spinney.apps.ingest.files.paths import NotAdmitted, component, relative
+from spinney.apps.ingest.files.paths import component, relative
 from spinney.apps.ingest.manifests import About, PayloadKind
 from spinney.reports.addresses import mailbox
 
@@ -15,18 +16,6 @@ SUBMITTER_MAX_BYTES = 255
 _NAMES = uuid.UUID("5b2c1f52-9c0f-4d3a-8f0c-6f2f0b1b7a11")
 Bid = Annotated[str, Field(pattern=r"^bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Jid = Annotated[str, Field(pattern=r"^jid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-
-
-def _rule(check: Callable[[str], str]) -> AfterValidator:
-    """Return a validator for a function that raises NotAdmitted."""
-
-    def rule(text: str) -> str:
-        try:
-            return check(text)
-        except NotAdmitted as error:
-            raise ValueError(str(error)) from None
-
-    return AfterValidator(rule)
 
 
 def _submitter(text: str) -> str:
@@ -37,8 +26,8 @@ def _submitter(text: str) -> str:
     return text
 
 
-FileName = Annotated[str, _rule(component)]
-RelativePath = Annotated[str, _rule(relative)]
+FileName = Annotated[str, AfterValidator(validator(component))]
+RelativePath = Annotated[str, AfterValidator(validator(relative))]
 """A path that leads downward only."""
 NOTIFIED_MAX = 10
 ADDRESS_MAX = 320
@@ -71,11 +60,13 @@ Stage = Literal["estimating", "provisioning", "downloading", "processing", "reco
 """The stages of an object, in their order."""
 
 
-class Noun(BaseModel):
+class FrozenModel(BaseModel):
+    """A value that never changes, with no other fields than its own."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Sum(Noun):
+class Sum(FrozenModel):
     """A digest that was given."""
 
     algorithm: str
@@ -90,7 +81,7 @@ class Sum(Noun):
         return None if digest_ is None else cls(algorithm=digest_.algorithm, value=digest_.value)
 
 
-class Description(Noun):
+class Description(FrozenModel):
     """A depositor's description of an object."""
 
     primary_id: str | None = None
@@ -104,7 +95,7 @@ class Description(Noun):
         return cls(**{name: getattr(about, name) for name in cls.model_fields})
 
 
-class Payload(Noun):
+class Payload(FrozenModel):
     """The payload of one object."""
 
     kind: PayloadKind
@@ -121,7 +112,7 @@ class Payload(Noun):
     modified: str | None = None
 
 
-class BatchOrder(Noun):
+class BatchOrder(FrozenModel):
     """A batch, as it was accepted: the parameter of its job."""
 
     bid: Bid
@@ -144,7 +135,7 @@ class BatchOrder(Noun):
     """When it was submitted; None: unknown."""
 
 
-class ObjectOrder(Noun):
+class ObjectOrder(FrozenModel):
     """An object of a batch: the parameter of its job."""
 
     jid: Jid

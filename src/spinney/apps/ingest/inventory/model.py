@@ -81,13 +81,20 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Object:
-    """An object with all its versions, oldest first."""
+class ObjectIdentity:
+    """The names of a recorded object, and to whom it belongs."""
 
     ark: str
     collection: str
     owner: str
     local_ids: Sequence[str]
+    """Those bound to its ark, sorted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object(ObjectIdentity):
+    """An object with all its versions, oldest first."""
+
     versions: Sequence[Version]
     audited: datetime | None
     """When its files were last read and compared; None: never."""
@@ -96,7 +103,7 @@ class Object:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFile:
+class FileMatch:
     """A file that was found, and the versions that have it."""
 
     file: File
@@ -107,29 +114,21 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Match(ObjectIdentity):
     """An object, or one file of an object, that matches a search."""
 
-    ark: str
-    collection: str
-    owner: str
-    local_ids: Sequence[str]
     head: Version
     """The newest version."""
-    file: FoundFile | None
+    file: FileMatch | None
     """None unless files were searched."""
     place: str
     """The value for ``after`` to get the next page. Its format is internal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(ObjectIdentity):
     """A version that a batch has made."""
 
-    ark: str
-    collection: str
-    owner: str
-    local_ids: Sequence[str]
     version: Version
     apart_files: int = 0
     apart_bytes: int = 0

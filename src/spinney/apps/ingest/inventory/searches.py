@@ -15,7 +15,7 @@ from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.bindings import bound_to
 from spinney.apps.ingest.inventory.entry_rules import plain
-from spinney.apps.ingest.inventory.model import File, Found, FoundFile, Object, Recorded
+from spinney.apps.ingest.inventory.model import File, FileMatch, Match, Object, Recorded
 from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import files, local_ids, objects, versions
 
@@ -39,7 +39,7 @@ class Searches(OpenTables):
         within: Sequence[str] | None = None,
         limit: int = 100,
         after: str | None = None,
-    ) -> list[Found]:
+    ) -> list[Match]:
         """Return the recorded objects that match all given conditions, in the order in which they were first recorded;
         with a ``file_name`` or a ``digest``, an entry for each of their files that match.
 
@@ -269,12 +269,12 @@ def _place(after: str | None) -> tuple[int, int]:
     return int(match[1]), int(match[2] or 0)
 
 
-def _search_result(row: Row[Any], names: Sequence[str]) -> Found:
+def _search_result(row: Row[Any], names: Sequence[str]) -> Match:
     file = None
     if is_file := "file_id" in row._fields:
         content = rows.file(rows.content_of(row))
-        file = FoundFile(file=content, first_version=row.first_recorded, last_version=row.last_recorded)
-    return Found(
+        file = FileMatch(file=content, first_version=row.first_recorded, last_version=row.last_recorded)
+    return Match(
         **_described(row, names),
         head=rows.version(row),
         file=file,

@@ -34,7 +34,7 @@ from spinney.apps.ingest.deposits.orders import BatchOrder, Bid, Jid
 from spinney.apps.ingest.objects.work import OWNER
 from spinney.errors import NoSuchJob, SpinneyError
 from spinney.jobs import SETTLED, Filter, State, job_folder
-from spinney.jobs import Job as Found
+from spinney.jobs import Job as StoredJob
 
 if TYPE_CHECKING:
     from spinney.operations import Store
@@ -168,7 +168,7 @@ def own_store(job: Job) -> Iterator["Store"]:
         yield store
 
 
-def _job(store: "Store", job_id: int | None) -> Found | None:
+def _job(store: "Store", job_id: int | None) -> StoredJob | None:
     """Return a job; None: it does not exist (any more)."""
     try:
         return None if job_id is None else store.job(job_id)
@@ -200,7 +200,7 @@ def _age(path: Path, now: datetime) -> timedelta:
     return timedelta(seconds=now.timestamp() - path.lstat().st_mtime)
 
 
-def _settled_long_ago(job: Found, now: datetime) -> bool:
+def _settled_long_ago(job: StoredJob, now: datetime) -> bool:
     """Return whether a job reached its final state longer ago than ``LEFTOVER``."""
     if job.state not in SETTLED or job.settled_us is None:
         return False

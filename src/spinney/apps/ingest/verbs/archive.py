@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from spinney.apps.ingest.access import Format, Ticket, request, tickets, version_manifest
 from spinney.apps.ingest.access import look as look_up
 from spinney.apps.ingest.access.file_content import Content, content, require_may
 from spinney.apps.ingest.access.requests import visible_object
+from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.verbs.base import Ark, CollectionName, Submitter, Text, Verb, Version
@@ -128,10 +129,8 @@ class Fetch(Verb, changes=True):
         )
 
 
-class File(BaseModel):
+class File(FrozenModel):
     """A file of a stored object, which is sent in pieces."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ark: Ark
     path: Text = Field(description="The path of the file within the object.", examples=["scans/page-1.tif"])
@@ -146,10 +145,8 @@ class File(BaseModel):
         require_may(service.control, service.settings, self.ark)
 
 
-class Manifest(BaseModel):
+class Manifest(FrozenModel):
     """The files of a stored version as a manifest, which is sent in pieces."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ark: Ark
     version: Version = None

@@ -5,10 +5,11 @@ from typing import Annotated, Any, ClassVar
 
 import orjson
 import typer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.config import profiles, settings
+from spinney.apps.ingest.deposits.orders import FrozenModel
 from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.verbs.service import Service
 from spinney.command_line import completion
@@ -83,7 +84,7 @@ After = Annotated[
 DryRun = Annotated[bool, Field(description="Only show what would change.")]
 
 
-class Verb(BaseModel):
+class Verb(FrozenModel):
     """An operation that a person requests from the service; its fields are its parameters.
 
     Everything that people use is made from this one definition: the route of the server with its part of the OpenAPI
@@ -97,8 +98,6 @@ class Verb(BaseModel):
 
             def run(self, service: Service) -> Mapping[str, Any]: ...
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: ClassVar[str]
     """Its name on the command line, and at the end of its URL: that of the class in small letters."""

@@ -6,10 +6,17 @@ from datetime import datetime
 from typing import Annotated, Any, cast
 
 import typer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.deposits.orders import BatchOrder, Description, Stage, Sum, require_notified
+from spinney.apps.ingest.deposits.orders import (
+    BatchOrder,
+    Description,
+    FrozenModel,
+    Stage,
+    Sum,
+    require_notified,
+)
 from spinney.apps.ingest.files import digests
 from spinney.apps.ingest.files.digests import Digest
 from spinney.apps.ingest.files.paths import component, shown
@@ -26,10 +33,8 @@ REPEATED = ("local_id", "notification")
 """The fields that may be repeated."""
 
 
-class DepositFields(BaseModel):
+class DepositFields(FrozenModel):
     """The description of a payload in the options of a command line, in a query string or in a form."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Text | None = Field(
         default=None,
