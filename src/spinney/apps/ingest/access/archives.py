@@ -60,6 +60,8 @@ def writing(format_: Format, out: BinaryIO, when: datetime) -> Iterator[Archive]
 
 
 class _Zip:
+    """A zip whose members are stored, not compressed."""
+
     def __init__(self, archive: zipfile.ZipFile, when: datetime) -> None:
         self._archive, self._when = archive, when
 
@@ -79,6 +81,8 @@ class _Zip:
 
 
 class _Tar:
+    """A tar in the pax format, which has no limits for names and sizes."""
+
     def __init__(self, archive: tarfile.TarFile, when: datetime) -> None:
         self._archive, self._when = archive, when
 

@@ -108,6 +108,7 @@ class _Names:
         self._used: set[str] = set()
 
     def of(self, path: str) -> str:
+        """Return the name of a file in the archive."""
         name = path.replace("\\", "=5C")
         if "=5C" not in name:
             return name
@@ -127,6 +128,7 @@ class Checked:
         self._sums, self._remaining_bytes = Sums(file.sums), file.size_bytes
 
     def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes. Raises Differs where the content ends too early."""
         chunk = self._content.read(min(size, self._remaining_bytes) if size >= 0 else self._remaining_bytes)
         if not chunk and self._remaining_bytes and size:
             raise _differs(self._file, f"ends {self._remaining_bytes} bytes too early")
@@ -162,6 +164,7 @@ def _add(
     between: Callable[[int], None],
     modified: datetime | None,
 ) -> None:
+    """Add a file of the version, compared with its digests while it is read. Raises Differs."""
     try:
         with storage.opened(version.ark, file, version.number) as content:
             checked = Checked(content, file, between)

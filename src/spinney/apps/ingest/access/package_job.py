@@ -45,6 +45,8 @@ def packing(job: Job, order: AccessOrder) -> dict[str, Any]:
 
 
 def _make_package(job: Job, config: Settings, order: AccessOrder, folder: Path) -> Package:
+    """Write the package into the token's folder. Defers while there is no space for it; fails for damage, which is
+    entered into the inventory."""
     free = shutil.disk_usage(config.home).free
     if free < order.size_bytes:
         raise Defer(

@@ -70,6 +70,7 @@ def manifest(
 
 
 def _row(file: StoredFile, version: Version, recorded: File | None, url: str) -> Row:
+    """Return the row of a file; what the archive does not know comes from the inventory."""
     value = file.sums.get(PREFERRED)
     return Row(
         url=url,

@@ -216,6 +216,7 @@ def _of_row(
 
 
 def _object(order: BatchOrder, number: int, payload: Payload, about: Description) -> dict[str, Any]:
+    """Return the parameters of an object's job, without those that have their default."""
     return ObjectOrder(
         jid=orders.jid(order.bid, number),
         bid=order.bid,
@@ -266,6 +267,7 @@ def _report(
     ends: Iterable[report.ObjectEnd],
     fault: str | None,
 ) -> report.Report:
+    """Build a report of these results, compared with the report before it."""
     # The time at which the report was first made is kept as the date of its mail.
     reported = job.data.setdefault(f"reported {number}", datetime.now(UTC).isoformat())
     facts = report.BatchFacts(

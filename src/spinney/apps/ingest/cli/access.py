@@ -162,6 +162,7 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
 
 
 def _print_damaged(damaged: Sequence[Mapping[str, Any]], *, json: bool) -> None:
+    """Print a table of the damaged objects, with the first fault of each."""
     if json:
         display.print_json_lines(damaged)
         return

@@ -72,6 +72,7 @@ def with_fields(
 def _with_fields(
     run: Callable[..., None], model: type[BaseModel], names: Collection[str], own: Collection[Parameter]
 ) -> Callable[..., None]:
+    """Return a function for Typer with these parameters, which calls ``run`` with the values of the fields as one."""
     types = get_type_hints(model)
     options = [_option(name, types[name], model.model_fields[name]) for name in names]
 

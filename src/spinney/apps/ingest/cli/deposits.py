@@ -135,6 +135,7 @@ def _print_accepted(accepted: Mapping[str, Any], *, json: bool) -> None:
 
 
 def _judgement_json(judgement: Judgement) -> dict[str, object]:
+    """Return the result of a check as JSON values."""
     return {
         "kind": judgement.kind,
         "rows": judgement.rows,

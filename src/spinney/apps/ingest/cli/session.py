@@ -60,6 +60,8 @@ def open_session(store: str | None, by: str | None = None) -> Iterator[IngestSes
 
 @dataclass(frozen=True, slots=True)
 class _LocalSession:
+    """Runs verbs on a store that this host can open, in the name of the login user or of ``--by``."""
+
     performer: "Control"
     _store: str | None
 
@@ -81,6 +83,8 @@ class _LocalSession:
 
 @dataclass(frozen=True, slots=True)
 class _RemoteSession:
+    """Sends verbs to the routes of a server (``routes``), which runs them in the name of the token's user."""
+
     performer: "RetryingClient"
 
     def do(self, verb: Verb) -> Any:

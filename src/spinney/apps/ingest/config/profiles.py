@@ -115,10 +115,12 @@ class Profile(Table):
 
     @property
     def collection(self) -> str:
+        """The collection that its batches and objects belong to."""
         return self.collections[0]
 
     @property
     def owned_by(self) -> str:
+        """The owner of its objects."""
         return self.owner or self.collection
 
 

@@ -154,6 +154,7 @@ class Minting(Table):
 
     @model_validator(mode="after")
     def _can_mint(self) -> "Minting":
+        """Make the minter once, so that mistakes are found when the settings are read."""
         try:
             if self.url is None:
                 LocalMinter(

@@ -64,6 +64,7 @@ class Meter:
         self._check(self._unpacked_bytes, self._inflated_bytes)
 
     def _check(self, unpacked: int, inflated: int) -> None:
+        """Raise NotAdmitted if so many bytes exceed a limit."""
         if unpacked > self._limits.total_bytes:
             raise NotAdmitted(
                 f"it unpacks to more than {self._limits.total_bytes} bytes; send it in parts, or have "

@@ -82,6 +82,7 @@ class Tree:
         return path
 
     def _admit_folders(self, path: str) -> None:
+        """Enter a folder and those above it. Raises NotAdmitted where one of them is a file."""
         # From the bottom up: where a folder is known, so are those above it.
         while path:
             if path in self._files:
@@ -93,6 +94,7 @@ class Tree:
             path = path.rpartition("/")[0]
 
     def _count(self, path: str) -> None:
+        """Count a new path against the limits, and record whether it differs from another in case or accents only."""
         self._names_bytes += len(path)
         if len(self._files) + len(self._folders) >= self._limits.members:
             raise NotAdmitted(

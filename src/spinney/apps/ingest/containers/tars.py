@@ -84,6 +84,8 @@ def _refusal(info: tarfile.TarInfo) -> str | None:
 
 
 class _Header(tarfile.TarInfo):
+    """A header that raises NotAdmitted where ``tarfile`` would take a damaged one for the end."""
+
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
         try:
@@ -124,6 +126,7 @@ class Forward(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move forward by reading. Raises NotAdmitted for a position before the current one."""
         if whence != io.SEEK_SET or offset < self._position:
             raise NotAdmitted("its headers lead backward; pack it again")
         while self._position < offset:
@@ -132,6 +135,7 @@ class Forward(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
+        """Return the next bytes. Raises NotAdmitted beyond the allowed position, and for endless digits in headers."""
         if size < 0 or self._position + size > self._allowed:
             raise NotAdmitted(
                 f"a member's headers take more than {HEADERS_MAX_BYTES} bytes; pack it without extended "

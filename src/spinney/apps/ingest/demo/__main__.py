@@ -32,6 +32,7 @@ _COMPLETED = "\nCompleted objects ("
 
 
 def main() -> int:
+    """Run the demo by the environment's options, and return the exit code."""
     try:
         planned = plan(os.environ)
         make_room(planned.out)
@@ -50,6 +51,7 @@ def main() -> int:
 
 
 def _run(planned: Plan) -> int:
+    """Run the steps, print the results, and return 1 if something is not as it should be."""
     began_s = time.monotonic()
     content = find(planned.source, planned.leave_out)
     with run_server() as served_files:
@@ -136,6 +138,7 @@ class _Demo:
         return len(mails) >= _REPORTS and all(mail.state in SETTLED for mail in mails)
 
     def _report(self, number: int) -> dict[str, Any]:
+        """Read a report of the batch. Raises UsageError where it was not written."""
         path = self._report_folder(number) / "report.json"
         if not path.exists():
             job = self.store.job(self.job)
@@ -155,6 +158,7 @@ class _Demo:
 
 
 def _announce(planned: Plan, served_files: ServedFiles, offered: Offer, content: FolderContent) -> None:
+    """Print what is going to be deposited, and which byte is wrong."""
     things = offered.things
     _say(
         f"{planned.source}: {counted(len(things), 'object')} of {counted(sum(len(t.files) for t in things), 'file')}, "

@@ -56,6 +56,8 @@ class _Server(ThreadingHTTPServer):
 
 
 def _handler(served_files: ServedFiles, secret_prefix: str) -> type[BaseHTTPRequestHandler]:
+    """Return the handler of requests: GET and HEAD of the served files, all others are not found."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = 1 << 16

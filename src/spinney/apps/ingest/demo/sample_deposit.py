@@ -103,6 +103,7 @@ def _sorted(folder: Path) -> list["os.DirEntry[str]"]:
 def _files(
     source: Path, entry: "os.DirEntry[str]", leave_out: frozenset[str], left_out: list[str]
 ) -> Iterator[str]:
+    """Yield the files of an entry, by their paths; adds a sentence to ``left_out`` for what cannot be deposited."""
     path = Path(entry.path)
     if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
         left_out.append(f"{shown(str(path))} is {'a link' if entry.is_symlink() else 'a special file'}")

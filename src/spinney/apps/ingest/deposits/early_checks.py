@@ -58,6 +58,7 @@ class _FileChecks:
         self._size_bytes = 0
 
     def messages(self, row: Row) -> Iterator[str]:
+        """Yield the errors of a row of an object manifest."""
         yield from _messages(lambda: require_file(row), lambda: _require_url(row.url))
         before, self._size_bytes = self._size_bytes, self._size_bytes + (row.size_bytes or 0)
         if before <= fields.SIZE_MAX_BYTES:  # otherwise the error has been reported at an earlier row
@@ -73,6 +74,7 @@ class _ObjectChecks:
         self._arks: dict[str, str] = {}
 
     def messages(self, row: Row) -> Iterator[str]:
+        """Yield the errors of a row of a batch manifest, and of the files that it lists itself."""
         yield from _messages(
             lambda: self._require_identity(row),
             lambda: entry_rules.local_ids_admitted(row.about.local_ids),
@@ -99,6 +101,7 @@ class _ObjectChecks:
             self._arks.update(dict.fromkeys(local_ids, primary_ark))
 
     def _require_payload(self, row: Row) -> None:
+        """Raise NotAdmitted for a name that is not that of a container, or for sizes beyond the limits."""
         if self._kind is PayloadKind.CONTAINER_BATCH_MANIFEST:
             try:
                 formats.require_kind(row.name)

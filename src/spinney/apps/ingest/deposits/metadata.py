@@ -111,6 +111,7 @@ def _xml_text(value: str) -> str:
 
 
 def _about(elements: list[anvl.Element]) -> About:
+    """Return the description of an ERC's elements; codes for missing values count as none."""
     first: dict[str, str] = {}
     ark: str | None = None
     local_ids: list[str] = []

@@ -150,6 +150,7 @@ class ObjectOrder(FrozenModel):
 
 
 def new_bid() -> str:
+    """Return the name of a new batch."""
     return f"bid-{uuid.uuid4()}"
 
 

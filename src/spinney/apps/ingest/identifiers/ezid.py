@@ -113,6 +113,8 @@ class EzidMinter:
         return text
 
     async def _request(self, body: str) -> tuple[int, str]:
+        """Send one request, and return the status and the text of the answer. Raises _Again where another try may
+        help."""
         import httpx
 
         content = b""

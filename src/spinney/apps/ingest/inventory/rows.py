@@ -35,6 +35,7 @@ def content_of(row: Row[Any]) -> Content:
 
 
 def file(content: Content) -> File:
+    """Return the file that has this content."""
     path, size_bytes, mime_type, modified, *digests = content
     return File(
         path=str(path),
@@ -46,6 +47,7 @@ def file(content: Content) -> File:
 
 
 def file_row(object_id: int, content: Content, first: int, last: int) -> dict[str, Any]:
+    """Return the row of a file that is in the versions from ``first`` to ``last``."""
     values = dict(zip((column.name for column in CONTENT), content, strict=True))
     name = str(content[0]).rpartition("/")[2]
     return {"object_id": object_id, "first_version": first, "last_version": last, "name": name} | values

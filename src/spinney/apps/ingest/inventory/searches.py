@@ -270,6 +270,7 @@ def _place(after: str | None) -> tuple[int, int]:
 
 
 def _search_result(row: Row[Any], names: Sequence[str]) -> Match:
+    """Return the match of a row, which has columns of a file if files were searched."""
     file = None
     if is_file := "file_id" in row._fields:
         content = rows.file(rows.content_of(row))

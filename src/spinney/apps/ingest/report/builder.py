@@ -74,6 +74,7 @@ class Report:
 
     @property
     def is_update(self) -> bool:
+        """Whether a report of this batch was sent before."""
         return self.facts.number > 1
 
     def head(self) -> dict[str, Any]:
@@ -151,6 +152,7 @@ def _state(facts: BatchFacts, totals: Totals) -> str:
 
 
 def _changes(before: PreviousReport, completed: list[ObjectEnd], failed: list[ObjectEnd]) -> Changes:
+    """Return the differences between the previous report and these results."""
     good, bad = ({end.jid: end.label for end in ends} for ends in (completed, failed))
     labels = {**before.completed, **before.failed}
     return Changes(

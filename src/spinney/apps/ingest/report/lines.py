@@ -88,6 +88,7 @@ def changes(changes_: Changes) -> list[tuple[str, str]]:
 
 
 def names(labels: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
     more = f" and {len(labels) - _NAMES:,} more" if len(labels) > _NAMES else ""
     return ", ".join(cut(label) for label in labels[:_NAMES]) + more
 
@@ -116,10 +117,12 @@ def known_as(end: ObjectEnd) -> str:
 
 
 def label(end: ObjectEnd) -> str:
+    """Return the name of an object for people, shortened."""
     return cut(end.label)
 
 
 def message(text: str | None) -> str:
+    """Return a message, shortened; all of it is in ``failed.json``."""
     return cut(text or "", _MESSAGE_MAX)
 
 
@@ -135,6 +138,7 @@ def link(url: str | None) -> str | None:
 
 
 def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 object``, ``2 objects``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

@@ -37,6 +37,7 @@ def text(report: Report, *, failures: int = FAILURES, all_objects: bool = False)
 def _listed(
     title: str, ends: Sequence[ObjectEnd], limit: int, details: Callable[[ObjectEnd], list[str]]
 ) -> Iterator[str]:
+    """Yield the lines of a list of objects under its title; ``details`` has further lines for each object."""
     if not ends:
         return
     yield from ("", f"{title} ({len(ends):,}):")

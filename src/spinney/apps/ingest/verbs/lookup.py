@@ -51,6 +51,7 @@ class Batch:
 
     @property
     def bid(self) -> str:
+        """The name of the batch: ``bid-…``."""
         return self.order.bid
 
 

@@ -32,6 +32,7 @@ class Service:
 
     @property
     def store(self) -> Store:
+        """The store, without the person's limits."""
         return self.control.store
 
     @cached_property
