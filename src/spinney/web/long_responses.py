@@ -1,7 +1,7 @@
-"""Answers that take long: each piece is told only while whoever asked may have it.
+"""Long responses: each piece is sent only while the caller still has the right to it.
 
-The length of an answer, or that it has an end, was told at its beginning. So an answer whose rest may not be told is
-broken off: the connection is closed without the end, and no program takes what has come for the whole.
+The length of a response, or that it has an end, was sent at its beginning. So a response whose rest is no longer
+allowed is aborted: the connection is closed without the end, and no client takes the part for the whole.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,19 +12,20 @@ from spinney.web.request_context import RequestContext
 
 
 class ResponseAborted(Exception):
-    """The rest of an answer is not told; ``request_guard`` closes the connection."""
+    """The rest of a response is not sent; ``request_guard`` closes the connection."""
 
 
 def permission(context: RequestContext, job_id: int) -> Callable[[], Awaitable[None]]:
-    """What is to be called before each piece of something of this job. It raises Unidentified or Forbidden where
-    whoever asked may ask no more, and NoSuchJob where limits were narrowed so that the job is out of sight."""
+    """Return a check to call before each piece of a response about this job. It raises Unidentified or Forbidden when
+    the caller has lost access, and NoSuchJob when the caller's limits no longer include the job."""
     return permission_for(context, lambda control: control.queries.job(job_id))
 
 
 def permission_for(
     context: RequestContext, look: Callable[[Control], object]
 ) -> Callable[[], Awaitable[None]]:
-    """The same of what is in sight as long as ``look``, called with the rights that have changed, does not raise."""
+    """Return a check to call before each piece of a response. When the caller's rights have changed it calls ``look``
+    with the new rights, which raises if the response is no longer allowed."""
     principal_refresh, rights = context.lasting, context.principal.rights
 
     async def require() -> None:
@@ -40,14 +41,14 @@ def permission_for(
 async def while_allowed(
     require: Callable[[], Awaitable[None]], pieces: AsyncIterator[bytes]
 ) -> AsyncIterator[bytes]:
-    """The pieces, while they may be told. Raises what ``require`` raises."""
+    """Yield the pieces, each after ``require``. Raises what ``require`` raises."""
     async for piece in pieces:
         await require()
         yield piece
 
 
 async def or_abort(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces; where the rest may not be told, the answer breaks off."""
+    """Yield the pieces. Raises ResponseAborted when the rest is not allowed."""
     try:
         async for piece in pieces:
             yield piece
@@ -56,7 +57,8 @@ async def or_abort(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def or_end_with_reason(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same for a text that people read as it comes: a last line says why it breaks off."""
+    """Yield the pieces of a text that people read as it comes. When the rest is not allowed a last line says why, then
+    ResponseAborted is raised."""
     try:
         async for piece in pieces:
             yield piece

@@ -1,9 +1,8 @@
-"""Who makes a request, looked up anew while the request lasts.
+"""The caller of a long request, authenticated again while it lasts.
 
 An answer may stream for hours and a body may come for hours. Meanwhile a token is revoked, a user is disabled, a
-session ends or limits are narrowed. So whatever acts for a request that lasts asks ``PrincipalRefresh.asker`` before
-each step:
-before an event, a piece of a file, a call of ``control``. It costs one comparison unless the last look is old.
+session ends or limits are narrowed. So a long request calls ``PrincipalRefresh.principal`` before each
+step: an event, a piece of a file, a call of ``control``. That costs one comparison unless the last check is old.
 """
 
 import asyncio
@@ -15,11 +14,11 @@ from spinney.model.errors import Forbidden, SpinneyError, StoreUnavailable
 from spinney.web.problems import Unidentified
 
 LOST = (Unidentified, SpinneyError)
-"""What ends a request that lasts: each says why in a sentence, and ``problems.of_error`` makes an answer of it."""
+"""The errors that end a long request; ``problems.of_error`` makes a response of each."""
 
 
 class Named(Protocol):
-    """Whoever has a name."""
+    """Anything with a name."""
 
     @property
     def name(self) -> str: ...
@@ -29,7 +28,7 @@ PrincipalT = TypeVar("PrincipalT", bound=Named)
 
 
 class PrincipalRefresh(Generic[PrincipalT]):
-    """Of one request."""
+    """The caller of one request."""
 
     def __init__(
         self,
@@ -40,13 +39,14 @@ class PrincipalRefresh(Generic[PrincipalT]):
         looked_s: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``first``: who made the request, as of ``looked_s`` by the clock ``monotonic``; ``look`` asks anew."""
+        """``first``: the caller as authenticated at ``looked_s`` of the clock ``monotonic``. ``look`` authenticates
+        again, at most every ``every_s`` seconds."""
         self._latest, self._look, self._monotonic = first, look, monotonic
         self.every_s, self._looked_s = every_s, looked_s
 
     async def principal(self) -> PrincipalT:
-        """Who asks, with the rights in force. Raises Unidentified or Forbidden for a principal who may no more, and
-        StoreUnavailable."""
+        """Return the caller with the rights in force. Raises Unidentified or Forbidden for a caller who has lost
+        access, and StoreUnavailable."""
         if self._monotonic() - self._looked_s >= self.every_s:
             # The time before the look counts: what changes while the store answers is obeyed as soon.
             looked_s = self._monotonic()
@@ -57,8 +57,8 @@ class PrincipalRefresh(Generic[PrincipalT]):
         return self._latest
 
     async def steady_principal(self) -> PrincipalT:
-        """The same for an answer that is under way: while the store does not answer, nothing more is told, and this
-        waits."""
+        """Return the caller with the rights in force, for a response that has begun: while the store does not answer,
+        this waits instead of raising."""
         while True:
             try:
                 return await self.principal()
@@ -66,8 +66,8 @@ class PrincipalRefresh(Generic[PrincipalT]):
                 await asyncio.sleep(self.every_s)
 
     async def watch(self, stop: Callable[[Forbidden], None]) -> None:
-        """Look again and again, until the rights are others than they were, or gone; then call ``stop`` with what to
-        say, and return. For a call that runs in another thread with the rights that it began with."""
+        """Wait until the rights have changed or are lost; then call ``stop`` with the error to raise, and return. This
+        is for a call in another thread, which has the rights that it began with."""
         began = self._latest
         while True:
             await asyncio.sleep(self.every_s)

@@ -1,8 +1,8 @@
 """Refusals as ``application/problem+json`` (RFC 9457): a sentence, and what to do next.
 
-The type of a problem is a tag URI that says the same to programs whatever the sentence is in; ``next`` is the part of
-the sentence that says what would help. Nothing of what went wrong inside is told but that it did: the log has it,
-under the number that the answer bears.
+The type of a problem is a URN for programs; ``detail`` is a sentence for people, and ``next`` the part of it that says
+what would help. Of an error in the server the response says only that it happened, and a number; the server's log has
+the traceback under this number.
 """
 
 import logging
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 AGAIN_S = 2
-"""When to ask again where the store is away."""
+"""After how many seconds clients should try again while the store does not answer."""
 
 
 class Problem(BaseModel):
@@ -64,14 +64,14 @@ class Problem(BaseModel):
 
 
 class Unidentified(Exception):
-    """Nobody is known to ask."""
+    """The request is not authenticated."""
 
     def __init__(self, sentence: str = "sign in, or give a token: Authorization: Bearer spn_…") -> None:
         super().__init__(sentence)
 
 
 class TooMany(SpinneyError):
-    """Asked too often; wait as long as told."""
+    """A limit of this server is reached; try again after ``after_s`` seconds."""
 
     def __init__(self, sentence: str, after_s: float) -> None:
         super().__init__(sentence)
@@ -97,7 +97,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (CommitUncertain, 503, "fate-unknown", "It may have been done or not"),
     (StoreUnavailable, 503, "store-away", "The store does not answer now"),
 )
-"""The first that fits counts."""
+"""Status, type and title by the class of the error; the first class that matches counts."""
 
 _BY_STATUS: Mapping[int, tuple[str, str]] = {
     400: ("malformed", "Malformed request"),
@@ -122,7 +122,7 @@ _BY_STATUS: Mapping[int, tuple[str, str]] = {
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For ``responses=`` of a route: these problems, beside those that every route has."""
+    """Return the documentation of these problems, beside those that every route has, for ``responses=`` of a route."""
     return {
         status: {
             "description": _BY_STATUS[status][1],
@@ -133,7 +133,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def kind(error: Exception) -> tuple[int, str, str] | None:
-    """Status, word and title of what was refused; None: it is a fault."""
+    """Return status, type and title of a refusal. None: the error is a fault of the server."""
     return next(
         ((status, word, title) for type_, status, word, title in _KINDS if isinstance(error, type_)), None
     )
@@ -149,7 +149,7 @@ def problem(
     errors: list[dict[str, Any]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer."""
+    """Return the response of a problem."""
     document = Problem(
         type=f"urn:spinney:problem:{word}",
         title=title,
@@ -164,13 +164,13 @@ def problem(
 
 
 def of_status(status: int, detail: str, *, instance: str | None = None, **more: Any) -> Response:
-    """The answer for what the frame around the routes refuses."""
+    """Return the response of a problem that this status tells enough about."""
     word, title = _BY_STATUS.get(status, ("refused", "Refused"))
     return problem(status, word, title, detail, instance=instance, **more)
 
 
 def of_error(error: Exception, *, instance: str | None = None) -> Response:
-    """The answer for what was raised."""
+    """Return the response of an error; an unknown error is logged as a fault."""
     known_kind = kind(error)
     if known_kind is None:
         return _fault(error, instance)
@@ -179,7 +179,7 @@ def of_error(error: Exception, *, instance: str | None = None) -> Response:
 
 
 def add_to(app: FastAPI) -> None:
-    """Answer with problems, whatever raised them."""
+    """Add handlers to ``app`` that turn each error into a problem."""
 
     async def refused(request: Request, error: Exception) -> Response:
         return of_error(error, instance=request.url.path)
@@ -203,7 +203,7 @@ def add_to(app: FastAPI) -> None:
         first = f"{errors[0]['where']}: {errors[0]['problem']}" if errors else "the request does not fit"
         if malformed:
             return of_status(400, f"{first}; send valid JSON", instance=request.url.path)
-        detail = f"{first}; mend it, /api/v1/openapi.json says what fits"
+        detail = f"{first}; /api/v1/openapi.json describes what is allowed"
         return of_status(422, detail, instance=request.url.path, errors=errors)
 
     for type_, *_ in _KINDS:
@@ -215,7 +215,7 @@ def add_to(app: FastAPI) -> None:
 
 
 def _allowed(request: Request, error: HTTPException) -> str:
-    """The methods of all routes at this address; the framework tells those of the first."""
+    """Return the methods of all routes at this address; the framework knows only those of the first."""
     matching = [
         route for route in request.app.routes if route.matches(dict(request.scope))[0] is not Match.NONE
     ]
@@ -247,7 +247,7 @@ def _headers(status: int, error: Exception) -> dict[str, str]:
 
 
 def _next(detail: str) -> str | None:
-    """What stands behind the last semicolon, where sentences of Spinney say what to do next."""
+    """Return what follows the last semicolon: there, messages of Spinney say what to do next."""
     _, cut, hint = detail.rpartition("; ")
     return hint if cut else None
 

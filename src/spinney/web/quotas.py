@@ -1,4 +1,4 @@
-"""How much may be open at the same time: in all, by one user, and from one address.
+"""Limits on long requests that are open at the same time: in all, by one user, and from one address.
 
 A user is counted with all sessions and tokens, so that nobody gets more by making tokens. An address is one of IPv4, or
 a network of IPv6 with 64 bits. Behind a trusted proxy it is the one that the proxy forwards; what comes over the Unix
@@ -19,15 +19,15 @@ from spinney.web.request_context import RequestContext
 from spinney.web.settings import ServerSettings
 
 QUOTA_STACK = "spinney.held"
-"""Where the scope of a request has the ExitStack of what it holds, which ``request_guard`` closes with the request."""
+"""The key in a request's scope of the ExitStack with its places, which ``request_guard`` closes with the request."""
 AGAIN_S = 10.0
 
 
 class Quota:
-    """What is open of one kind."""
+    """The limits of one kind of requests, and how many are open."""
 
     def __init__(self, noun: str, *, most: int, per_user: int, per_address: int) -> None:
-        """``what``: as in "100 … are open": ``event streams``."""
+        """``noun``: the kind in messages, as ``event streams``."""
         self._what, self._most, self._per_user, self._per_address = noun, most, per_user, per_address
         self._users: Counter[str] = Counter()
         self._addresses: Counter[str] = Counter()
@@ -35,7 +35,8 @@ class Quota:
 
     @contextmanager
     def place(self, user: str | None, address: str | None) -> Iterator[None]:
-        """One more is open until this is left. Raises TooMany. None: nobody who is known; no address that counts."""
+        """Occupy a place within ``with``. Raises TooMany. ``user`` None: not authenticated; ``address`` None: not
+        limited."""
         self._require_room(user, address)
         self.open += 1
         counts = [(self._users, user), (self._addresses, address)]
@@ -65,13 +66,13 @@ class Quota:
             )
         if self.open >= self._most:
             raise TooMany(
-                f"{self._most:,} {noun} are open, and this server has room for no more; come again later",
+                f"{self._most:,} {noun} are open, and this server has room for no more; try again later",
                 AGAIN_S,
             )
 
 
 class Quotas:
-    """Of one server."""
+    """The limits of one server."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
@@ -90,18 +91,18 @@ class Quotas:
         )
 
     def address(self, request: HTTPConnection) -> str | None:
-        """Where a request comes from, as it counts; None: from nowhere that counts."""
+        """Return the client address that a request counts for; None: the limits per address do not apply."""
         address = proxies.address(request, self._settings)
         return None if address is None or self._settings.trusts(address) else block(address)
 
 
 def quota_stack(request: Request) -> ExitStack:
-    """What is let go when the request has been answered, or was cut off."""
+    """Return the stack that is closed when the request has been answered or was aborted."""
     stack: ExitStack = request.scope[QUOTA_STACK]
     return stack
 
 
 def acquire_quota(request: Request, context: RequestContext, quota: Quota) -> None:
-    """Take a place until the request has been answered. Raises TooMany."""
+    """Occupy a place until the request has been answered. Raises TooMany."""
     address = request.app.state.quotas.address(request)
     quota_stack(request).enter_context(quota.place(context.principal.name, address))

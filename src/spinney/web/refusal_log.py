@@ -1,4 +1,4 @@
-"""Refusals written down: in the audit at once, and those like it once a minute with their number."""
+"""Refusals in the audit log: the first of a kind at once, further ones once a minute with their number."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from spinney.web.store_pool import StorePool
 
 EVERY_S = 30.0
 REFUSED = "refused"
-"""The verb in the audit: what somebody asked for was not allowed."""
+"""The verb of an entry about an action that was not allowed."""
 SHUT_OUT = "access refused"
-"""The verb in the audit: somebody was not let in."""
+"""The verb of an entry about a failed authentication."""
 
 
 def add_to(app: FastAPI) -> None:
-    """``app.state.refusals``, and what enters their counts."""
+    """Add ``app.state.refusals`` and the loop that writes the counts."""
     app.state.refusals = RefusalLog()
     app.state.beside.append(RefusalWriter(app.state.stores, app.state.refusals))
 
 
 async def audit_denied_access(request: Request, why: str, *, by: str = NOBODY, **details: Any) -> None:
-    """Somebody was not let in: into the audit. ``what``: no secret."""
+    """Record a failed authentication. ``details`` must contain no secret."""
     state = request.app.state
     await audit_refusal(state.stores, state.refusals, by, SHUT_OUT, {"why": why, **details})
 
@@ -35,12 +35,12 @@ async def audit_denied_access(request: Request, why: str, *, by: str = NOBODY, *
 async def audit_refusal(
     stores: StorePool, refusals: RefusalLog, by: str, verb: str, details: Mapping[str, Any]
 ) -> None:
-    """The same for whoever has no request at hand."""
+    """Record a refusal outside of a request."""
     await stores.run(lambda store: refusals.enter(store.audit, by, verb, details, now_us=now_us()))
 
 
 class RefusalWriter(BackgroundLoop):
-    """``async with`` enters what was counted, every half minute and at the end."""
+    """Writes the counted refusals every half minute, and at the end."""
 
     def __init__(self, stores: StorePool, refusals: RefusalLog, every_s: float = EVERY_S) -> None:
         self._stores, self._refusals, self._every_s = stores, refusals, every_s

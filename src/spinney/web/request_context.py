@@ -1,7 +1,7 @@
-"""Who asks, and one call of ``control`` in his name.
+"""The caller of a request, and calls of ``control`` in the caller's name.
 
-A route says what it wants by ``Authenticated``, and calls nothing but ``context.run``; so nothing is answered to who
-is not known, and nothing done without his rights.
+A route declares a parameter ``context: Authenticated`` and reaches the store only by ``context.run``. So no route
+answers a caller who is not authenticated, and none does what the caller's rights do not allow.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ that ``StorePool`` has for calls."""
 
 
 class AuthMethod(StrEnum):
-    """By what somebody is known."""
+    """How a caller was authenticated."""
 
     TOKEN = "token"  # noqa: S105 - no secret
     SESSION = "session"
@@ -50,58 +50,64 @@ class AuthMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who asks."""
+    """The caller of a request: a user, a machine token, a peer of the Unix socket, or a user that a proxy names."""
 
     name: str
     rights: Rights
     how: AuthMethod
     csrf: str | None = None
-    """What forms of this session have to bear; None where no browser could be misled."""
+    """The token that forms of this session must contain. None: the caller is authenticated by no cookie, so that no
+    other site can act in the caller's name."""
     session: str | None = None
     """The number of the session, not its secret."""
     ends_us: int | None = None
     """When the token expires; None: never, or it is none."""
     by_configuration: bool = False
-    """Whether the configuration says what this one may (``peers``, ``trusted_role``), and no account."""
+    """Whether the rights come from the configuration (``peers``, ``trusted_role``) and not from an account."""
 
 
 class Authenticator(Protocol):
-    """Tells who asks."""
+    """Authenticates the callers of requests."""
 
     async def authenticate(self, request: Request) -> Principal | None:
-        """None: nobody is known. Raises Forbidden for who is known and shut out, or for a forged form; TooMany."""
+        """Return the caller; None for a request without credentials. Raises Forbidden for a caller who is known and
+        has no access, and for a form without its token; TooMany."""
 
     async def reauthenticate(self, request: Request) -> Principal | None:
-        """The same for a request that was let in and lasts. It asks for no proof of a form, and does not count as a use
-        of a session. Raises as ``authenticate``, and StoreUnavailable."""
+        """Return the caller of a long request again, with the rights in force now. This checks no form, and does not
+        count as a use of the session. Raises as ``authenticate``, and StoreUnavailable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """The verbs of ``control``, in the name and with the rights of who asks."""
+    """What a route gets: the caller, and ``run``, which calls ``control`` in the caller's name and with the caller's
+    rights."""
 
     principal: Principal
     stores: StorePool
     run_dir: str | None
     folders: Path | None = None
-    """Of the jobs; without it nodes remove those of deleted ones."""
+    """The folder root. None: this server reaches no folders, and nodes remove those of deleted jobs."""
     refusals: RefusalLog = field(default_factory=RefusalLog)
     principal_refresh: PrincipalRefresh[Principal] | None = None
-    """Looks anew at who asks while the request lasts; None: it is no request that could last."""
+    """Authenticates the caller again while the request lasts. None outside of requests."""
 
     @property
     def lasting(self) -> PrincipalRefresh[Principal]:
-        """What looks anew at who asks, for an answer that lasts."""
+        """Return ``principal_refresh``, for a response that takes long. Raises ValueError outside of requests."""
         if self.principal_refresh is None:
-            raise ValueError("hands that no request has cannot answer for long")
+            raise ValueError("a context outside of a request has no long responses")
         return self.principal_refresh
 
     async def run(self, call: Callable[[Control], T], *, long: bool = False) -> T:
-        """What ``call`` returns; see ``StorePool.run``. A refusal for lack of rights is in the audit, and so is what is
-        not there for who is limited: whether it is there for others, neither the answer nor its time tells.
+        """Return what ``call`` returns, in a thread that has a store (``StorePool.run``).
 
-        The call has the rights in force when it begins. One that is ``long`` is stopped between two steps when they
-        change meanwhile. Raises Unidentified and Forbidden where a principal lost its rights while the request lasted.
+        The audit log records refusals for lack of rights, and what a caller with limited rights did not find: neither
+        the response nor its time says whether it exists for others.
+
+        The call has the rights that are in force when it begins. ``long``: the call may take more than some 100 ms;
+        it is stopped between two steps when the rights change. Raises what ``call`` raises, Unidentified and Forbidden
+        for a caller who has lost access since the request began, and ServerBusy.
         """
         context = (
             self
@@ -140,11 +146,11 @@ class RequestContext:
         return await self.stores.run(made, long=long)
 
     def refused(self, store: Store, why: str) -> None:
-        """Enter into the audit what was refused to who asks."""
+        """Record in the audit log that the caller was refused something."""
         self.refusals.enter(store.audit, self.principal.name, "refused", {"why": why}, now_us=now_us())
 
     def control(self, store: Store) -> Control:
-        """For a thread that has a store."""
+        """Return the ``Control`` of the caller, for the thread that this store belongs to."""
         return Control(
             store=store,
             clock=now_us,
@@ -173,7 +179,8 @@ _COOKIE = APIKeyCookie(
 
 
 async def optional_context(request: Request) -> RequestContext | None:
-    """The hands of who asks, if he is known. Looked for once in a request, and again while the request lasts."""
+    """Return the context of an authenticated caller, else None. A request is authenticated once, and again every
+    ``refresh_s`` while it lasts."""
     state = request.app.state
     if not hasattr(request.state, "principal"):
         looked_s = time.monotonic()
@@ -205,7 +212,7 @@ async def require_context(
     _token: Annotated[object, Security(_BEARER)] = None,
     _session: Annotated[object, Security(_COOKIE)] = None,
 ) -> RequestContext:
-    """The same; refuses who is not known."""
+    """Return the context of the caller. Raises Unidentified for a caller who is not authenticated."""
     if context is None:
         raise Unidentified
     return context

@@ -1,8 +1,8 @@
-"""What many look at, and is dear: figures of the whole store, of a large batch.
+"""A cache of statistics that take long: of the whole store, or of a large batch.
 
-On a store where much stands aside one look takes a noticeable part of a processor. So a look that was dear is kept for
-some times what it took, and whoever asks meanwhile, and may see the same, gets it; one that was cheap is never kept.
-What is told to watchers as changed is forgotten here: who hears of a change and asks is given nothing from before it.
+On a large store one query takes a noticeable part of a processor. So a result that took long is kept for a multiple of
+that time, and shared by all callers who may see the same; a cheap one is never kept. When the event feed reports a
+change, its results are dropped: a page that reads because of a change gets nothing from before it.
 """
 
 import threading
@@ -19,11 +19,11 @@ from spinney.store.contract import Store
 T = TypeVar("T")
 
 DEAR_S = 0.06
-"""A look that took so much of a processor is kept."""
+"""A result is kept if it took at least so much processor time, in seconds."""
 SHARE = 20
-"""For so many times what it took: all looking at it takes a 20th of one processor."""
+"""It is kept for so many times what it took: then it takes at most a 20th of one processor."""
 KEPT_S = 10.0
-"""And no longer."""
+"""The longest time that a result is kept, in seconds."""
 KEPT_MAX = 50
 OVERVIEW = "overview"
 
@@ -35,11 +35,11 @@ class _Kept:
 
 
 Key = tuple[str, Hashable]
-"""The topic (``events.topics``) that tells of a change of it, and what of it was looked at by whom."""
+"""The topic of ``events.topics`` whose change drops the result, and what was read with which rights."""
 
 
 class StatsCache:
-    """Any thread may ask."""
+    """Results by key. It may be used from any thread."""
 
     def __init__(
         self,
@@ -59,11 +59,12 @@ class StatsCache:
         return self.get(OVERVIEW, service.rights.within, service.part(Queries).stats, anew=anew)
 
     def of_all(self, store: Store) -> Stats:
-        """The same for who sees everything."""
+        """Return the statistics of the whole store."""
         return self.stats(Service(store=store, clock=_now_us, wake_nodes=lambda: None, by=""))
 
     def get(self, topic: str, detail: Hashable, look: Callable[[], T], *, anew: bool = False) -> T:
-        """What ``look`` answers, or answered a moment ago. ``what``: has to say who may see it, too."""
+        """Return the result of ``look``, or a recent one. ``detail`` must also say who may see it. ``anew``: run
+        ``look`` in any case."""
         key = (topic, detail)
         if not anew and (entry := self._entry(key)) is not None:
             return cast(T, entry.answer)
@@ -76,7 +77,7 @@ class StatsCache:
             return answer
 
     def changed(self, topic: str) -> None:
-        """Whoever asks from now on wants to see a change of this topic."""
+        """Drop the results of a topic that has changed."""
         with self._lock:
             self._changes += 1
             self._kept = {key: entry for key, entry in self._kept.items() if key[0] != topic}

@@ -1,7 +1,7 @@
-"""Threads that each have a store of their own, and answer for requests.
+"""Threads for requests, each with a store of its own.
 
-A store belongs to one thread and waits while it works, so that no event loop may call it. What is short and what is
-long have threads apart: who waits for a verb over a million jobs keeps nobody from looking at one.
+A store belongs to one thread and blocks it, so the event loop must not call it. Short and long calls have separate
+threads: an action on a million jobs must not delay the page of one job.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ T = TypeVar("T")
 
 LONG_THREADS = 2
 CACHE_KIB = 2_048
-"""Of a file each connection of each thread keeps so much; the operating system keeps the rest for all of them."""
+"""The page cache of each SQLite connection, in KiB; the operating system's cache holds the rest for all of them."""
 QUEUED_MAX = 500
-"""So many calls may wait; more are refused at once, so that those that wait are still answered in time."""
+"""The maximum number of calls that wait; more are refused at once, so that those that wait are answered in time."""
 
 
 class ServerBusy(StoreUnavailable):
-    """More is asked than can be answered; wait a moment and ask again."""
+    """More calls wait than this server can answer in time; try again in a moment."""
 
 
 class StorePool:
-    """``async with`` opens the threads; leaving closes what they opened."""
+    """Runs calls in threads within ``async with``; leaving closes their stores."""
 
     def __init__(self, open_: Callable[[], Store], *, threads: int) -> None:
         self._open = open_
@@ -39,7 +39,7 @@ class StorePool:
         self._long = ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long")
         self._waiting = 0
         self.stats_cache = StatsCache()
-        """For all who look at them."""
+        """Statistics that requests share."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -51,12 +51,13 @@ class StorePool:
             store.close()
 
     async def run(self, call: Callable[[Store], T], *, long: bool = False) -> T:
-        """What ``call`` returns, or raises, with the store of a thread. It is not cut off when nobody waits any more.
+        """Return or raise what ``call`` does with the store of a thread. A call that has begun ends even when the
+        caller is cancelled.
 
-        ``long``: it may take more than some 100 ms. Raises Busy.
+        ``long``: it may take more than some 100 ms. Raises ServerBusy.
         """
         if self._waiting >= QUEUED_MAX:
-            raise ServerBusy("more is asked of this server than it can answer; wait a moment and ask again")
+            raise ServerBusy("this server is overloaded; try again in a moment")
         self._waiting += 1
         try:
             pool = self._long if long else self._short

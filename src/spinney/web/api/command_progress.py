@@ -1,4 +1,4 @@
-"""Commands that tell how far they are: their answer as lines of JSON, one for each piece of progress."""
+"""Commands that report progress: the response is lines of JSON, one for each report and one for the result."""
 
 import asyncio
 import threading
@@ -15,18 +15,18 @@ from spinney.web.request_context import RequestContext
 
 
 class CommandRun:
-    """One run of such a command, in a thread of the server's for what is long; it ends when nobody waits for it."""
+    """Runs one such command in a thread, and stops it when the client has gone."""
 
     def __init__(self, context: RequestContext, request: Request, command: Command) -> None:
         self._context, self._request, self._command = context, request, command
         self._names = {type_: name for name, type_ in command.progress.items()}
         self._gone = threading.Event()
-        """Nobody waits for it any more."""
+        """Set when the client has gone."""
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
 
     async def answer(self) -> Any:
-        """Do it, and return its answer."""
+        """Run the command and return its result."""
         try:
             return await self._context.run(
                 lambda control: control.do(self._command, tell=self._tell), long=self._command.is_long()
@@ -36,7 +36,7 @@ class CommandRun:
             raise
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Do it: a line for each piece of progress, and one for the answer or for what went wrong."""
+        """Run the command and yield a line for each report of progress, then one for its result or its problem."""
         done = asyncio.create_task(self.answer())
         done.add_done_callback(lambda _: self._lines.put_nowait(None))
         try:
@@ -53,6 +53,8 @@ class CommandRun:
 
     def _tell(self, progress: Any) -> None:
         if self._gone.is_set():
-            raise Refused("nobody waits for it any more; it was stopped, and the same request does the rest")
+            raise Refused(
+                "the client has disconnected and the command was stopped; send the same request to do the rest"
+            )
         text = line({self._names[type(progress)]: progress})
         self._loop.call_soon_threadsafe(self._lines.put_nowait, text)

@@ -20,7 +20,8 @@ _KW = Parameter.KEYWORD_ONLY
 
 
 def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
-    """Return a router with a route of each; a dry run is a part of the route of what it is the dry run of."""
+    """Return a router with a route for each command. A dry run is no route of its own, but the parameter ``dry_run`` of
+    the command's route."""
     router = routes(tag)
     plans = {_place(command): command for command in commands if command.route.dry_run}
     for command in commands:
@@ -108,12 +109,12 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
 
 
 def _fields(command: type[Command], values: dict[str, Any]) -> dict[str, Any]:
-    """Those of them that the command has."""
+    """Return those values that are fields of the command."""
     return {name: value for name, value in values.items() if name in command.model_fields}
 
 
 def _in_path(field: FieldInfo) -> Any:
-    """A parameter of that field's type, constraints and words."""
+    """Return the annotation of a path parameter with the field's type, constraints and description."""
     metadata = [  # a schema that a type brings along keeps examples out that stand beside it
         WithJsonSchema({**part.json_schema, "examples": field.examples})
         if isinstance(part, WithJsonSchema) and part.json_schema and field.examples

@@ -68,7 +68,7 @@ BODIES: Mapping[str, Any] = {
     },
     "ChangeWebhook": {"paused": True, "reason": "the receiver is being moved"},
 }
-"""What is sent, by the name of its shape."""
+"""Bodies of requests, by the name of their schema."""
 PARAMETERS: Mapping[str, Any] = {
     "Idempotency-Key": "2026-11-21/7",
     "below": 17,
@@ -99,13 +99,13 @@ PARAMETERS: Mapping[str, Any] = {
     "token": "9f86d081884c",
     "type": "fetch",
 }
-"""What an address may have in it, by its name; those with a default or an example of their own need none."""
+"""Values of path and query parameters, by name; parameters with a default or an example of their own need none."""
 TEXTS: Mapping[str, str] = {
     "text/event-stream": 'retry: 1000\n\nid: 5f0c2a9be1d7.7\nevent: job:17\ndata: {"id":17,"state":"running"}\n\n',
     "text/plain": "fetching\ndone\n",
     NDJSON: '{"step":{"touched":50,"reopened":0,"skipped":0,"refused":0,"jobs":[17],"waiting":[]}}\n',
 }
-"""Answers that are no JSON."""
+"""Responses that are not JSON, by media type."""
 _WORDS: dict[str, Any] = {
     "active": ["nightly"],
     "allowed": ["cancel", "hold"],
@@ -191,7 +191,7 @@ _WORDS: dict[str, Any] = {
     "what": "job 17",
     "zone": "Europe/Berlin",
 }
-"""What a field of this name has, where its schema allows it."""
+"""Values of response fields by name, for schemas that allow them."""
 _SHAPES: Mapping[str, dict[str, Any]] = {
     "JobDetails": {
         "fingerprint": None,
@@ -209,7 +209,7 @@ _SHAPES: Mapping[str, dict[str, Any]] = {
     "TypeSpec": {"name": "fetch"},
     "User": {"name": "alice"},
 }
-"""What it has in this shape."""
+"""Values that differ in one schema."""
 _NUMBERS: Mapping[str, Any] = {"integer": 2, "number": 1.5, "boolean": False}
 _NULL = {"type": "null"}
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
@@ -224,7 +224,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
-    """Give examples to what of this operation has none."""
+    """Add examples to the parameters, the body and the responses of an operation that have none."""
     making = _Making(schemas)
     for parameter in operation.get("parameters", ()):
         if parameter["name"] in PARAMETERS and "examples" not in parameter["schema"]:
@@ -243,7 +243,7 @@ def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
 
 
 def _shape(schema: Schema) -> str:
-    """The name of the shape; of what may be left out, too."""
+    """Return the name of the schema, also of an optional body's."""
     option = next((one for one in schema.get("anyOf", ()) if one != _NULL), schema)
     return str(option["$ref"]).rpartition("/")[2]
 

@@ -1,4 +1,5 @@
-"""Submissions that may be asked again: the header ``Idempotency-Key``, and what answers to it."""
+"""Submissions that may be repeated: the request header ``Idempotency-Key``, and the response header that tells a
+repetition."""
 
 from typing import Annotated, Any
 
@@ -13,9 +14,9 @@ IdempotencyKey = Annotated[fields.IdempotencyKey | None, Header(alias="Idempoten
 REPLAYED: dict[str, Any] = {
     REPLAY: {"description": "`true` when the jobs were made before.", "schema": {"type": "string"}}
 }
-"""Headers of an answer, as they are documented."""
+"""The response headers, for the OpenAPI document."""
 
 
 def replayed(repeated: bool) -> dict[str, str]:
-    """The headers of the answer."""
+    """Return the headers of the response to a submission."""
     return {REPLAY: "true"} if repeated else {}

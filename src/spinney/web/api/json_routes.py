@@ -1,4 +1,4 @@
-"""Routes of the API: JSON is read and written by orjson, and what is not understood is refused by name.
+"""Routes of the API, which read and write JSON with orjson and refuse unknown parameters.
 
 orjson refuses NaN, Infinity, halves of surrogate pairs and bytes that are no UTF-8, which the standard library lets
 pass. What is nested deeper than ``DEPTH_MAX`` is refused before anything walks through it. A query parameter that no
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 PREFIX = "/api/v1"
 DEPTH_MAX = 64
-"""Objects and arrays within each other, in what is sent."""
+"""The maximum depth of nested objects and arrays in a request."""
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
 class Json(Response):
-    """An answer of dataclasses, mappings, sequences and plain values."""
+    """A JSON response of dataclasses, Pydantic models, mappings, sequences and plain values."""
 
     media_type = JSON
 
@@ -41,21 +41,22 @@ class Json(Response):
 
 
 class ApiRoute(APIRoute):
-    """What a function of it returns is the answer as it is: the annotation documents it, and tests hold it to that."""
+    """A route whose function returns the body of the response, which is not validated again. The annotation documents
+    it, and tests hold responses to it."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         status = more.get("status_code") or 200
         super().__init__(path, _answering(endpoint, status), **more)
         self._known = _query_names(self.dependant)
         self.asks = depends_on(self.dependant, require_context)
-        """Whether it refuses who is not known."""
+        """Whether the route refuses callers who are not authenticated."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
             if self.asks and await optional_context(request) is None:
-                raise Unidentified  # before his body is read
+                raise Unidentified  # before the body is read
             self._require_known(request)
             if self.body_field is not None:
                 _require_json(request)
@@ -73,36 +74,36 @@ class ApiRoute(APIRoute):
 
 
 def respond(value: T, status: int = 200, **more: Any) -> T:
-    """An answer with headers of its own, or with something to do behind it (``Response``), which to the route is the
-    value that it answers."""
+    """Return a response with this value as its body. ``more``: headers, or a background task that runs after the
+    response. To type checkers it is the value itself, as the route's annotation says."""
     answer: Any = Json(value, status, **more)
     return cast(T, answer)
 
 
 def routes(tag: str, below: str = "") -> APIRouter:
-    """A group of routes, whole as they are declared: nothing has to be made again when an application takes them."""
+    """Return a router of ``ApiRoute`` below the API's prefix. ``tag``: its group in the OpenAPI document."""
     return APIRouter(prefix=f"{PREFIX}{below}", tags=[tag], route_class=ApiRoute, responses=documented())
 
 
 def written(value: Any) -> bytes:
-    """The value as JSON."""
+    """Return the value as JSON."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 
 def line(value: Any) -> bytes:
-    """The value as a line of JSON."""
+    """Return the value as a line of JSON."""
     return written(value) + b"\n"
 
 
 def read(text: bytes) -> Any:
-    """The value of a JSON text. Raises orjson.JSONDecodeError, HTTPException (nested too deeply)."""
+    """Return the value of a JSON text. Raises orjson.JSONDecodeError, HTTPException (nested too deeply)."""
     value = orjson.loads(text)
     require_flat(text, value)
     return value
 
 
 def require_flat(text: bytes, value: Any = None) -> None:
-    """Raise HTTPException for a text whose value is nested too deeply; what is no JSON is left to others."""
+    """Raise HTTPException for JSON that is nested too deeply; text that is no JSON passes."""
     if text.count(b"[") + text.count(b"{") <= DEPTH_MAX:
         return
     try:
@@ -162,7 +163,7 @@ def _require_json(request: Request) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What orjson does not know by itself."""
+    """Convert what orjson does not know by itself."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Set | range):

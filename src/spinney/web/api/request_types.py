@@ -1,6 +1,6 @@
-"""What requests may say to routes that are made of no command.
+"""Types of parameters and bodies, for routes that are not made from commands.
 
-They refuse what they do not know (``extra="forbid"``) and turn no text into a number or the other way.
+Bodies refuse unknown fields (``extra="forbid"``), and convert no text to a number or the other way.
 """
 
 from typing import Annotated
