@@ -1,4 +1,4 @@
-"""Schedules: jobs that are made again and again; when next, what became of the last, and verbs on them."""
+"""The pages of schedules: the list, a schedule with its times, the form that creates one, and the actions on both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ router = APIRouter(include_in_schema=False)
 RUNS = 20
 COMING = 8
 LOOKED_AT = 500
-"""Of very many schedules, of so many the last job is looked at."""
+"""For how many schedules of a long list the last job is read."""
 _TOPICS = ("schedules", "overview")
 _VERBS = ("pause", "resume", "run", "drop")
 
@@ -41,12 +41,12 @@ class ScheduleRow:
 
     schedule: Schedule
     last: Job | None
-    """The last job that it made, as far as it is there and in sight."""
+    """The last job that it created, if it still exists and the caller may see it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleView:
-    """One schedule."""
+    """A schedule with its times."""
 
     line: ScheduleRow
     coming: Sequence[int]
@@ -63,14 +63,14 @@ async def schedules(request: Request, context: Authenticated) -> Response:
 async def make(
     request: Request, context: Authenticated, type_: Annotated[str, Query(alias="type", max_length=200)] = ""
 ) -> Response:
-    """Of which type; then the form for its jobs."""
+    """Ask for the job type, then show the form for its jobs."""
     await context.run(_require)
     return await _form(request, context, type_, {}, {})
 
 
 @router.post("/make-schedule", summary="Make it")
 async def made(request: Request, context: Authenticated) -> Response:
-    """To its page; or back to the form, with what is wrong at its field."""
+    """Create a schedule and lead to its page, or show the form again with the error at its field."""
     values = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     await context.run(_require)
     type_ = values.get("type", "")
@@ -111,7 +111,7 @@ async def schedule(request: Request, context: Authenticated, name: Name) -> Resp
 
 @router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")
 async def verb(request: Request, context: Authenticated, name: Name, verb: str) -> Response:
-    """And back to where it was asked for."""
+    """Do an action on a schedule, and lead back to the page where the button was."""
     form = {field: value for field, value in (await request.form()).items() if isinstance(value, str)}
     if verb not in _VERBS:
         raise UsageError(f"{verb[:40]!r} is no action on a schedule; use one of: {', '.join(_VERBS)}")
@@ -133,7 +133,7 @@ def _require(control: Control) -> None:
 
 
 def _done(control: Control, verb_: str, name: str, reason: str | None) -> str:
-    """Do it; what became of it, in a sentence."""
+    """Do an action, and return what happened, as a sentence."""
     if verb_ == "run":
         return f"Schedule {name} has submitted job {control.do(RunSchedule(name=name)).id}"
     if verb_ == "drop":
@@ -157,7 +157,7 @@ def _interval(values: Mapping[str, str], errors: dict[str, str]) -> float | None
 
 
 def _field_of(error: SpinneyError, values: Mapping[str, str]) -> str:
-    """Where a refusal is told; the empty name: above the form."""
+    """Return the field beside which a refusal is shown; empty: above the form."""
     text = str(error)
     if isinstance(error, BadParameters):
         return ""
