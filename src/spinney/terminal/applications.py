@@ -4,8 +4,8 @@
     ingest = "library.commands:app"
 
 Through a server (``spinney --server URL``) a command works where an entry point of the same name in the group
-``spinney.routes`` brings routes to servers; others are refused. ``connection.open_control`` gives it a twin of
-``Control`` then, and ``connection.client_of`` the client by which its routes are asked.
+``spinney.routes`` brings routes to servers; others are refused. ``connection.open_client`` opens the client by which
+it calls those routes and performs commands; ``connection.open_control`` opens a store itself.
 
 The name is the command, the value a ``typer.Typer`` whose commands come below it. Packages are looked through only when
 a word is no command of Spinney's own, or when all commands are wanted; what an entry point names is imported only when

@@ -1,29 +1,27 @@
 """External stages: claimed, kept alive and settled by an external worker that is no node.
 
-The rights of who asks say of which job types (``Rights.external``); a role is not asked for. An external worker
-belongs to who let it join: nobody else may speak for it. Which of its leases it has heard of is told by fences (see
-``spinney.model.external``), so that neither an answer that got lost nor an external worker that died and came again
-leaves work behind:
+The caller's rights name the job types whose external stages may be claimed (``Rights.external``); the role does not
+matter. An external worker belongs to the account that let it join, and only that account may act for it. Fences tell
+which of its leases it has received (see ``spinney.model.external``), so that neither an answer that got lost nor a
+worker that died and joined again leaves work behind:
 
-* what it was given and has never heard of goes back with its next claim;
-* what it has heard of and no longer names goes back with its next sign of life;
-* when it is silent for longer than its lease, whoever watches (a leader, a server) takes all back.
+* a lease that it has never received goes back with its next claim;
+* a lease that it has received and no longer names goes back with its next heartbeat;
+* when it is silent for longer than its lease period, the leader or a server takes everything back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 from spinney.define.job.data import data_name
 from spinney.define.job.options import Options
-from spinney.define.params.masking import REDACT_NOTHING, Redactor
 from spinney.define.params.values import to_text
+from spinney.features.external.settlements import result_text, without_nul, without_secrets
 from spinney.model.access import Role
-from spinney.model.errors import BadParameters, Forbidden, NoSuchJob, Refused, StaleFence, UsageError
+from spinney.model.errors import Forbidden, NoSuchJob, Refused, StaleFence, UsageError
 from spinney.model.external import (
     CLAIM_MAX,
-    RESULT_BYTES,
     ClaimedWork,
     ExternalLease,
     ExternalWorker,
@@ -56,7 +54,7 @@ SPAWN_MAX = 10_000
 
 class External(Service):
     """What an external worker says. Each verb but ``join`` takes its key, and raises NoSuchExternalWorker for one
-    that is not who asks's, ExternalWorkerGone when its leases have been taken back; those about one attempt take its
+    that is not the caller's, ExternalWorkerGone when its leases have been taken back; those about one attempt take its
     job and fence, and raise StaleFence when it is not the external worker's (any more)."""
 
     # --- coming and going -----------------------------------------------------------------
@@ -76,7 +74,7 @@ class External(Service):
         lease_s = durations.seconds(lease_s, "the lease")
         require_sane(slots, lease_s, wanted)
         self._require_claims(wanted)
-        asked = ExternalWorker(
+        worker = ExternalWorker(
             id=0,
             name=name,
             owner=self.by,
@@ -94,7 +92,7 @@ class External(Service):
                 )
             self.store.recover(before.id, None, now_us=self.clock())
         joined = self.store.external_workers.join(
-            asked, self.actor(), version=version("spinney"), now_us=self.clock()
+            worker, self.actor(), version=version("spinney"), now_us=self.clock()
         )
         if before is not None:
             self.wake_nodes()
@@ -103,7 +101,7 @@ class External(Service):
     def leave(self, key: str) -> Sequence[int]:
         """The external worker goes; what it still has goes back uncounted (of types that must not run twice it counts
         as lost).
-        Returns the jobs. To be said twice does no harm."""
+        Return the jobs. It may be called again without harm."""
         external_worker = self._find(key)
         if external_worker.state != "left":
             self.store.external_workers.left(external_worker, self.actor(), now_us=self.clock())
@@ -112,7 +110,7 @@ class External(Service):
         return back
 
     def all(self) -> Sequence[ExternalWorker]:
-        """The external workers that are there: all for an operator without limits, else those of who asks."""
+        """Return the external workers: all for an operator without limits, else those of the caller."""
         found = self.store.external_workers.all()
         if self.rights.everywhere and self.rights.permits(Role.OPERATOR):
             return found
@@ -126,10 +124,10 @@ class External(Service):
         time: what an earlier one gave of which it has not heard goes back with this one."""
         external_worker = self._beating(key)
         self._require_serves(external_worker)
-        given = self.store.external_workers.given(external_worker.id)
-        unheard = [one for one in given if one.fence > seen]
+        leases = self.store.external_workers.given(external_worker.id)
+        unheard = [one for one in leases if one.fence > seen]
         back = [Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0) for one in unheard]
-        taken = {one.slot for one in given if one.fence <= seen}
+        taken = {one.slot for one in leases if one.fence <= seen}
         free = [slot for slot in range(external_worker.slots) if slot not in taken][
             : max(0, min(limit, CLAIM_MAX))
         ]
@@ -158,49 +156,51 @@ class External(Service):
         """A sign of life, with the attempts on which the external worker works. What it had, has heard of (``seen``)
         and does not name goes back."""
         external_worker, named = self._beating(key), set(fences)
-        given = self.store.external_workers.given(external_worker.id)
-        records = overdue_of(self.store, external_worker, given, now_us=self.clock())
+        leases = self.store.external_workers.given(external_worker.id)
+        records = overdue_of(self.store, external_worker, leases, now_us=self.clock())
         over = {record.fence for record in records}
-        records += self._left_out([g for g in given if g.fence <= seen and g.fence not in named | over])
+        records += self._left_out([g for g in leases if g.fence <= seen and g.fence not in named | over])
         if records:
             self.store.flush_and_claim(records, None, now_us=self.clock())
             self.wake_nodes()
-        yours = [one for one in given if one.fence in named - over]
+        yours = [one for one in leases if one.fence in named - over]
         return HeartbeatReply(
             yours=tuple(one.fence for one in yours),
             cancel=tuple(one.fence for one in yours if one.cancel_requested_us is not None),
             lost=tuple(sorted(named - {one.fence for one in yours})),
-            unheard=sum(one.fence > seen and one.fence not in named for one in given),
+            unheard=sum(one.fence > seen and one.fence not in named for one in leases),
         )
 
-    def settle(self, key: str, job_id: int, fence: int, said: Settlement) -> None:
-        """Record what became of an attempt. Said again in the same words (the answer got lost) it does no harm.
+    def settle(self, key: str, job_id: int, fence: int, settlement: Settlement) -> None:
+        """Record the outcome of an attempt. When the answer got lost, the same settlement may be sent again.
 
         Raises BadParameters (a result that is too large), Refused (cancelled, where nobody wished it)."""
         external_worker = self._find(key)
-        result = _result(said)
-        one = self._given(external_worker, job_id, fence)
+        result = result_text(settlement)
+        one = self._lease(external_worker, job_id, fence)
         if one is None:
-            if self._told_before(external_worker, job_id, fence, said):
+            if self._was_settled_so(external_worker, job_id, fence, settlement):
                 return
             raise StaleFence(job_id, fence)
-        if said.outcome is Outcome.CANCELLED and one.cancel_requested_us is None:
+        if settlement.outcome is Outcome.CANCELLED and one.cancel_requested_us is None:
             raise Refused(
                 f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
                 f"first"
             )
-        said = _without_secrets(said, Masks(self.store.types()).over(self.store.job(job_id)))
-        began_us = 0 if said.outcome is Outcome.RETURNED else one.running_us
-        error = None if said.error is None else to_text(said.error, "the error")
-        record = ended_record(one, said.outcome, _clean(said.message), now_us=self.clock())._replace(
+        settlement = without_secrets(settlement, Masks(self.store.types()).over(self.store.job(job_id)))
+        began_us = 0 if settlement.outcome is Outcome.RETURNED else one.running_us
+        error = None if settlement.error is None else to_text(settlement.error, "the error")
+        record = ended_record(
+            one, settlement.outcome, without_nul(settlement.message), now_us=self.clock()
+        )._replace(
             started_us=began_us,
             result=result,
             error=error,
-            retryable=said.retryable,
-            code=said.code,
-            delay_s=said.delay_s,
-            lane=said.lane,
-            lock=said.lock,
+            retryable=settlement.retryable,
+            code=settlement.code,
+            delay_s=settlement.delay_s,
+            lane=settlement.lane,
+            lock=settlement.lock,
         )
         if self.store.flush_and_claim([record], None, now_us=self.clock()).refused:
             raise StaleFence(job_id, fence)
@@ -210,7 +210,7 @@ class External(Service):
 
     def attempt(self, key: str, job_id: int, fence: int) -> ExternalLease:
         """The lease of an attempt that the external worker has; for what is not in the store, too (its output)."""
-        found = self._given(self._find(key), job_id, fence)
+        found = self._lease(self._find(key), job_id, fence)
         if found is None:
             raise StaleFence(job_id, fence)
         return found
@@ -222,7 +222,7 @@ class External(Service):
         self.attempt(key, job_id, fence)
         if not 0 <= fraction <= 1:
             raise UsageError(f"progress goes from 0 to 1, not to {fraction}")
-        self.store.progress(job_id, fence, fraction, _clean(message))
+        self.store.progress(job_id, fence, fraction, without_nul(message))
 
     def put_data(self, key: str, job_id: int, fence: int, name: str, value: Any, *, of: str = "job") -> None:
         """Set an entry of the data of the job, its ``parent`` or its ``root``; None removes it."""
@@ -285,19 +285,20 @@ class External(Service):
             )
         return external_worker
 
-    def _given(self, external_worker: ExternalWorker, job_id: int, fence: int) -> ExternalLease | None:
-        given = self.store.external_workers.given(external_worker.id)
-        return next((one for one in given if (one.job_id, one.fence) == (job_id, fence)), None)
+    def _lease(self, external_worker: ExternalWorker, job_id: int, fence: int) -> ExternalLease | None:
+        leases = self.store.external_workers.given(external_worker.id)
+        return next((one for one in leases if (one.job_id, one.fence) == (job_id, fence)), None)
 
-    def _told_before(
-        self, external_worker: ExternalWorker, job_id: int, fence: int, said: Settlement
+    def _was_settled_so(
+        self, external_worker: ExternalWorker, job_id: int, fence: int, settlement: Settlement
     ) -> bool:
         try:
             attempts = self.store.attempts(job_id)
         except NoSuchJob:
             return False
         return any(
-            (a.fence, a.outcome, a.node) == (fence, said.outcome, EXTERNAL_PREFIX + external_worker.name)
+            (a.fence, a.outcome, a.node)
+            == (fence, settlement.outcome, EXTERNAL_PREFIX + external_worker.name)
             for a in attempts
         )
 
@@ -307,10 +308,10 @@ class External(Service):
         if of == "job":
             return job_id
         job = self.store.job(job_id)
-        found = job.parent_id if of == "parent" else job.root_id
-        if found is None:
+        target = job.parent_id if of == "parent" else job.root_id
+        if target is None:
             raise Refused(f"job {job_id} has no parent; keep it with the job itself")
-        return found
+        return target
 
     # --- who may --------------------------------------------------------------------------
 
@@ -330,7 +331,7 @@ class External(Service):
         return ALL if within.queues is None else QueueSelection(active=within.queues)
 
     def _require_serves(self, external_worker: ExternalWorker) -> None:
-        """Raise Forbidden where who asks has been limited since the external worker joined: it would be given too
+        """Raise Forbidden when the caller has been limited since the external worker joined: it would get too
         much."""
         allowed = self._serves()
         named = external_worker.serves.active
@@ -377,9 +378,9 @@ class External(Service):
     # --- what a claim gives ---------------------------------------------------------------
 
     def _stage(self, types: Mapping[str, TypeSpec], type_: str, stage: str) -> StageSpec | None:
-        """None: the application has no such stage any more."""
-        found = types[type_].stage(stage) if type_ in types else None
-        return None if found is None or found.isolation is not Isolation.EXTERNAL else found
+        """Return the external stage; None: the application has no such stage any more."""
+        spec = types[type_].stage(stage) if type_ in types else None
+        return None if spec is None or spec.isolation is not Isolation.EXTERNAL else spec
 
     def _works(self, leases: Sequence[Lease], types: Mapping[str, TypeSpec]) -> tuple[WorkItem, ...]:
         """What the external worker gets. A job that it could not go by, because something of it cannot be read, fails
@@ -419,15 +420,15 @@ class External(Service):
             grace_s=0.0 if stage is None else stage.grace_s,
         )
 
-    def _left_out(self, given: Sequence[ExternalLease]) -> list[Record]:
+    def _left_out(self, leases: Sequence[ExternalLease]) -> list[Record]:
         """Records for what the external worker had and no longer works on: as when a node hands it back."""
-        types, now_us = (self.store.types() if given else {}), self.clock()
-        once = {one.type for one in given if one.type in types and types[one.type].on_lost == "orphan"}
+        types, now_us = (self.store.types() if leases else {}), self.clock()
+        once = {one.type for one in leases if one.type in types and types[one.type].on_lost == "orphan"}
         return [
             ended_record(one, Outcome.LOST, "its external worker no longer works on it", now_us=now_us)
             if one.type in once
             else Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0)
-            for one in given
+            for one in leases
         ]
 
 
@@ -439,36 +440,6 @@ def _damage(work: WorkItem) -> Unreadable | None:
 
 def _want(stage: StageSpec) -> LaneRequest:
     return LaneRequest(locks=tuple((lock.template, lock.until) for lock in stage.locks))
-
-
-def _result(said: Settlement) -> str | None:
-    if said.result is None:
-        return None
-    text = to_text(said.result, "the result")
-    if len(text.encode()) > RESULT_BYTES:
-        raise BadParameters(
-            f"the result is {len(text.encode())} bytes long as JSON, the most is {RESULT_BYTES}; put it into a file in "
-            f"the job's folder and say the file's name"
-        )
-    return text
-
-
-def _without_secrets(said: Settlement, redactor: Redactor) -> Settlement:
-    """As a node's worker does: what is recorded becomes a failure's cause, and a filter by message finds it."""
-    if redactor is REDACT_NOTHING:
-        return said
-    return replace(
-        said,
-        message=None if said.message is None else redactor.text(said.message),
-        error=None
-        if said.error is None
-        else {part: redactor.text(text) for part, text in said.error.items()},
-    )
-
-
-def _clean(message: str | None) -> str | None:
-    """A database keeps no NUL in a text."""
-    return None if message is None else message.replace("\0", "\ufffd")
 
 
 def _no_default(queue: str) -> str:
