@@ -31,7 +31,7 @@ from spinney.store.contract import (
 from spinney.store.parts import Parts
 from spinney.store.sql.claim.candidates import Rotation
 from spinney.store.sql.claim.claims import Claim
-from spinney.store.sql.connection.database import Database, Tx
+from spinney.store.sql.connection.database import Database, RowChange, Tx
 from spinney.store.sql.connection.schema_state import WORKS_WITH
 from spinney.store.sql.connection.sqlite import CACHE_KIB, SqliteDatabase
 from spinney.store.sql.read import job_queries, state_counts
@@ -345,10 +345,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
 
     def note_removed_folders(self, job_ids: Sequence[int], *, home: int = 0) -> None:
         with self._write() as tx:
-            tx.many(
-                f"delete from deleted_folders where job_id = ? and {_WITHIN_REACH}",
-                [(j, home) for j in job_ids],
-            )
+            tx.change(_REMOVED_FOLDER, [(job_id, home) for job_id in job_ids])
 
     # --- housekeeping ---------------------------------------------------------------------
 
@@ -427,4 +424,5 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
 
 
 _WITHIN_REACH = "(home in (0, ?) or home in (select id from homes where gone = 1))"
-"""Tombs of folders that are in this home if they are anywhere, and of those that nobody will reach any more."""
+"""The condition for deleted folders that are in this home, if they exist, or in one that no node reaches any more."""
+_REMOVED_FOLDER = RowChange("deleted_folders", f"job_id = ? and {_WITHIN_REACH}")

@@ -20,7 +20,7 @@ from spinney.model.rights.operators import Actor
 from spinney.model.settings.holds import Scope
 from spinney.model.types import TypeSpec
 from spinney.model.values.unreadable import json_list
-from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.connection.database import RowChange, Tx
 from spinney.store.sql.registry.registry import Registry
 from spinney.store.sql.transitions import hold_rows
 
@@ -29,6 +29,8 @@ _REASON_MAX = 500
 """The longest reason of a hold, in characters."""
 IDLE_US = 86_400_000_000
 """After so long without a failure, the row of a stage is removed."""
+_ENDED = RowChange("streaks", "type = ? and stage = ? and jobs <> '[]'", set="jobs = '[]'")
+_UNWATCHED = RowChange("streaks", "type = ? and stage = ?")
 
 
 def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause, now_us: int) -> None:
@@ -57,16 +59,13 @@ def failed(tx: Tx, registry: Registry, spec: TypeSpec, job_id: int, cause: Cause
 
 def passed(tx: Tx, stages: Iterable[tuple[str, str]]) -> None:
     """End the streaks of these stages (of ``registry.streaks``), because attempts have passed."""
-    tx.many(
-        "update streaks set jobs = '[]' where type = ? and stage = ? and jobs <> '[]'",
-        list(stages),
-    )
+    tx.change(_ENDED, list(stages))
 
 
 def forget(tx: Tx, registry: Registry, now_us: int) -> None:
     """Remove the rows of stages that have not failed for long, or have no breaker any more."""
     unwatched = [pair for pair in registry.streaks if not _watched(registry, *pair)]
-    tx.many("delete from streaks where type = ? and stage = ?", unwatched)
+    tx.change(_UNWATCHED, unwatched)
     tx.run("delete from streaks where jobs = '[]' and failed_us < ?", (now_us - IDLE_US,))
     if unwatched or tx.changed():
         registry.touch(tx)
