@@ -1,4 +1,4 @@
-"""Files in a job's folder, and what its attempts wrote."""
+"""The routes for the files in a job's folder and the output of its attempts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -52,12 +52,12 @@ class Files:
 
     items: Sequence[File]
     more: bool
-    """There are more than can be listed."""
+    """Whether there are more than can be listed."""
     next: None = None
 
 
 class Stream(StrEnum):
-    """Where an attempt wrote to."""
+    """The output streams of an attempt."""
 
     STDOUT = "stdout"
     STDERR = "stderr"

@@ -38,15 +38,15 @@ def files(
             content.write(b"", last=True)
             sys.stdout.flush()
             return
-        found = list(folder.everything())
+        entries = list(folder.everything())
     if json:
         display.print_json_lines(
-            [{"path": name, "kind": entry.kind, "size": entry.size} for name, entry in found]
+            [{"path": name, "kind": entry.kind, "size": entry.size} for name, entry in entries]
         )
-    elif not found:
+    elif not entries:
         typer.echo(f"job {job} has no files")
     else:
-        display.print_table(("SIZE", "FILE"), [(_size(entry), display.safe(name)) for name, entry in found])
+        display.print_table(("SIZE", "FILE"), [(_size(entry), display.safe(name)) for name, entry in entries])
 
 
 def _size(entry: DirectoryEntry) -> str:

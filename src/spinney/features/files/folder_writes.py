@@ -1,4 +1,8 @@
-"""Files put into a job's folder: by a rename each, step by step from the folder on, durable before it is told."""
+"""Puts files into a job's folder: one rename for each, durable before the call returns.
+
+Directories are opened one by one from the folder on, without following links, so that a link in the folder cannot lead
+a write elsewhere.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -14,8 +18,8 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
-    """Raise Refused unless a job's files belong below this root, StoreUnusable where it is not this store's. ``job_id``
-    None: of a job to come."""
+    """Raise Refused unless the job's folder belongs below this root, StoreUnusable when the root is another store's.
+    ``job_id`` None: a job that is about to be submitted."""
     facts = store.facts()
     folders.check_token(root, facts["folder_token"])
     if facts.get("folders") != "local":
@@ -35,16 +39,16 @@ def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
 
 
 def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
-    """Move these files to their paths in the job's folder; what is there of that name is replaced.
+    """Move files to these paths in the job's folder; files that exist there are replaced.
 
     Raises Refused (a directory or a link is in the way), StoreUnusable.
     """
     folder = folders.make(root, job_id)
-    for path, at in files.items():
+    for path, file in files.items():
         *above, name = path.split("/")
         try:
             with _opened(folder, above) as levels:
-                os.rename(at, name, dst_dir_fd=levels[-1])
+                os.rename(file, name, dst_dir_fd=levels[-1])
                 for fd in reversed(levels):
                     os.fsync(fd)
         except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
@@ -61,7 +65,7 @@ def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
 
 @contextmanager
 def _opened(folder: Path, above: list[str]) -> Iterator[list[int]]:
-    """Descriptors of the folder and of the directories below it, which are made when they are missing."""
+    """Open the folder and the directories below it, which are created when they are missing."""
     with ExitStack() as stack:
         levels = [os.open(folder, _DIRECTORY)]
         stack.callback(os.close, levels[0])

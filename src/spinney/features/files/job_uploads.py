@@ -1,4 +1,4 @@
-"""A job that is submitted with files: whoever the form comes from, they are in its folder before it may start."""
+"""Submits a job with files, for pages and the API: the files are in its folder before the job may start."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from spinney.web.request_context import RequestContext
 
 
 async def require(context: RequestContext, root: Path) -> None:
-    """To be asked before a long body is read. Raises Forbidden, Refused, StoreUnusable."""
+    """Check, before a long body is read, that it may be submitted. Raises Forbidden, Refused, StoreUnusable."""
 
     def call(control: Control) -> None:
         control.require(Role.SUBMITTER, "submit jobs")
@@ -35,8 +35,8 @@ async def with_files(
     *,
     once: SubmissionKey | None,
 ) -> PendingUpload:
-    """Accept the job under a hold, put its files in place, let it go. Raises what ``Submitter.submit`` raises, and
-    ``folder_writes.put``."""
+    """Submit the job under a hold, put its files in place, and release it. Raises what ``Submitter.submit`` and
+    ``folder_writes.put`` raise."""
 
     def begin(control: Control) -> PendingUpload:
         return control.part(Uploads).begin(type_, params, options, once=once)

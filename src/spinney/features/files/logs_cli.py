@@ -46,32 +46,32 @@ def logs(
         reader = _Reader(files_of(performer, job, store), names, titles=attempt is None, raw=raw)
         while True:
             settled = performer.do(ShowJob(job=job)).state in SETTLED
-            found = _attempts(performer, job, attempt)
-            reader.print_new(found)
+            attempts = _attempts(performer, job, attempt)
+            reader.print_new(attempts)
             if settled or not follow:
                 break
             time.sleep(performer.poll_s)
-    missing = [(a, remark) for a in found if (remark := remarks.of(a.message))]
+    missing = [(a, remark) for a in attempts if (remark := remarks.of(a.message))]
     for a, remark in missing:
         typer.echo(f"spinney: {a.stage}, attempt {a.fence}: {safe(remark)}", err=True)
     if not (reader.printed or missing):
         typer.echo(f"spinney: job {job} has no output{'' if settled else ' yet'}", err=True)
 
 
-def _attempts(performer: "Performs", job: int, wanted: int | None) -> Sequence[Attempt]:
+def _attempts(performer: "Performs", job: int, fence: int | None) -> Sequence[Attempt]:
     from spinney.commands.job_queries import ListAttempts
 
-    found = performer.do(ListAttempts(job=job)).items
-    if wanted is None:
-        return found
-    chosen = [a for a in found if a.fence == wanted]
+    attempts = performer.do(ListAttempts(job=job)).items
+    if fence is None:
+        return attempts
+    chosen = [a for a in attempts if a.fence == fence]
     if not chosen:
-        raise UsageError(f"job {job} has no attempt {wanted}; 'spinney show {job}' lists them")
+        raise UsageError(f"job {job} has no attempt {fence}; 'spinney show {job}' lists them")
     return chosen
 
 
 class _Reader:
-    """Prints files from where it stopped the last time."""
+    """Prints output files, each from where it stopped the last time."""
 
     def __init__(self, files: Files, streams: list[str], *, titles: bool, raw: bool) -> None:
         self._files, self._streams, self._titles = files, streams, titles

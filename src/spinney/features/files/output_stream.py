@@ -1,4 +1,4 @@
-"""Output of an attempt as it is written, until the attempt has ended."""
+"""Follows the output of an attempt while it is written, until the attempt has ended."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,8 +8,9 @@ from spinney.model.errors import NoSuch
 from spinney.web.files.content import PIECE_BYTES, Content
 
 LOOK_S = 0.25
+"""The interval at which the file is read again."""
 STORE_LOOKS = 4
-"""Of so many looks at the file one is at the store, too: whether the attempt has ended."""
+"""One in this many reads also asks the store whether the attempt has ended."""
 
 
 async def follow(
@@ -21,11 +22,11 @@ async def follow(
     redactor: Redactor,
     look_s: float = LOOK_S,
 ) -> AsyncIterator[bytes]:
-    """What is in the file from ``start`` on, and what is written to it meanwhile.
+    """Yield the content of the file from the byte ``start`` on, and what is written to it meanwhile.
 
-    ``open_`` raises NoSuch while nothing has been written; ``require``, called at each look and before each piece,
-    raises what ends the following where whoever follows may no more. The last bytes of a file that still grows are held
-    back where they may be the beginning of a secret.
+    ``open_`` raises NoSuch while nothing has been written. ``require`` is called at each read and before each piece;
+    what it raises (the caller has lost the rights) ends the stream. The last bytes of a growing file are held back as
+    long as they may be the beginning of a secret.
     """
     content: Content | None = None
     back = max((len(text.encode()) for text in redactor.texts), default=1) - 1

@@ -1,8 +1,8 @@
-"""Files for jobs: a job that must not start before they are there, and who may put more into a folder.
+"""Jobs that are submitted with files, and the right to put files into a job's folder.
 
-The job is accepted under a hold of its own, in one transaction; its files are put into its folder; the hold is lifted.
-So whatever dies in between, no job starts with half of its files: what is left is a held job that says why, and the
-same request with the same idempotency key goes on with it. Where there was none, an operator sees the hold.
+A job with files is accepted under a hold of its own, in one transaction; its files are put into its folder; the hold
+is released. So whatever crashes in between, no job starts with half of its files: it stays held with a reason, and the
+same request with the same idempotency key continues. Without a key an operator sees the hold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,13 +29,13 @@ class PendingUpload:
 
     job_id: int
     holds: Sequence[int]
-    """That keep it waiting; none: it has its files already."""
+    """The holds that keep it waiting; none: it has its files already."""
     repeated: bool
     """It was submitted before, with the same key."""
 
 
 class Uploads(Service):
-    """Every verb is durable when it returns."""
+    """Accepts jobs with files. Every operation is durable when it returns."""
 
     def begin(
         self,
@@ -51,17 +51,17 @@ class Uploads(Service):
         return PendingUpload(job_id=job_id, holds=self._holds(job_id), repeated=done.repeated)
 
     def finish(self, begun: PendingUpload) -> None:
-        """Its files are there: let it go on."""
+        """Release the job, whose files are in its folder now."""
         for hold_id in begun.holds:
             try:
                 self.store.holds.lift(hold_id, self.actor("its files are here"), now_us=self.clock())
             except Refused:
-                continue  # somebody has released it
+                continue  # an operator has released it
         self.wake_nodes()
 
     def require_may_put(self, job_id: int) -> Job:
-        """The job, if who asks may put files into its folder now: an operator, or who submitted it unless its type is
-        internal, whose stages trust what they find there.
+        """Return the job if the caller may put files into its folder now: an operator, or the submitter, except for
+        internal types, whose stages trust what they find there.
 
         Raises NoSuchJob, Forbidden, Refused (it is at work, or deleted)."""
         job = self.store.job(job_id)
@@ -85,9 +85,8 @@ class Uploads(Service):
         return job
 
     def _holds(self, job_id: int) -> Sequence[int]:
-        found = self.store.holds.covering(job_id)
         return [
             h.id
-            for h in found
+            for h in self.store.holds.covering(job_id)
             if (h.scope, h.name, h.reason, h.by) == (Scope.JOB, str(job_id), REASON, self.by)
         ]

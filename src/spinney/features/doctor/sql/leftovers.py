@@ -40,18 +40,18 @@ def _clear(repair: RepairContext, facts: Facts) -> None:
     removal.clear(repair.tx, [facts["job_id"]])
 
 
-def _without_job(name: str, walk: Walk, what: str, *, many: bool = False) -> Paged:
+def _without_job(name: str, walk: Walk, row: str, *, many: bool = False) -> Paged:
     """Return the rule that the job named by each row of a table exists. ``many``: a job has several rows there; it is
     reported once, and the repair removes everything of the job."""
     return Paged(
         name=name,
-        about=f"The job of {what} exists.",
+        about=f"The job of {row} exists.",
         walk=walk,
         join=MAYBE_JOB,
         where="jobs.id is null",
         columns=() if "job_id" in walk.keys else ("page.job_id",),
         row_filter=_one_of_each if many else None,
-        sentence=f"there is {what} of job {{job_id}}, but there is no such job",
+        sentence=f"there is {row} of job {{job_id}}, but there is no such job",
         repair=Repair("removes it, and whatever else is left of that job", _clear)
         if many
         else _delete(walk, "removes it"),
