@@ -175,4 +175,4 @@ def read(table: Mapping[str, Any], directory: Path) -> ServerSettings:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{directory / FILE}: [{TABLE}] {key}: {first['msg']}; mend it there") from None
+        raise UsageError(f"{directory / FILE}: [{TABLE}] {key}: {first['msg']}; correct it there") from None

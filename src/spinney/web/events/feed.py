@@ -1,4 +1,4 @@
-"""The looking: each topic once for all who watch it with the same rights."""
+"""The event feed: it reads each topic once for all watchers with the same rights."""
 
 import asyncio
 import logging
@@ -23,16 +23,16 @@ from spinney.web.store_pool import StorePool
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.25
-"""How often the feed asks whether anything was committed."""
+"""How often the feed checks whether anything was committed, in seconds."""
 LEAST_S = 1.0
-"""Between two looks at a topic."""
+"""The shortest time between two reads of a topic, in seconds."""
 SHARE = 20
 """A look is followed by a pause of so many times what it took, and so many times longer as there are topics that are
 looked at less than once in ``LEAST_S``: all dear looking together takes a 20th of one processor."""
 LINGER_S = 60.0
-"""A topic that nobody watches any more is kept so long for those who come back."""
+"""How long a topic without watchers is kept for those who reconnect, in seconds."""
 RECHECK_S = 10.0
-"""So often a topic is looked at though nothing was committed: ages move by themselves."""
+"""How often a topic is read though nothing was committed, in seconds: ages change by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +47,25 @@ class Event:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WatchedTopic:
-    """A topic with what was seen of it last."""
+    """A topic with its last state."""
 
     topic: Topic
     context: RequestContext
-    """Of somebody whose rights all who watch it have."""
+    """The context of one of its watchers, who all have the same rights."""
     event: Event | None = None
     mark: bytes = b""
     stale: bool = True
-    """Something was committed since it was looked at."""
+    """Whether something was committed since it was read."""
     due_s: float = 0.0
     looked_s: float = 0.0
     took_s: float = 0.0
     left_s: float | None = None
-    """Since when nobody watches it."""
+    """Since when it has had no watchers; None: it has some."""
     watchers: "set[Watcher]" = field(default_factory=set)
 
 
 class Watcher:
-    """What one stream has not told yet: of each topic the last state alone."""
+    """The events that a stream has not sent yet: of each topic only the last state."""
 
     def __init__(self, watched: list[WatchedTopic], after: int | None) -> None:
         self.watched = watched
@@ -87,13 +87,13 @@ class Watcher:
         self._there.set()
 
     async def wait(self, patience_s: float) -> None:
-        """Return when there is something to tell or the watching has ended; after ``patience_s`` in any case."""
+        """Return when there is an event or the feed has ended, and after ``patience_s`` seconds in any case."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 await self._there.wait()
 
     def take(self) -> list[Event]:
-        """What there is to tell, in its order."""
+        """Return the events to send, in their order, and remove them."""
         self._there.clear()
         entries = sorted(self._pending.values(), key=lambda e: e.number)
         self._pending.clear()
@@ -101,7 +101,7 @@ class Watcher:
 
 
 class Feed(BackgroundLoop):
-    """``async with`` starts the looking; leaving ends all streams."""
+    """Reads the watched topics within ``async with``; leaving ends all streams."""
 
     def __init__(
         self, stores: StorePool, *, least_s: float = LEAST_S, monotonic: Callable[[], float] = time.monotonic
@@ -119,17 +119,17 @@ class Feed(BackgroundLoop):
         await super().__aexit__(*error)
 
     def end(self) -> None:
-        """End all streams; who watches comes again, to whoever answers then."""
+        """End all streams; clients reconnect, to this server or another."""
         for watcher in {w for one in self._watched.values() for w in one.watchers}:
             watcher.end()
 
     @property
     def streams(self) -> int:
-        """How many watch now."""
+        """The number of open streams."""
         return len({w for one in self._watched.values() for w in one.watchers})
 
     def watch(self, topics: Iterable[Topic], context: RequestContext, *, last: str | None = None) -> Watcher:
-        """Begin to watch; behind the event ``last``, if this feed has told it."""
+        """Begin to watch topics, after the event with the id ``last`` if it is one of this feed."""
         epoch, _, number = (last or "").partition(".")
         after = int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else None
         entries = [self._one(topic, context) for topic in topics]
@@ -137,7 +137,7 @@ class Feed(BackgroundLoop):
         return Watcher(entries, after)
 
     def leave(self, watcher: Watcher) -> None:
-        """It watches no more."""
+        """Remove a watcher."""
         for one in watcher.watched:
             one.watchers.discard(watcher)
             if not one.watchers:

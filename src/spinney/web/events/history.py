@@ -1,4 +1,4 @@
-"""Rates and depths of the last minutes, for the small charts: what this server has seen since it started."""
+"""Throughput and depth of the queues over the last minutes, for charts: as measured since this server started."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ EVERY_S = 10.0
 SHARE = 50
 """A look is followed by a pause of at least so many times what it took."""
 KEPT = 61
-"""Samples: ten minutes."""
+"""How many samples are kept: those of ten minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """How it stood at one moment."""
+    """The figures of one moment."""
 
     at_us: int
     rate: float
@@ -35,7 +35,7 @@ class Sample:
 
 
 class History(BackgroundLoop):
-    """``async with`` starts the sampling."""
+    """Takes samples within ``async with``."""
 
     def __init__(
         self, stores: StorePool, *, every_s: float = EVERY_S, monotonic: Callable[[], float] = time.monotonic
@@ -59,7 +59,7 @@ class History(BackgroundLoop):
 
 
 def sample(stats: Stats) -> Sample:
-    """What a chart needs of it."""
+    """Return the figures that charts need."""
     return Sample(
         at_us=stats.at_us,
         rate=stats.rate or 0.0,

@@ -64,7 +64,7 @@ async def events(
     rights have changed, all is told anew within them; where they are gone, a last event, `end`, bears the problem."""
     watched = [topic(name) for name in dict.fromkeys(topics)]
     if any(not name.isprintable() for name in topics):
-        raise UsageError("a topic has a character that cannot be printed; mend its name")
+        raise UsageError("a topic has an unprintable character; correct its name")
     acquire_quota(request, context, request.app.state.quotas.streams)
     stream = Stream(request.app.state.feed, watched, context, last=last_event_id)
     quota_stack(request).callback(stream.leave)

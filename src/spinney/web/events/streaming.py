@@ -18,7 +18,7 @@ from spinney.web.problems import of_error
 from spinney.web.request_context import RequestContext
 
 BEAT_S = 15.0
-"""So often something is sent at least, so that either end sees that the other has gone."""
+"""The longest time without data, in seconds, so that either end notices when the other has gone."""
 RETRY_MS = 1_000
 MEDIA_TYPE = "text/event-stream"
 END = "end"
@@ -27,7 +27,7 @@ _BEAT = b": beat\n\n"
 
 
 class Stream:
-    """What one watcher is told."""
+    """The event stream of one client."""
 
     def __init__(
         self,
@@ -38,17 +38,17 @@ class Stream:
         last: str | None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``last``: the id of the event behind which the stream goes on."""
+        """``last``: the id of the last event that the client has."""
         self._feed, self._topics, self._context, self._monotonic = feed, topics, context, monotonic
         self._renewal = context.lasting
         self._watcher: Watcher = feed.watch(topics, context, last=last)
 
     def leave(self) -> None:
-        """It watches no more."""
+        """Stop watching."""
         self._feed.leave(self._watcher)
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """The stream."""
+        """Yield the stream."""
         yield f"retry: {RETRY_MS}\n\n".encode()
         told_s = self._monotonic()
         while not self._watcher.ended:
@@ -68,7 +68,7 @@ class Stream:
                 yield text or _BEAT
 
     async def _allowed(self) -> list[Event]:
-        """What there is to tell within the rights in force."""
+        """Return the events to send within the rights in force."""
         principal = await self._renewal.principal()
         if principal.rights != self._context.principal.rights:
             self.leave()

@@ -1,4 +1,4 @@
-"""What can be watched, and how its state is read."""
+"""The topics that can be watched, and how the state of each is read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -25,7 +25,7 @@ TOPICS_MAX = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """One thing that is watched."""
+    """Something that can be watched."""
 
     name: str
     look: Look
@@ -34,7 +34,7 @@ class Topic:
 
 
 def topic(name: str) -> Topic:
-    """The topic of that name. Raises UsageError with those there are."""
+    """Return the topic of this name. Raises UsageError, which lists the topics."""
     kind, colon, rest = name.partition(":")
     if not colon and kind in _PLAIN:
         return Topic(name=name, look=_PLAIN[kind], from_stats=_of_stats if kind == "overview" else None)

@@ -1,6 +1,6 @@
-"""Which jobs a page lists: its filters live in the address, under the names that the API has for them.
+"""The filters of a list of jobs, which are in the page's address under the names that the API has for them.
 
-What cannot be meant is told at its field, and then nothing is listed: a typing error must not show everything.
+An invalid filter is reported at its field, and nothing is listed: a typing error must not show all jobs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +19,10 @@ TEXTS = ("type", "queue", "stage", "collection", "submitter", "node", "message")
 NUMBERS = ("root", "parent")
 AGES = ("created_after", "created_before")
 NAMES = ("state", *TEXTS, *NUMBERS, *AGES, "failure", "roots")
-"""All that a filter may say."""
+"""The names of all filters."""
 TEXT_MAX = 2_000
 FINGERPRINT = 16
-"""Digits of a failure's whole fingerprint; fewer are its beginning."""
+"""The digits of a failure's fingerprint; fewer are a prefix."""
 _WATCHED = ("state", "type", "queue", "stage", "collection", "submitter", "node", "message", "parent", "root")
 """What a list that is watched may be filtered by (``spinney.web.events.topics``)."""
 _DEAR = ("message", "node", "stage", "failure", "roots", *AGES)
@@ -31,44 +31,44 @@ _DEAR = ("message", "node", "stage", "failure", "roots", *AGES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterQuery:
-    """What an address asks for."""
+    """The filters in an address."""
 
     values: Mapping[str, tuple[str, ...]]
-    """As it stands there, without what is empty."""
+    """The values by name, without empty ones."""
     job_filter: Filter
     errors: Mapping[str, str]
-    """What cannot be meant, and why, by field."""
+    """Why values are invalid, by name."""
 
     @property
     def any(self) -> bool:
-        """Whether something narrows the list."""
+        """Whether there is any filter."""
         return bool(self.values)
 
     @property
     def countable(self) -> bool:
-        """Whether it costs little to count by state."""
+        """Whether counting the jobs by state is cheap."""
         return not any(name in self.values for name in _DEAR)
 
     @property
     def topic(self) -> str:
-        """What to watch to see changes of the list."""
+        """The topic that reports changes of the list."""
         if not self.values or any(name not in _WATCHED for name in self.values):
             return "jobs"
         return f"jobs:{self.query()}"
 
     def value(self, name: str) -> str:
-        """What a field of the form holds."""
+        """Return the first value of this filter; empty if there is none."""
         return next(iter(self.values.get(name, ())), "")
 
     def pairs(self, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
-        """For hidden fields of a form."""
+        """Return names and values, for hidden fields of a form."""
         left_out = set(without)
         return [
             (name, value) for name, values in self.values.items() for value in values if name not in left_out
         ]
 
     def query(self, *, without: Iterable[str] = (), **more: str | Sequence[str] | int) -> str:
-        """For a link: the same, but for what is left out or said anew."""
+        """Return a query string for a link, ``without`` some filters and with ``more`` in place of others."""
         pairs = self.pairs(without=(*without, *more))
         for name, value in more.items():
             pairs += (
@@ -77,7 +77,8 @@ class FilterQuery:
         return urlencode(pairs)
 
     def resolve(self, control: Control) -> Filter:
-        """As the store understands it. Raises Refused, UsageError where no failure, or more than one, begins so."""
+        """Return the filter for the store. Raises Refused and UsageError when no failure, or more than one, has this
+        prefix."""
         failure = self.value("failure")
         return (
             replace(self.job_filter, fingerprint=control.queries.fingerprint(failure))
@@ -89,7 +90,7 @@ class FilterQuery:
 def parse_filters(
     pairs: Iterable[tuple[str, str]], now_us: int, *, beside: Sequence[str] = ()
 ) -> FilterQuery:
-    """What these pairs of a query or form ask for; those named ``beside`` are no filters."""
+    """Return the filters in the pairs of a query or form; those named ``beside`` are no filters."""
     values: dict[str, tuple[str, ...]] = {}
     errors: dict[str, str] = {}
     for name, value in pairs:

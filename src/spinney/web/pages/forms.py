@@ -1,4 +1,4 @@
-"""What somebody wrote into a form, and the usual way on: do it, and lead back to a page that tells of it."""
+"""The fields of a submitted form, and what usually follows: run a command, and redirect to a page with its result."""
 
 import re
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from spinney.web.request_context import Authenticated, RequestContext, now_us
 T = TypeVar("T")
 
 FORM_ERRORS = (UsageError, Refused, NoSuchJob)
-"""What is told on the page where somebody asked for it. What he may not do at all is a page of its own."""
+"""Errors that the page of the form shows. Others, such as missing rights, have a page of their own."""
 _DIGITS = 18
 _BETWEEN = re.compile(r"[\s,]+")
 
@@ -32,27 +32,28 @@ class FormFields:
     pairs: Sequence[tuple[str, str]]
 
     def text(self, name: str) -> str:
-        """Without blanks around it; empty where there is none."""
+        """Return the value without surrounding blanks; empty if the field is missing."""
         return next((value.strip() for key, value in self.pairs if key == name), "")
 
     def maybe(self, name: str) -> str | None:
-        """The same; None where there is none."""
+        """Return the value without surrounding blanks; None if it is empty."""
         return self.text(name) or None
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Of boxes and fields that can be there several times."""
+        """Return all values of a field that may occur several times, such as boxes."""
         return tuple(value for key, value in self.pairs if key == name)
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Names between which there are commas or blanks, each once."""
+        """Return the names in a field, separated by commas or blanks, each once."""
         return tuple(dict.fromkeys(word for word in _BETWEEN.split(self.text(name)) if word))
 
     def lines(self, name: str) -> tuple[str, ...]:
-        """What stands on lines of its own, each once."""
+        """Return the lines of a field, each once."""
         return tuple(dict.fromkeys(line.strip() for line in self.text(name).splitlines() if line.strip()))
 
     def whole(self, name: str, noun: str) -> int | None:
-        """A whole number; None where there is none. Raises UsageError."""
+        """Return a whole number; None if the field is empty. ``noun``: what it is, for the message. Raises
+        UsageError."""
         text = self.text(name).replace(",", "")
         if not text:
             return None
@@ -61,7 +62,7 @@ class FormFields:
         return int(text)
 
     def moment(self, name: str) -> int | None:
-        """A time to come, in µs since 1970; None where there is none. Raises UsageError."""
+        """Return a future time in µs since 1970; None if the field is empty. Raises UsageError."""
         text = self.text(name)
         return moment(text, now_us(), ahead=True) if text else None
 
@@ -130,7 +131,7 @@ def page_or_part(
     status: int = 200,
     **variables: object,
 ) -> Response:
-    """The page of this name, or its live part alone where the page's script asks at the same address."""
+    """Return the page ``NAME.html``; for a request of the page's script only its live part, ``NAME_now.html``."""
     if wants_part(request):
         return part(request, context.principal, f"{name}_now.html", **variables)
     return page(request, context.principal, f"{name}.html", topics=topics, status=status, **variables)
@@ -187,13 +188,14 @@ def add_action(
 
 
 async def read_coalesced(request: Request, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-    """What ``read`` answers, read once for all who ask at the same time and see the same, as the key says."""
+    """Return the result of ``read``, which runs once for all requests at the same time. ``key`` must say what they may
+    see."""
     coalesced: RequestCoalescer = request.app.state.coalesced
     return await coalesced.get(key, read)
 
 
 def sentence(error: SpinneyError) -> str:
-    """As it stands on a page."""
+    """Return the message of an error as a page shows it, with a capital letter."""
     text = str(error)
     return text[:1].upper() + text[1:]
 

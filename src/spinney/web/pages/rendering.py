@@ -1,4 +1,4 @@
-"""From what a page has to show to an answer: templates, the frame around them, and short messages after a deed."""
+"""Responses made of templates: pages in the frame of the server, parts of them, and redirects with a message."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
@@ -23,23 +23,23 @@ from spinney.web.request_context import Principal, now_us
 THEME_COOKIE = "spinney_theme"
 FLASH_COOKIE = "spinney_flash"
 FLASH_MAX = 800
-"""Characters of a message that is told on the next page."""
+"""The maximum length of a message that the next page shows."""
 _FLASH_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavItem:
-    """Where the navigation leads."""
+    """A link of the navigation."""
 
     path: str
     label: str
     icon: str
     key: str = ""
-    """Pressed behind ``g``, it leads there; empty: no key does."""
+    """The key that follows it when pressed after ``g``; empty: none."""
     role: Role = Role.VIEWER
-    """Who is less is not shown it."""
+    """The lowest role that sees the link."""
     everywhere: bool = False
-    """Only for who sees all jobs."""
+    """Whether only users who see all jobs see the link."""
 
 
 NAV_ITEMS = (
@@ -136,7 +136,7 @@ def page(
     status: int = 200,
     **context: Any,
 ) -> Response:
-    """A page in its frame; ``topics``: what it watches (``spinney.web.events``)."""
+    """Return a page in the frame. ``topics``: what its script watches (``spinney.web.events``)."""
     flash = _flash_message(request)
     answer = _answer(request, principal, template, status, topics=topics, flash=flash, **context)
     if FLASH_COOKIE in request.cookies:
@@ -145,7 +145,7 @@ def page(
 
 
 def part(request: Request, principal: Principal | None, template: str, **context: Any) -> Response:
-    """A part of a page, for a script that puts it in its place."""
+    """Return a part of a page, which the page's script merges into it."""
     return _answer(request, principal, template, 200, **context)
 
 
@@ -166,17 +166,17 @@ def redirect(path: str, *, done: str | None = None, refused: str | None = None) 
 
 
 def wants_part(request: Request) -> bool:
-    """Whether a script of the page asks, not its reader."""
+    """Return whether the page's script made the request, which wants only the live part."""
     return request.headers.get("hx-request") == "true"
 
 
 def segment(text: str) -> str:
-    """A name as a part of a path."""
+    """Return a name as a segment of a path, percent-encoded."""
     return quote(text, safe="")
 
 
 def with_query(path: str, /, **query: Any) -> str:
-    """A path with these in its query, as far as they are given; lists are repeated."""
+    """Return a path with these query parameters. None, False and empty ones are left out; lists are repeated."""
     pairs: list[tuple[str, str]] = []
     for name, value in query.items():
         if value is None or value == "" or value is False:
@@ -205,7 +205,7 @@ def _answer(
 
 
 def _flash_message(request: Request) -> tuple[str, str] | None:
-    """What became of the last deed: ``done`` or ``refused``, and a sentence."""
+    """Return the message of the last action: ``done`` or ``refused``, and a sentence."""
     value = request.cookies.get(FLASH_COOKIE)
     if value is None or len(value) > 6 * FLASH_MAX:
         return None
