@@ -1,4 +1,4 @@
-"""A file that is sent, wherever it lies."""
+"""The content of a file to send, whether it is on this host or on a node's."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -7,17 +7,17 @@ PIECE_BYTES = 2**18
 
 
 class Content(Protocol):
-    """A file, open."""
+    """An open file."""
 
     async def size_and_tag(self) -> tuple[int, str | None]:
-        """How long it is now, and a tag that changes with it (None: nobody can tell)."""
+        """Return the current size in bytes, and an ETag that changes with the content (None: unknown)."""
 
     async def read(self, start: int, length: int) -> bytes:
-        """A piece; shorter than asked for where the file ends."""
+        """Return at most ``length`` bytes from ``start`` on; fewer at the end of the file."""
 
 
 async def pieces_of(content: Content, byte_range: range) -> AsyncIterator[bytes]:
-    """The bytes of a part, a piece at a time."""
+    """Yield the bytes of a range, piece by piece."""
     at = byte_range.start
     while at < byte_range.stop:
         piece = await content.read(at, min(PIECE_BYTES, byte_range.stop - at))

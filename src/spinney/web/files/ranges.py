@@ -1,4 +1,4 @@
-"""Parts of a file, as a request asks for them (RFC 9110, section 14)."""
+"""Range requests (RFC 9110, section 14)."""
 
 import re
 
@@ -6,12 +6,12 @@ _ONE = re.compile(r"bytes\s*=\s*(?:(\d{1,18})\s*-\s*(\d{1,18})?|-\s*(\d{1,18}))\
 
 
 class Unsatisfiable(Exception):
-    """The file has no such part."""
+    """The file has no bytes in the requested range."""
 
 
 def requested(header: str | None, size: int) -> range | None:
-    """The bytes that one range asks for; None: all, also where it is no single range of bytes. Raises
-    Unsatisfiable."""
+    """Return the byte range that a Range header requests. None: the whole file, also for a header that is no single
+    range of bytes. Raises Unsatisfiable."""
     match = _ONE.fullmatch(header or "")
     if match is None:
         return None
@@ -28,7 +28,7 @@ def requested(header: str | None, size: int) -> range | None:
 
 
 def fits(header: str | None, etag: str) -> bool:
-    """Whether one of the tags of If-None-Match is this one, weakly or not."""
+    """Return whether an If-None-Match header has this ETag, by the weak comparison."""
     if header is None:
         return False
     tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]

@@ -28,23 +28,23 @@ DEVICE_S = 400 * 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookies:
-    """Signs and reads them."""
+    """Signs and reads the cookies of one server."""
 
     key: bytes
     secure: bool
 
     def name(self, plain: str) -> str:
-        """What a cookie is called here."""
+        """Return the name of a cookie, with the prefix ``__Host-`` over HTTPS."""
         return f"__Host-{plain}" if self.secure else plain
 
     # --- the session ----------------------------------------------------------------------
 
     def session(self, sent: dict[str, str]) -> str | None:
-        """The secret of the session; None: no good one is borne."""
+        """Return the secret of the session; None: there is no valid cookie."""
         return self._signed(sent, SESSION_COOKIE)
 
     def set_session(self, answer: Response, secret: str) -> None:
-        """It ends with the browser, or when the store says so."""
+        """Set the session's cookie, which lasts until the browser is closed."""
         self._set(answer, SESSION_COOKIE, self._signer(SESSION_COOKIE).sign(secret).decode())
 
     # --- before there is one --------------------------------------------------------------

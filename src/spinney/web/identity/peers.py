@@ -1,4 +1,4 @@
-"""Who is at the other end of the Unix socket: the kernel says so."""
+"""The system user at the other end of the Unix socket, as the kernel reports it."""
 
 import os
 import pwd
@@ -8,7 +8,7 @@ from spinney.model.access import Rights, Role
 from spinney.model.errors import Forbidden
 
 PREFIX = "socket:"
-"""How the name begins in which a peer acts."""
+"""The prefix of the names of peers."""
 
 
 def uid(client: str | None) -> int | None:
@@ -19,12 +19,12 @@ def uid(client: str | None) -> int | None:
 
 
 def name(number: int) -> str:
-    """In what name a peer acts."""
+    """Return the name in which a peer acts."""
     return PREFIX + _user(number)
 
 
 def rights(number: int, roles: Mapping[str, Role]) -> Rights:
-    """What it may. Raises Forbidden for who is not to be served."""
+    """Return the rights of a peer. Raises Forbidden for a user who has no access."""
     if number == os.geteuid():
         return Rights(role=Role.ADMIN, external=("*",))
     role = roles.get(_user(number), roles.get(str(number)))

@@ -1,4 +1,4 @@
-"""Coming in and going out, whatever page asks for it."""
+"""Signing in and out, for all pages that do it."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from spinney.web.request_context import RequestContext
 from spinney.web.settings import Oidc, ServerSettings
 
 AT_ONCE = 2
-"""Passwords that are looked at at the same time: each takes 50 ms of a processor and 64 MiB."""
+"""How many passwords are verified at the same time: each takes 50 ms of a processor and 64 MiB."""
 QUEUED_MAX = 40
 AGENT_MAX = 200
 NAME_MAX = 200
@@ -31,7 +31,7 @@ NAME_MAX = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
-    """Somebody has come in."""
+    """A user who has signed in."""
 
     name: str
     secret: str
@@ -41,7 +41,7 @@ class SignedIn:
 
 
 class SignInFlow:
-    """Of one application."""
+    """The sign-in of one server."""
 
     def __init__(self, identity: StoreAuthenticator, settings: ServerSettings, refusals: RefusalLog) -> None:
         self._identity, self._settings, self._refusals = identity, settings, refusals
@@ -79,7 +79,7 @@ class SignInFlow:
             return await self._identity.sign_in(done)
 
     async def sign_out(self, secret: str) -> None:
-        """End this session."""
+        """End the session with this secret."""
         await self._identity.sign_in(lambda sign_in: sign_in.logout(secret))
         self._identity.forget()
 

@@ -20,7 +20,7 @@ class Spark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A piece of a bar."""
+    """A part of a bar."""
 
     name: str
     count: int
@@ -29,7 +29,7 @@ class Part:
 
 
 def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -> Spark | None:
-    """Of moments with their values; None where there are fewer than two."""
+    """Return the chart of values over time; None if there are fewer than two."""
     inside = [(at_us, value) for at_us, value in values if from_us <= at_us <= until_us]
     if len(inside) < 2 or until_us <= from_us:
         return None
@@ -47,7 +47,7 @@ def spark(values: Sequence[tuple[int, float]], *, from_us: int, until_us: int) -
 def bar(
     counts: Mapping[str, int], order: Iterable[str], *, width: float = 100.0, least: float = 1.0
 ) -> list[Part]:
-    """The parts of a bar in this order; what there is at all is at least ``least`` wide."""
+    """Return the parts of a bar in this order. A count above 0 is at least ``least`` wide."""
     present = [(str(name), counts.get(name, 0)) for name in order if counts.get(name, 0) > 0]
     total = sum(count for _, count in present)
     if not total:
