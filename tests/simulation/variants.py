@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest import mock
 
-from spinney.model.jobs import ClaimRequest, FlushResult, NodeInfo, Record
+from spinney.model.jobs import ClaimRequest, FlushResult, Lease, NodeInfo, Record
 from spinney.model.outcomes import Outcome
 from spinney.node.lifecycle.recovery import LivenessWatch
 from spinney.store.contract import SweepResult
 from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.record import next_stages
 from spinney.store.sql.record.recorder import Recorder
 from spinney.store.sql.recover.sweep_step import SweepStep
 from spinney.store.sql.registry.registry import Registry
@@ -112,13 +113,13 @@ def no_guard() -> Iterator[type[SimStore]]:
 @contextmanager
 def deaf_to_wishes() -> Iterator[type[SimStore]]:
     """The next stage is kept in its slot although the job is to be cancelled."""
-    keeps = Recorder._keeps
+    keep = next_stages.keep
 
-    def keeps_anyway(self: Recorder, *args: Any) -> bool:
+    def keep_anyway(*args: Any) -> Lease | None:
         with mock.patch.object(placement, "cancel_reason", return_value=None):
-            return keeps(self, *args)
+            return keep(*args)
 
-    with mock.patch.object(Recorder, "_keeps", keeps_anyway):
+    with mock.patch.object(next_stages, "keep", keep_anyway):
         yield SimStore
 
 
