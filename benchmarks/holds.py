@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.place import Site, site
 from spinney.control import Control
+from spinney.features.holds.commands import LayHold, LiftHold, sweep_holds
 from spinney.model.jobs import ClaimRequest, Filter, LaneRequest, NodeInfo, Record, SlotRequest, Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.holds import Scope
@@ -48,9 +49,9 @@ def hold_what_is_next() -> Mapping[str, float]:
 def _measured(here: Site, top: int, case: str) -> dict[str, float]:
     found: dict[str, float] = {}
     run_dir = here.folder / "bench.db.run"
-    holds = Control(
+    control = Control(
         store=here.store, clock=_now_us, wake_nodes=lambda: wake_local_nodes(run_dir), by="bench"
-    ).holds
+    )
     with here.node(slots=2):
         time.sleep(WARM_UP_S)
         for verb in ("hold", "release"):
@@ -58,11 +59,11 @@ def _measured(here: Site, top: int, case: str) -> dict[str, float]:
             time.sleep(BEFORE_S)
             begun_us = _now_us()
             if verb == "hold":
-                hold = holds.lay(Scope.TREE, str(top), reason="a benchmark")
+                hold = control.do(LayHold(scope=Scope.TREE, name=str(top), reason="a benchmark"))
                 laid_us = _now_us()
             else:
-                holds.lift(hold.id)
-            holds.sweep()
+                control.do(LiftHold(hold=hold.id))
+            sweep_holds(control)
             ended_us = _now_us()
             if verb == "hold":
                 _check_held(here, hold.id, top, laid_us)

@@ -118,7 +118,7 @@ def _submit(here: Site, kind: PayloadKind, rows: Callable[[], Iterator[Row]]) ->
         write(rows(), kind, stream)
     order = {"bid": bid, "profile": "bench", "kind": kind, "name": "manifest", "submitter": "bench"}
     made = batches.options(collection="bench", submitter="bench")
-    app._given = (here.url, here.folder / "bench.folders")
+    app._locations = (here.url, here.folder / "bench.folders")
     return made.submit(order=order)
 
 

@@ -80,7 +80,7 @@ def test_how_far_it_is_is_shown_on_a_terminal_alone(
     there: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: there)
-    monkeypatch.setattr(store_copy, "_TELL_S", 0.0)
+    monkeypatch.setattr(store_copy, "PROGRESS_S", 0.0)
 
     progress = store_copy._Progress()
     progress("jobs: copied", 1_000, 2_000)
