@@ -1,7 +1,7 @@
 """The public types of jobs, for applications that read jobs from the store or submit them with options.
 
 ``Job`` here is the record of a job in the store. The handle that a stage function is called with is another class,
-``spinney.Job``. Names are imported from the modules that define them (``_HOMES``) when they are first used.
+``spinney.Job``. Names are imported from the modules that define them when they are first used.
 """
 
 from typing import TYPE_CHECKING

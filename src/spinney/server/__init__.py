@@ -9,11 +9,11 @@ The layers that a request passes, outermost first:
 ``http_server`` accepts connections (and knows the peer of a Unix socket; ``connection_table`` chooses which connections
 are closed when there is no room) · ``request_guard`` refuses a foreign Host, bounds bodies and their time, and adds the
 headers that protect pages · ``tracing`` and ``metrics`` measure · ``identity`` authenticates the caller, by token,
-session, peer or proxy · ``api`` and ``ui`` turn the request into one call of ``control`` · ``request_context`` runs
+session, peer or proxy · ``api`` and ``pages`` have the routes, which call ``control`` · ``request_context`` runs
 that call in a thread that has a store of its own (``store_pool``) · ``problems`` turns a refusal into an answer, and
 ``refusal_log`` records it. Long requests (``long_responses``, ``events``, a body that comes slowly) check their
 caller's rights again and again (``principal_refresh``), and count against limits (``quotas``).
 
-Beside requests: ``events`` polls the store once for each topic, for all its watchers ·
-``webhook_sender`` calls webhooks · ``maintenance`` takes back the jobs of external workers that have disappeared.
+Beside requests: ``events`` polls the store once for each topic, for all its watchers · ``sender`` of the feature
+``webhooks`` calls webhooks · ``maintenance`` takes back the jobs of external workers that have disappeared.
 """

@@ -5,8 +5,13 @@ the folder of its Alembic migrations. ``open`` returns a ``Database``, whose tra
 
     from spinney.tables import TableSet
 
-    tables = TableSet("shelves", migrations=Path(__file__).parent / "migrations", head="0001", init="library init")
-
+    tables = TableSet(
+        name="shelves",
+        prefix="shelf",
+        migrations=Path(__file__).parent / "migrations",
+        head="0001",
+        init="spinney library init",
+    )
     database = tables.open(tables.beside(app.settings.store))
     database.init()                                  # make the tables, or upgrade them
     with database.write() as connection:             # one transaction, durable when the block has been left

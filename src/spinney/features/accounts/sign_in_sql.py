@@ -2,7 +2,7 @@
 
 **Slowing.** An attempt is counted before the password is looked at (``attempt``), so that a thousand at once are no
 way round; one that succeeds takes its count back in the transaction that opens the session. Under what it is counted,
-and how many failures are free there, its caller says (``control.login_limits``).
+and how many failures are free there, its caller says (``spinney.service.login_limits``).
 
 **A session is opened only on the password that was verified**: hashing takes long and happens outside of any
 transaction, so it may have been changed meanwhile.

@@ -38,7 +38,7 @@ class IngestSession(Protocol):
         """Run a verb, and return its answer."""
 
     def submit(self, payload: BinaryIO, submission: Submit, key: str | None) -> Any:
-        """Submit a payload, and return the batch. ``key``: an idempotency key (``staff.expect``); None: none."""
+        """Submit a payload, and return the batch. ``key``: an idempotency key (``arrivals.expect``); None: none."""
 
     def content(self, selection: File | Manifest) -> Iterator[bytes]:
         """Yield the bytes of a file of a stored object, or of the object's manifest. Raises Refused before the end if
