@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spinney.features.holds.commands import LiftHold as LiftHold
     from spinney.features.holds.commands import lift_holds as lift_holds
     from spinney.features.holds.commands import sweep_holds as sweep_holds
+    from spinney.features.jobs.commands import CancelJob as CancelJob
     from spinney.features.jobs.commands import DeleteJob as DeleteJob
     from spinney.features.jobs.commands import ReleaseJob as ReleaseJob
     from spinney.model.access import Role as Role
@@ -39,7 +40,7 @@ __all__, __getattr__, __dir__ = on_demand(
         "spinney.control": "Control",
         "spinney.features.bulk.service": "Bulk",
         "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",
-        "spinney.features.jobs.commands": "DeleteJob ReleaseJob",
+        "spinney.features.jobs.commands": "CancelJob DeleteJob ReleaseJob",
         "spinney.model.access": "Role",
         "spinney.model.audits": "AuditCall",
         "spinney.model.bulk_runs": "Plan Report",

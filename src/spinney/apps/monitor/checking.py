@@ -1,0 +1,113 @@
+"""The check of one service: a job whose stages are the tasks, in their order.
+
+A task that finds an error ends the job, which then has done its work: it completes, and the results of the tasks
+behind are dropped. The job fails only where the monitor itself is at fault, as when results cannot be written. The
+result is durable before the stage is recorded; a stage that runs again after a crash writes the same row."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from spinney import Backoff, Fail, Finish, Job, NotApplicable, Warn
+from spinney.apps.monitor import settings
+from spinney.apps.monitor.application import HOST_LOCK, checks
+from spinney.apps.monitor.inventory import services
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.inventory.model import Result, Service, Status
+from spinney.apps.monitor.inventory.results import ResultWriter
+from spinney.apps.monitor.settings import Settings
+from spinney.apps.monitor.tasks import task_list
+from spinney.apps.monitor.tasks.findings import Finding
+from spinney.apps.monitor.tasks.modules import Context
+from spinney.apps.monitor.tasks.task_list import Task
+
+GRACE_S = 15.0
+"""How long a stage may take beside its task: a task that is too slow ends by its own limit, not by the stage's."""
+_MESSAGE_MAX = 200
+
+
+def declare(config: Settings) -> None:
+    """Declare the stages of a check. A task that was retired keeps its stage, which then has nothing to do, so that
+    jobs that stand at it go on."""
+    tasks = task_list.read(config).tasks
+    for number, task in enumerate(tasks):
+        behind = tuple(later.name for later in tasks[number + 1 :])
+        checks.stage(
+            name=task.name,
+            isolation="thread",
+            timeout=config.timeout_s + GRACE_S,
+            grace=config.timeout_s + GRACE_S,  # a check that is cancelled ends after its task
+            max_attempts=5,
+            backoff=Backoff(base_s=2, cap_s=60),
+            locks=[f"{HOST_LOCK}{{host}}"],
+        )(_stage(task, behind))
+    if not tasks:
+        checks.stage(name="no_tasks")(_no_tasks)
+
+
+def _no_tasks(job: Job, gid: int, host: str) -> None:
+    raise Fail(
+        f"there are no tasks in {settings.load().tasks}; run 'spinney monitor init', restart the node, and retry"
+    )
+
+
+def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
+    def stage(job: Job, gid: int, host: str) -> None:
+        config = settings.load()
+        service = services.get(database(), gid)
+        if service is None or service.retired_us is not None:
+            raise Finish("the service is retired")
+        if task.retired_s is not None:
+            raise NotApplicable("the task is no longer in the folder")
+        began_s = time.monotonic()
+        finding = _run(task, config, service)
+        if finding.status == Status.NOT_APPLICABLE:
+            raise NotApplicable(finding.info[:_MESSAGE_MAX])
+        _writer(os.getpid()).write(
+            Result(
+                gid=gid,
+                task=task.name,
+                status=finding.status,
+                code=finding.code,
+                info=finding.info,
+                uuid=service.uuid,
+                at_us=int((finding.at_s or time.time()) * 1_000_000),
+                duration_s=time.monotonic() - began_s,
+                job_id=job.id,
+                drops=behind if finding.status == Status.ERROR else (),
+            )
+        )
+        summary = _line(f"{task.name}: {finding.info or finding.code or finding.status}")
+        if finding.status == Status.ERROR:
+            raise Finish(summary)
+        if finding.status != Status.OK:
+            raise Warn(summary)
+
+    stage.__doc__ = task.description or task.name
+    return stage
+
+
+def _run(task: Task, config: Settings, service: Service) -> Finding:
+    scratch = Path(tempfile.mkdtemp(prefix="spinney-monitor-"))
+    data = config.data / (service.type or "none") / service.uuid / str(service.gid)
+    context = Context(timeout_s=config.timeout_s, data=data, network=config.network)
+    try:
+        return task_list.run(task, config, service, context, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@lru_cache(maxsize=1)
+def _writer(process: int) -> ResultWriter:
+    return ResultWriter(database())
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_MESSAGE_MAX]
+
+
+declare(settings.load())

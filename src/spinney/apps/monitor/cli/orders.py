@@ -1,0 +1,94 @@
+"""Commands that start and stop checks."""
+
+from typing import Annotated
+
+import typer
+
+from spinney.apps.monitor import requests
+from spinney.apps.monitor.inventory import entities
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.sequences import Selection
+from spinney.command_line import ByOption, StoreOption, open_control, wait_for
+from spinney.errors import UsageError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(check)
+    app.command()(stop)
+
+
+def check(
+    gids: Annotated[
+        list[int] | None, typer.Argument(help="Numbers of services; none: see the options.")
+    ] = None,
+    entity: Annotated[int | None, typer.Option(help="All services of this entity.")] = None,
+    description: Annotated[
+        str | None, typer.Option(help="Services whose description is like this: 'Soil%'.")
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option(min=0, help="What was not checked for so many hours.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="What a task found an error of.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All services.")] = False,
+    store: StoreOption = None,
+    by: ByOption = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all checks have ended.")] = False,
+) -> None:
+    """Check services: one, some, those of an entity, or all."""
+    asked = [bool(gids), entity is not None, description is not None, hours is not None, failed, everything]
+    if sum(asked) != 1:
+        raise UsageError(
+            "name the services in one way: numbers, --entity, --description, --hours, --failed or --all"
+        )
+    selection = Selection(
+        gids=tuple(gids or ()),
+        eid=entity,
+        description=description,
+        unchecked_s=None if hours is None else hours * 3600,
+        state="error" if failed else None,
+    )
+    name = _name(selection)
+    with open_control(store, by) as control:
+        job_id = requests.start(control, name, selection)
+        typer.echo(job_id)
+        if wait:
+            wait_for(control, [job_id])
+
+
+def stop(
+    sequence: Annotated[
+        list[int] | None, typer.Argument(help="Numbers of sequences, as check prints them.")
+    ] = None,
+    service: Annotated[int | None, typer.Option(help="The checks of this service.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All sequences.")] = False,
+    store: StoreOption = None,
+    by: ByOption = None,
+) -> None:
+    """Stop sequences. Checks at work end after the task that they are at."""
+    if sum([bool(sequence), service is not None, everything]) != 1:
+        raise UsageError("name what to stop in one way: numbers of sequences, --service or --all")
+    with open_control(store, by) as control:
+        if service is not None:
+            typer.echo(f"{requests.stop_service(control, service):,} checks stopped")
+        else:
+            typer.echo(f"{requests.stop(control, sequence or None):,} sequences stopped")
+
+
+def _name(selection: Selection) -> str:
+    if selection.eid is not None:
+        entity = entities.get(database(), selection.eid)
+        if entity is None:
+            raise UsageError(f"there is no entity {selection.eid}; 'spinney monitor entities' lists them")
+        return entity.description
+    if selection.gids:
+        services = selection.services()
+        if len(services) < len(set(selection.gids)):
+            missing = set(selection.gids) - {service.gid for service in services}
+            raise UsageError(f"there is no service {min(missing)}; 'spinney monitor services' lists them")
+        return services[0].description if len(services) == 1 else f"{len(services)} services"
+    if selection.description is not None:
+        return f"Services like {selection.description}"
+    if selection.unchecked_s is not None:
+        return f"Services not checked for {selection.unchecked_s / 3600:g} hours"
+    return "Services with errors" if selection.state else "All services"

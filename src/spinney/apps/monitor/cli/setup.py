@@ -1,0 +1,109 @@
+"""Commands for who sets a monitor up: init, import, run."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spinney.apps.monitor import settings
+from spinney.apps.monitor.inventory import TABLES, importing
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.tasks import task_list
+from spinney.command_line import Exit, StoreOption, resolve_settings
+
+_LOOK_S = 2.0
+_CHECKS = ("uri", "http", "capabilities")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(init)
+    app.command("import")(import_)
+    app.command()(run)
+
+
+def init(
+    tasks: Annotated[bool, typer.Option(help="Write the checks that come with Spinney as tasks.")] = True,
+) -> None:
+    """Make the monitor's tables, or upgrade them, and its folder of tasks."""
+    config = settings.load()
+    tables = TABLES.open(config.tables)
+    tables.init()
+    typer.echo(f"The tables are in {tables.name}")
+    if tasks and not config.tasks.exists():
+        config.tasks.mkdir(parents=True)
+        for number, name in enumerate(_CHECKS):
+            file = config.tasks / f"{number}0_{name}.py"
+            file.write_text(
+                f"from spinney.apps.monitor.checks.{name} import DESCRIPTION, NAME, check\n\n"
+                f'__all__ = ["DESCRIPTION", "NAME", "check"]\n'
+            )
+        typer.echo(f"The tasks are in {config.tasks}")
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A .csv or .json file, a service a row.")],
+    part: Annotated[
+        bool, typer.Option("--part", help="Keep the services that the file does not name.")
+    ] = False,
+) -> None:
+    """Import services; those that the file no longer names are retired."""
+    imported = importing.run(database(), importing.read(file), is_part=part)
+    for sentence in imported.wrong:
+        typer.echo(sentence, err=True)
+    typer.echo(
+        f"{imported.added:,} added, {imported.changed:,} changed, {imported.same:,} as before, "
+        f"{imported.retired:,} retired, {len(imported.wrong):,} wrong"
+    )
+    if imported.wrong:
+        typer.echo("No service was retired, since some lines are wrong.", err=True)
+        raise typer.Exit(Exit.USAGE)
+
+
+def run(
+    store: StoreOption = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="How many checks run at once.")] = None,
+    name: Annotated[str, typer.Option(help="The name of the node.")] = "monitor",
+) -> None:
+    """Run the node that does the checks. When the tasks change, a new node takes over without a gap."""
+    config = settings.load()
+    in_force = resolve_settings(store)
+    slots = workers or config.workers
+    environment = {**os.environ, "SPINNEY_STORE": in_force.store}
+    command = [
+        sys.executable,
+        "-m",
+        "spinney",
+        "node",
+        "spinney.apps.monitor:app",
+        "--name",
+        name,
+        "--slots",
+        str(slots),
+    ]
+    stamps = task_list.fingerprint(config)
+    node = subprocess.Popen(command, env=environment)
+    try:
+        while (code := node.poll()) is None:
+            time.sleep(_LOOK_S)
+            if (now := task_list.fingerprint(config)) != stamps:
+                stamps = now
+                for broken in task_list.read(config).broken:
+                    typer.echo(f"{broken.file} is left out: {broken.problem}", err=True)
+                node = _replaced(node, [*command, "--replace"], environment)
+    except KeyboardInterrupt:
+        code = node.wait()
+    raise typer.Exit(code)
+
+
+def _replaced(
+    node: "subprocess.Popen[bytes]", command: list[str], environment: dict[str, str]
+) -> "subprocess.Popen[bytes]":
+    """Start a node that takes over from this one, and return it when the old one has ended, or is about to."""
+    successor = subprocess.Popen(command, env=environment)
+    node.wait()
+    return successor

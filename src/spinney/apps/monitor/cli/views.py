@@ -1,0 +1,118 @@
+"""Commands that read: services, entities, tasks, status, history."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from spinney.apps.monitor import requests, settings
+from spinney.apps.monitor.inventory import entities as entity_table
+from spinney.apps.monitor.inventory import results
+from spinney.apps.monitor.inventory import services as service_table
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.tasks import task_list
+from spinney.command_line import JsonOption, StoreOption, display, open_control
+from spinney.errors import UsageError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    for command in (services, entities, tasks, status, history):
+        app.command()(command)
+
+
+def entities(
+    pattern: Annotated[str, typer.Argument(help="Like this, with % for any text.")] = "%",
+    json: JsonOption = False,
+) -> None:
+    """List entities, with how many services they have."""
+    listed = entity_table.query(database(), pattern)
+    rows = [(entity.eid, entity.description, entity.email, entity.services) for entity in listed]
+    _show(json, [asdict(entity) for entity in listed], ("eid", "entity", "mail", "services"), rows)
+
+
+def services(
+    words: Annotated[
+        str | None, typer.Argument(help="Text of the description, the URI or the entity.")
+    ] = None,
+    entity: Annotated[int | None, typer.Option(help="Those of this entity.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List services."""
+    tables = database()
+    if entity is not None:
+        listed = service_table.of_entity(tables, entity)
+    elif words is not None:
+        listed = service_table.search(tables, words)
+    else:
+        listed = service_table.all_present(tables)
+    rows = [(s.gid, s.entity, s.type, s.version, s.description, s.uri, _time(s.checked_us)) for s in listed]
+    columns = ("gid", "entity", "type", "version", "description", "uri", "checked")
+    _show(json, [asdict(service) for service in listed], columns, rows)
+
+
+def tasks(json: JsonOption = False) -> None:
+    """List the tasks in the order in which they run, and the files that are none."""
+    listed = task_list.read(settings.load())
+    rows = [(task.name, task.description, task.file, task.language) for task in listed.current]
+    rows += [("", f"left out: {broken.problem}", broken.file, "") for broken in listed.broken]
+    value = {"tasks": [asdict(task) for task in listed.current], "broken": [asdict(b) for b in listed.broken]}
+    _show(json, value, ("task", "description", "file", "language"), rows)
+
+
+def status(
+    gid: Annotated[int | None, typer.Argument(help="A service; none: the whole.")] = None,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the newest results of a service, or the state of the whole."""
+    tables = database()
+    if gid is not None:
+        if service_table.get(tables, gid) is None:
+            raise UsageError(f"there is no service {gid}; 'spinney monitor services' lists them")
+        current = results.current(tables, [gid]).get(gid, [])
+        rows = [
+            (r.task, r.status, r.info, _time(r.at_us), _time(r.since_us), f"{r.duration_s:.2f}")
+            for r in current
+        ]
+        columns = ("task", "status", "info", "checked", "since", "seconds")
+        _show(json, [asdict(result) for result in current], columns, rows)
+        return
+    counts = service_table.counts(tables)
+    with open_control(store) as control:
+        open_sequences = requests.sequences(control)
+    value = {"services": counts, "sequences": [asdict(sequence) for sequence in open_sequences]}
+    numbers = [(state, f"{number:,}") for state, number in counts.items()]
+    _show(json, value, ("services", "number"), numbers)
+    if not json:
+        for sequence in open_sequences:
+            typer.echo(
+                f"{sequence.job_id}  {sequence.name}: {sequence.completed:,} of {sequence.total:,} checked"
+            )
+
+
+def history(
+    gid: Annotated[int | None, typer.Argument(help="A service; none: all.")] = None,
+    all_results: Annotated[bool, typer.Option("--all", help="Not only changes of status.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
+    json: JsonOption = False,
+) -> None:
+    """List what changed, the newest first."""
+    listed = results.changes(database(), gid=gid, only_changes=not all_results, limit=limit)
+    rows = [(_time(c.at_us), c.gid, c.task, c.before, c.status, c.info) for c in listed]
+    _show(
+        json, [asdict(change) for change in listed], ("time", "gid", "task", "before", "status", "info"), rows
+    )
+
+
+def _show(json: bool, value: Any, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    if json:
+        display.print_json(value)
+    else:
+        display.print_table(columns, rows)
+
+
+def _time(at_us: int | None) -> str:
+    return "" if at_us is None else f"{datetime.fromtimestamp(at_us / 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,60 @@
+"""Reading entities, and what their owners were told."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, select, update
+
+from spinney.apps.monitor.inventory.model import Entity
+from spinney.apps.monitor.inventory.schema import entities, services
+from spinney.tables.database import Database
+
+
+def like(database: Database, column: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
+    """Return the condition that a text is like a pattern: ``%`` is any text, ``_`` a character, and case counts."""
+    if database.dialect == "sqlite":  # whose LIKE ignores the case of ASCII letters
+        plain = "".join(f"[{char}]" if char in "*?[" else char for char in pattern)
+        return column.op("GLOB", is_comparison=True)(plain.replace("%", "*").replace("_", "?"))
+    return column.like(pattern.replace("\\", "\\\\"), escape="\\")
+
+
+def query(database: Database, pattern: str = "%", *, alphabetically: bool = False) -> list[Entity]:
+    """Return the entities whose description is like a pattern of SQL, with the number of their services; those with
+    the most services first."""
+    number = func.count(services.c.gid)
+    statement = _counted().where(like(database, entities.c.description, pattern))
+    order = [entities.c.description] if alphabetically else [number.desc(), entities.c.eid]
+    return _read(database, statement.order_by(*order))
+
+
+def get(database: Database, eid: int) -> Entity | None:
+    """Return the entity with this number."""
+    return next(iter(_read(database, _counted().where(entities.c.eid == eid))), None)
+
+
+def by_page_key(database: Database, page_key: str) -> Entity | None:
+    """Return the entity whose public page has this address."""
+    return next(iter(_read(database, _counted().where(entities.c.page_key == page_key))), None)
+
+
+def mailed_us(database: Database, eid: int) -> int:
+    """Return when the owner of an entity was last sent a mail; 0: never."""
+    with database.read() as connection:
+        return connection.scalar(select(entities.c.mailed_us).where(entities.c.eid == eid)) or 0
+
+
+def set_mailed(database: Database, eid: int, at_us: int) -> None:
+    """Record that the owner of an entity is sent the changes up to this time."""
+    with database.write() as connection:
+        connection.execute(update(entities).where(entities.c.eid == eid).values(mailed_us=at_us))
+
+
+def _counted() -> Select[Any]:
+    number = func.count(services.c.gid).label("services")
+    columns = [entities.c[name] for name in Entity.__slots__ if name != "services"]
+    present = (services.c.eid == entities.c.eid) & services.c.retired_us.is_(None)
+    return select(*columns, number).outerjoin(services, present).group_by(entities.c.eid, *columns)
+
+
+def _read(database: Database, statement: Select[Any]) -> list[Entity]:
+    with database.read() as connection:
+        return [Entity(**row._mapping) for row in connection.execute(statement)]

@@ -1,0 +1,252 @@
+"""Importing services from CSV and JSON, again and again.
+
+Each row is one service with its entity. A service is the one that has the row's ``gid``, else its ``uuid``, else the
+same URI with the same entity; otherwise it is new. What the file no longer names is retired, unless the caller says
+that the file is only a part, or a row is wrong: a typing error must not retire a service."""
+
+import csv
+import io
+import secrets
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from sqlalchemy import Connection, insert, select, update
+
+from spinney.apps.monitor.inventory.schema import entities, services
+from spinney.errors import UsageError
+from spinney.reports.addresses import mailbox
+from spinney.tables.database import Database
+
+FILE_MAX = 200 << 20
+TEXT_MAX = 2000
+_REQUIRED = ("entity", "type", "uri")
+_OPTIONAL = ("gid", "uuid", "version", "description", "contact", "email", "language")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One service, as a file names it."""
+
+    line: int
+    entity: str
+    type: str
+    uri: str
+    gid: int | None = None
+    uuid: str = ""
+    version: str = ""
+    description: str = ""
+    contact: str = ""
+    email: str = ""
+    language: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Imported:
+    """What an import did."""
+
+    added: int = 0
+    changed: int = 0
+    same: int = 0
+    retired: int = 0
+    wrong: list[str] = field(default_factory=list)
+    """A sentence for each wrong row, with its line."""
+
+
+def read(path: Path) -> Iterator[Row | str]:
+    """Yield the rows of a file, ``.csv`` or ``.json``; a sentence in place of a wrong one. Raises UsageError for a file
+    that cannot be read as a whole."""
+    try:
+        if path.stat().st_size > FILE_MAX:
+            raise UsageError(f"{path} is larger than {FILE_MAX:,} bytes; import it in parts, with --part")
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; name another file") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 at byte {error.start}; convert it") from None
+    yield from (_json_rows if path.suffix.lower() == ".json" else _csv_rows)(path, text)
+
+
+def run(database: Database, rows: Iterator[Row | str], *, is_part: bool = False) -> Imported:
+    """Write the rows in one transaction, and retire what they do not name."""
+    imported = Imported()
+    now_us = time.time_ns() // 1000
+    with database.write() as connection:
+        writer = _Writer(connection, now_us, imported)
+        for row in rows:
+            if isinstance(row, str):
+                imported.wrong.append(row)
+            else:
+                writer.write(row)
+        if not is_part and not imported.wrong and writer.named:
+            writer.retire()
+    return imported
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[Row | str]:
+    first = text.partition("\n")[0]
+    delimiter = max((",", ";", "\t"), key=first.count)
+    lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        names = lines.fieldnames or ()
+        _require_columns(path, names)
+        for fields in lines:
+            yield _row(lines.line_num, fields)
+    except csv.Error as error:
+        raise UsageError(f"{path}, line {lines.line_num}: {error}; correct it there") from None
+
+
+def _json_rows(path: Path, text: str) -> Iterator[Row | str]:
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{path} is not valid JSON: {error}; correct it") from None
+    rows = document.get("services") if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise UsageError(f"{path} must be a JSON list of services, or an object with a list 'services'")
+    for number, fields in enumerate(rows, 1):
+        if isinstance(fields, dict):
+            yield _row(number, {name: "" if value is None else str(value) for name, value in fields.items()})
+        else:
+            yield f"line {number}: it is no object; write an object with {', '.join(_REQUIRED)}"
+
+
+def _require_columns(path: Path, names: Sequence[str]) -> None:
+    if missing := [name for name in _REQUIRED if name not in names]:
+        raise UsageError(
+            f"{path} has no column {missing[0]!r}; its first line must name the columns: {', '.join(_REQUIRED)}, "
+            f"and optionally {', '.join(_OPTIONAL)}"
+        )
+
+
+def _row(line: int, fields: Mapping[Any, Any]) -> Row | str:
+    values = {name: str(fields.get(name) or "").strip() for name in (*_REQUIRED, *_OPTIONAL)}
+    try:
+        _check(fields, values)
+    except ValueError as problem:
+        return f"line {line}: {problem}"
+    gid = values.pop("gid")
+    return Row(line=line, gid=int(gid) if gid else None, **values)
+
+
+def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
+    if None in fields:
+        raise ValueError("it has more fields than the first line names; quote texts with commas in them")
+    for name in _REQUIRED:
+        if not values[name]:
+            raise ValueError(f"{name} is missing")
+    for name, value in values.items():
+        if len(value) > TEXT_MAX or not value.isprintable():
+            raise ValueError(f"{name} must be one line of at most {TEXT_MAX:,} printable characters")
+    if values["gid"] and not (
+        values["gid"].isascii() and values["gid"].isdigit() and 0 < int(values["gid"]) < 2**31
+    ):
+        raise ValueError(f"gid must be a whole number from 1, not {values['gid']!r}")
+    if values["uuid"]:
+        uuid.UUID(values["uuid"])  # its ValueError says what is wrong
+    if values["email"]:
+        mailbox(values["email"])
+    try:
+        scheme = urlsplit(values["uri"]).scheme
+    except ValueError as problem:
+        raise ValueError(f"the URI cannot be read: {problem}") from None
+    if not scheme:
+        raise ValueError(f"the URI {values['uri'][:80]!r} has no scheme, as in https://")
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Writes rows within one transaction. What is there is read once, at the beginning."""
+
+    def __init__(self, connection: Connection, now_us: int, imported: Imported) -> None:
+        self._connection, self._now_us, self._imported = connection, now_us, imported
+        self.named: dict[int, int] = {}
+        """The lines of the file by the numbers of their services."""
+        self._entities = {
+            row.description: row._asdict() for row in connection.execute(select(entities)).all()
+        }
+        self._services = {row.gid: row._asdict() for row in connection.execute(select(services)).all()}
+        self._by_uuid = {row["uuid"]: gid for gid, row in self._services.items()}
+        self._by_uri = {(row["eid"], row["uri"]): gid for gid, row in self._services.items()}
+
+    def write(self, row: Row) -> None:
+        """Write one service and its entity."""
+        eid = self._entity(row)
+        gid = self._number(row, eid)
+        if gid is not None and gid in self.named:
+            self._imported.wrong.append(
+                f"line {row.line}: it is the same service as line {self.named[gid]}; leave one of them out"
+            )
+            return
+        values = {
+            "eid": eid,
+            "type": row.type.upper(),
+            "version": row.version,
+            "uri": row.uri,
+            "description": row.description,
+            "retired_us": None,
+        }
+        if gid is None or gid not in self._services:
+            new = {**values, "uuid": row.uuid or str(uuid.uuid4()), "added_us": self._now_us}
+            if gid is not None:
+                new["gid"] = gid
+            inserted = self._connection.execute(
+                insert(services).values(new).returning(services.c.gid)
+            ).scalar_one()
+            self.named[inserted] = row.line
+            self._imported.added += 1
+            return
+        if row.uuid:
+            values["uuid"] = row.uuid
+        self.named[gid] = row.line
+        before = self._services[gid]
+        if all(before[name] == value for name, value in values.items()):
+            self._imported.same += 1
+            return
+        self._connection.execute(update(services).where(services.c.gid == gid).values(values))
+        self._imported.changed += 1
+
+    def retire(self) -> None:
+        """Retire the services that no row named."""
+        gone = [
+            gid for gid, row in self._services.items() if gid not in self.named and row["retired_us"] is None
+        ]
+        for gid in gone:
+            self._connection.execute(
+                update(services).where(services.c.gid == gid).values(retired_us=self._now_us)
+            )
+        self._imported.retired = len(gone)
+
+    def _number(self, row: Row, eid: int) -> int | None:
+        if row.gid is not None:
+            return row.gid
+        if row.uuid:
+            return self._by_uuid.get(row.uuid)
+        return self._by_uri.get((eid, row.uri))
+
+    def _entity(self, row: Row) -> int:
+        details = {
+            name: getattr(row, name) for name in ("contact", "email", "language") if getattr(row, name)
+        }
+        there = self._entities.get(row.entity)
+        if there is None:
+            values = {"description": row.entity, "page_key": secrets.token_urlsafe(18), **details}
+            eid = self._connection.execute(
+                insert(entities).values(values).returning(entities.c.eid)
+            ).scalar_one()
+            self._entities[row.entity] = {"eid": eid, "contact": "", "email": "", "language": "en", **values}
+            return int(eid)
+        if any(there[name] != value for name, value in details.items()):
+            self._connection.execute(update(entities).where(entities.c.eid == there["eid"]).values(details))
+            there.update(details)
+        return int(there["eid"])

@@ -1,0 +1,92 @@
+"""Entities, services and results, as the rest of the application reads them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """The status that a task found. Any other word of a program counts as a warning."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+    NOT_APPLICABLE = "not_applicable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """Who answers for services."""
+
+    eid: int
+    description: str
+    contact: str = ""
+    email: str = ""
+    language: str = "en"
+    page_key: str = ""
+    services: int = 0
+    """How many services it has that are not retired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """One network service."""
+
+    gid: int
+    eid: int
+    uuid: str
+    type: str
+    """``WMS``, ``WFS``, ``WMTS``, ``WCS``, ``CSW``, ``HTTP``, …"""
+    version: str
+    uri: str
+    description: str
+    entity: str = ""
+    """The description of its entity."""
+    checked_us: int | None = None
+    retired_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The result of one task for one service."""
+
+    gid: int
+    task: str
+    status: str
+    code: str = ""
+    info: str = ""
+    uuid: str = ""
+    at_us: int
+    duration_s: float
+    job_id: int = 0
+    drops: tuple[str, ...] = ()
+    """The tasks whose results this one removes: an error removes those of the tasks behind it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentStatus:
+    """The newest result of one service and task."""
+
+    task: str
+    status: str
+    code: str
+    info: str
+    uuid: str
+    at_us: int
+    since_us: int
+    """Since when the status is this one."""
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A result in the history."""
+
+    gid: int
+    task: str
+    status: str
+    before: str
+    """The status before; empty: it is the first result."""
+    code: str
+    info: str
+    at_us: int
+    duration_s: float

@@ -1,0 +1,165 @@
+"""The results of checks: written in groups, and read by service."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
+
+from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Result
+from spinney.apps.monitor.inventory.schema import history, services, statuses
+from spinney.tables.database import Database
+
+GROUP_MAX = 200
+"""The most results of one transaction: they are written by one statement for each table."""
+INFO_MAX = 20_000
+"""The most characters of a result that are kept."""
+
+
+class ResultWriter:
+    """Writes results for many threads: one writes those of all that wait, so that a busy monitor commits once for
+    many results, and an idle one at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[tuple[Result, threading.Event]] = []
+        self._mutex, self._turn = threading.Lock(), threading.Lock()
+
+    def write(self, result: Result) -> None:
+        """Return when the result is durable. Raises TablesUnusable; the caller may repeat it."""
+        written = threading.Event()
+        entry = (result, written)
+        with self._mutex:
+            self._waiting.append(entry)
+        with self._turn:
+            if written.is_set():
+                return
+            with self._mutex:
+                self._waiting.remove(entry)
+                group = [entry, *self._waiting[: GROUP_MAX - 1]]
+                del self._waiting[: GROUP_MAX - 1]
+            try:
+                write(self._database, [waiting for waiting, _ in group])
+            except BaseException:
+                with self._mutex:  # the others write theirs themselves, and get the error where it is theirs
+                    self._waiting[:0] = group[1:]
+                raise
+            for _, event in group:
+                event.set()
+
+
+def write(database: Database, results: Sequence[Result]) -> None:
+    """Enter results in one transaction. A repetition of a job's result replaces it; an older result never replaces a
+    newer one."""
+    newest = {(result.gid, result.task): result for result in sorted(results, key=lambda r: r.at_us)}
+    with database.write() as connection:
+        before = _before(connection, newest)
+        rows = [_history_row(result, before.get((result.gid, result.task))) for result in _once(results)]
+        insert = database.insert(history).values(rows)
+        connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=["job_id", "task"],
+                set_={
+                    name: insert.excluded[name] for name in ("status", "code", "info", "at_us", "duration_s")
+                },
+            )
+        )
+        current = [_status_row(result, before.get(key)) for key, result in newest.items()]
+        insert = database.insert(statuses).values(current)
+        connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=["gid", "task"],
+                set_={name: insert.excluded[name] for name in current[0] if name not in ("gid", "task")},
+                where=insert.excluded.at_us >= statuses.c.at_us,
+            )
+        )
+        dropped = [(result.gid, task) for result in newest.values() for task in result.drops]
+        if dropped:
+            connection.execute(delete(statuses).where(tuple_(statuses.c.gid, statuses.c.task).in_(dropped)))
+        checked = {result.gid: result.at_us for result in newest.values()}
+        connection.execute(
+            update(services).where(services.c.gid == bindparam("of")).values(checked_us=bindparam("at_us")),
+            [{"of": gid, "at_us": at_us} for gid, at_us in checked.items()],
+        )
+
+
+def current(database: Database, gids: Iterable[int]) -> dict[int, list[CurrentStatus]]:
+    """Return the newest results of services, by their number, in the order of the tasks' names."""
+    columns = [statuses.c[name] for name in CurrentStatus.__slots__]
+    query = (
+        select(statuses.c.gid, *columns)
+        .where(statuses.c.gid.in_(list(gids)))
+        .order_by(statuses.c.gid, statuses.c.task)
+    )
+    of_services: dict[int, list[CurrentStatus]] = {}
+    with database.read() as connection:
+        for gid, *values in connection.execute(query):
+            of_services.setdefault(gid, []).append(
+                CurrentStatus(**dict(zip(CurrentStatus.__slots__, values, strict=True)))
+            )
+    return of_services
+
+
+def changes(
+    database: Database,
+    *,
+    gid: int | None = None,
+    after_us: int = 0,
+    only_changes: bool = False,
+    limit: int = 100,
+) -> list[Change]:
+    """Return results of the history, the newest first. ``only_changes``: those whose status differs from the one
+    before."""
+    columns = [history.c[name] for name in Change.__slots__]
+    query = select(*columns).where(history.c.at_us > after_us)
+    if gid is not None:
+        query = query.where(history.c.gid == gid)
+    if only_changes:
+        query = query.where(history.c.before != history.c.status)
+    query = query.order_by(history.c.at_us.desc(), history.c.id.desc()).limit(limit)
+    with database.read() as connection:
+        return [Change(**dict(zip(Change.__slots__, row, strict=True))) for row in connection.execute(query)]
+
+
+Before = tuple[str, int]
+"""A status, and since when it is this one."""
+
+
+def _before(connection: Connection, keys: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Before]:
+    query = select(statuses.c.gid, statuses.c.task, statuses.c.status, statuses.c.since_us).where(
+        tuple_(statuses.c.gid, statuses.c.task).in_(list(keys))
+    )
+    return {(gid, task): (status, since_us) for gid, task, status, since_us in connection.execute(query)}
+
+
+def _once(results: Sequence[Result]) -> Iterable[Result]:
+    return {(result.job_id, result.task): result for result in results}.values()
+
+
+def _history_row(result: Result, before: Before | None) -> dict[str, Any]:
+    return {
+        "gid": result.gid,
+        "task": result.task,
+        "status": result.status,
+        "before": "" if before is None else before[0],
+        "code": result.code,
+        "info": result.info[:INFO_MAX],
+        "at_us": result.at_us,
+        "duration_s": result.duration_s,
+        "job_id": result.job_id,
+    }
+
+
+def _status_row(result: Result, before: Before | None) -> dict[str, Any]:
+    same = before is not None and before[0] == result.status
+    return {
+        "gid": result.gid,
+        "task": result.task,
+        "status": result.status,
+        "code": result.code,
+        "info": result.info[:INFO_MAX],
+        "uuid": result.uuid,
+        "at_us": result.at_us,
+        "since_us": before[1] if before is not None and same else result.at_us,
+        "duration_s": result.duration_s,
+    }

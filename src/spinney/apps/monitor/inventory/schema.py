@@ -1,0 +1,87 @@
+"""The tables of the monitor. Times are microseconds since 1970 UTC."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+entities = Table(
+    "mon_entities",
+    metadata,
+    Column("eid", Integer, primary_key=True),
+    Column("description", Text, nullable=False, unique=True),
+    Column("contact", Text, nullable=False, server_default=""),  # whom mails greet
+    Column("email", Text, nullable=False, server_default=""),
+    Column("language", Text, nullable=False, server_default="en"),
+    Column(
+        "page_key", Text, nullable=False, unique=True
+    ),  # the address of its public page, which nobody can guess
+    Column("mailed_us", _Id),  # when its owner was last told of changes
+)
+"""Who answers for services."""
+
+services = Table(
+    "mon_services",
+    metadata,
+    Column("gid", Integer, primary_key=True),
+    Column("eid", Integer, ForeignKey("mon_entities.eid"), nullable=False),
+    Column("uuid", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("version", Text, nullable=False, server_default=""),
+    Column("uri", Text, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("added_us", _Id, nullable=False),
+    Column("retired_us", _Id),  # when an import no longer named it; its results are kept
+    Column("checked_us", _Id),  # its newest result
+    Index("mon_services_by_entity", "eid"),
+    Index("mon_services_by_check", "checked_us"),
+    Index("mon_services_by_uuid", "uuid"),
+)
+
+statuses = Table(
+    "mon_statuses",
+    metadata,
+    Column("gid", Integer, ForeignKey("mon_services.gid"), nullable=False),
+    Column("task", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("code", Text, nullable=False, server_default=""),
+    Column("info", Text, nullable=False, server_default=""),
+    Column("uuid", Text, nullable=False, server_default=""),
+    Column("at_us", _Id, nullable=False),
+    Column("since_us", _Id, nullable=False),  # since when the status is this one
+    Column("duration_s", Float, nullable=False),
+    PrimaryKeyConstraint("gid", "task"),
+    Index("mon_statuses_by_status", "status"),
+)
+"""The newest result of each service and task."""
+
+history = Table(
+    "mon_history",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("gid", Integer, ForeignKey("mon_services.gid"), nullable=False),
+    Column("task", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("before", Text, nullable=False, server_default=""),  # the status before; empty: the first result
+    Column("code", Text, nullable=False, server_default=""),
+    Column("info", Text, nullable=False, server_default=""),
+    Column("at_us", _Id, nullable=False),
+    Column("duration_s", Float, nullable=False),
+    Column("job_id", _Id, nullable=False),
+    UniqueConstraint("job_id", "task", name="mon_history_once"),
+    Index("mon_history_by_service", "gid", "at_us"),
+    Index("mon_history_by_time", "at_us"),
+)
+"""All results, thinned by age. A job writes one result of a task, however often its stage runs."""

@@ -1,0 +1,99 @@
+"""Reading services."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, func, or_, select
+
+from spinney.apps.monitor.inventory.entities import like
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.inventory.schema import entities, services, statuses
+from spinney.tables.database import Database
+
+_AT_ONCE = 1000
+
+
+def get(database: Database, gid: int) -> Service | None:
+    """Return the service with this number, also one that is retired."""
+    return next(iter(_read(database, _all().where(services.c.gid == gid))), None)
+
+
+def by_numbers(database: Database, gids: Sequence[int]) -> list[Service]:
+    """Return the services with these numbers that are not retired, in the order of the numbers given, each once."""
+    numbered: dict[int, Service] = {}
+    for start in range(0, len(gids), _AT_ONCE):
+        part = list(gids[start : start + _AT_ONCE])
+        numbered |= {service.gid: service for service in _read(database, _present(services.c.gid.in_(part)))}
+    return [numbered[gid] for gid in dict.fromkeys(gids) if gid in numbered]
+
+
+def of_entity(database: Database, eid: int, *, offset: int = 0, limit: int | None = None) -> list[Service]:
+    """Return the services of an entity that are not retired, by URI."""
+    statement = _present(services.c.eid == eid).order_by(services.c.uri, services.c.gid)
+    return _read(database, statement.offset(offset).limit(limit))
+
+
+def like_description(database: Database, pattern: str) -> list[Service]:
+    """Return the services whose description is like a pattern of SQL, by number."""
+    return _read(database, _present(like(database, services.c.description, pattern)).order_by(services.c.gid))
+
+
+def search(database: Database, words: str, *, limit: int = 200) -> list[Service]:
+    """Return services whose description, URI or entity contains a text, ignoring case."""
+    text = f"%{words.replace('%', '').replace('_', ' ').lower()}%"
+    columns = (services.c.description, services.c.uri, entities.c.description)
+    condition = or_(*(func.lower(column).like(text) for column in columns))
+    return _read(database, _present(condition).order_by(services.c.gid).limit(limit))
+
+
+def unchecked_since(database: Database, before_us: int) -> list[Service]:
+    """Return the services that have no result since a time, those never checked first."""
+    condition = or_(services.c.checked_us.is_(None), services.c.checked_us < before_us)
+    order = (case((services.c.checked_us.is_(None), 0), else_=1), services.c.checked_us, services.c.gid)
+    return _read(database, _present(condition).order_by(*order))
+
+
+def failing(database: Database) -> list[Service]:
+    """Return the services of which a task found an error, by number."""
+    failed = select(statuses.c.gid).where(statuses.c.status == "error")
+    return _read(database, _present(services.c.gid.in_(failed)).order_by(services.c.gid))
+
+
+def all_present(database: Database) -> list[Service]:
+    """Return all services that are not retired, entity by entity."""
+    return _read(
+        database, _all().where(services.c.retired_us.is_(None)).order_by(services.c.eid, services.c.gid)
+    )
+
+
+def counts(database: Database, eid: int | None = None) -> Mapping[str, int]:
+    """Return how many services are in each state: ``error`` or ``warning`` if a task found one, ``ok`` if all that
+    applied were, ``unchecked`` without a result."""
+    worst = func.max(case((statuses.c.status == "error", 3), (statuses.c.status == "ok", 1), else_=2))
+    present: list[ColumnElement[bool]] = [services.c.retired_us.is_(None)]
+    if eid is not None:
+        present.append(services.c.eid == eid)
+    per_service = (
+        select(worst.label("worst")).join(services).where(*present).group_by(statuses.c.gid).subquery()
+    )
+    names = {3: "error", 2: "warning", 1: "ok"}
+    with database.read() as connection:
+        rows = connection.execute(select(per_service.c.worst, func.count()).group_by(per_service.c.worst))
+        by_state = {names[value]: number for value, number in rows}
+        total = connection.scalar(select(func.count()).select_from(services).where(*present)) or 0
+    by_state["unchecked"] = total - sum(by_state.values())
+    return {state: by_state.get(state, 0) for state in ("error", "warning", "ok", "unchecked")}
+
+
+def _all() -> Select[Any]:
+    columns = [services.c[name] for name in Service.__slots__ if name != "entity"]
+    return select(*columns, entities.c.description.label("entity")).join(entities)
+
+
+def _present(condition: ColumnElement[bool]) -> Select[Any]:
+    return _all().where(services.c.retired_us.is_(None), condition)
+
+
+def _read(database: Database, statement: Select[Any]) -> list[Service]:
+    with database.read() as connection:
+        return [Service(**row._mapping) for row in connection.execute(statement)]

@@ -1,0 +1,90 @@
+"""Sequences: requests to check services, each a job with a job for every service.
+
+A sequence is a share of the queue of checks, so that sequences take turns whatever their lengths."""
+
+import hashlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spinney import Job
+from spinney.apps.monitor.application import CHECKS, checks, sequences
+from spinney.apps.monitor.inventory import services
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.inventory.model import Service
+
+TYPE = "monitor.sequence"
+CHECK_TYPE = "monitor.check"
+_AT_ONCE = 1000
+_LOCK_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
+
+
+class Selection(BaseModel):
+    """Which services a sequence checks: one of the fields, or all services."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    gids: tuple[int, ...] = Field(default=(), max_length=100_000)
+    eid: int | None = None
+    description: str | None = Field(default=None, max_length=500)
+    """A pattern of SQL on the services' descriptions."""
+    unchecked_s: float | None = Field(default=None, ge=0)
+    """Those without a result for so many seconds."""
+    state: Literal["error"] | None = None
+    """Those of which a task found an error."""
+
+    def services(self) -> list[Service]:
+        """Return the services, in the order in which they are checked."""
+        tables = database()
+        if self.gids:
+            return services.by_numbers(tables, self.gids)
+        if self.eid is not None:
+            return services.of_entity(tables, self.eid)
+        if self.description is not None:
+            return services.like_description(tables, self.description)
+        if self.unchecked_s is not None:
+            return services.unchecked_since(tables, int((time.time() - self.unchecked_s) * 1_000_000))
+        if self.state is not None:
+            return services.failing(tables)
+        return services.all_present(tables)
+
+
+@sequences.stage(max_attempts=5)
+def expand(job: Job, name: str, selection: Selection) -> Mapping[str, int]:
+    """Make a job for each service."""
+    kind = checks.options(queue=CHECKS)
+    selected = selection.services()
+    for part in _parts(selected):
+        job.spawn_many(kind, [{"gid": service.gid, "host": host_of(service.uri)} for service in part])
+    return {"services": len(selected)}
+
+
+@sequences.stage(again=True)
+def summary(job: Job) -> Mapping[str, int]:
+    """Count what became of the checks."""
+    counts: dict[str, int] = {}
+    for child in job.children():
+        counts[child.state] = counts.get(child.state, 0) + 1
+    return counts
+
+
+def params(name: str, selection: Selection) -> dict[str, Any]:
+    """Return the parameters of a sequence with a name for people."""
+    return {"name": name, "selection": selection.model_dump(mode="json", exclude_defaults=True)}
+
+
+def host_of(uri: str) -> str:
+    """Return the host of a URI as part of a lock's name; ``none`` where it has none."""
+    try:
+        host = urlsplit(uri if "//" in uri else f"//{uri}").hostname or "none"
+    except ValueError:
+        host = "none"
+    return host if _LOCK_NAME.fullmatch(host) else hashlib.sha256(host.encode()).hexdigest()[:32]
+
+
+def _parts(selected: Sequence[Service]) -> Sequence[Sequence[Service]]:
+    return [selected[start : start + _AT_ONCE] for start in range(0, len(selected), _AT_ONCE)]

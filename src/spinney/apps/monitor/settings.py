@@ -1,0 +1,156 @@
+"""The settings of a monitor: ``monitor.toml``, which ``SPINNEY_MONITOR`` names.
+
+    tables = "sqlite:///monitor.db"        # or postgresql://…?schema=monitor; by default beside the store
+    tasks = "tasks"                        # the folder of the tasks, run in the order of their names
+    data = "data"                          # where tasks keep files
+    workers = 50                           # how many checks run at once
+    timeout_s = 30                         # the time limit of one task
+
+    [network]
+    host_limit = 4                         # connections to one host at a time
+    private = ["127.0.0.1", "10.0.0.0/8"]  # private addresses that checks may reach; by default none
+
+    [socket]
+    listen = "127.0.0.1:4422"              # empty: no TCP
+    path = "monitor.sock"                  # empty: no Unix socket
+
+    [mail]
+    host = "mail.example.org"
+    sender = "Monitor <monitor@example.org>"
+    url = "https://monitor.example.org"    # of the server's pages, for links
+
+Relative paths begin at the file's folder; without a file, all of the above are the defaults, in the current folder.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+
+from spinney.config import database_file
+from spinney.config import settings as store_settings
+from spinney.errors import UsageError
+from spinney.reports import Security
+from spinney.reports.addresses import mailbox
+
+VARIABLE = "SPINNEY_MONITOR"
+FILE = "monitor.toml"
+
+
+def _located(path: Path, info: ValidationInfo) -> Path:
+    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
+    return Path(info.context or ".", path)
+
+
+def _tables_url(url: str, info: ValidationInfo) -> str:
+    file = database_file(url)
+    return url if file is None else f"sqlite:///{_located(file, info)}"
+
+
+def _mailbox(text: str) -> str:
+    mailbox(text)
+    return text
+
+
+Located = Annotated[Path, AfterValidator(_located)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+class Network(_Table):
+    """What checks may reach, and how gently."""
+
+    host_limit: int = Field(default=4, ge=1)
+    """The most checks of services of one host at a time, over all nodes."""
+    private: tuple[str, ...] = ()
+    """Hosts and networks that checks may reach although their addresses are private."""
+    slow_s: float = Field(default=10.0, gt=0)
+    """A response that takes longer is a warning."""
+    certificate_days: int = Field(default=14, ge=0)
+    """A TLS certificate that ends within so many days is a warning."""
+
+
+class Socket(_Table):
+    """The line protocol for older clients (``spinney.apps.monitor.door``)."""
+
+    listen: str = Field(default="127.0.0.1:4422", pattern=r"^$|^.+:\d{1,5}$")
+    """Host and port; empty: no TCP."""
+    path: Annotated[Path, AfterValidator(_located)] | None = Path("monitor.sock")
+    """The Unix socket; None: none."""
+    allowed: tuple[str, ...] = ()
+    """The addresses that may connect by TCP when ``listen`` is not on loopback: networks, as in ``10.1.0.0/16``."""
+    connections: int = Field(default=100, ge=1)
+    line_bytes: int = Field(default=65_536, ge=100)
+    idle_s: float = Field(default=3600.0, gt=0)
+
+
+class Mail(_Table):
+    """The sender of mails to owners, and the mail server."""
+
+    host: str
+    port: int = 0
+    security: Security = Security.STARTTLS
+    sender: Annotated[str, AfterValidator(_mailbox)]
+    url: str = Field(default="http://127.0.0.1:8080", pattern=r"^https?://[^\s@]+$")
+    """The URL of the server's pages, for links in mails."""
+
+
+class Settings(_Table):
+    """All settings of a monitor; see the example above."""
+
+    tables: Annotated[str, AfterValidator(_tables_url), Field(repr=False)]
+    tasks: Located = Path("tasks")
+    data: Located = Path("data")
+    workers: int = Field(default=50, ge=1, le=1000)
+    timeout_s: float = Field(default=30.0, gt=0, le=3600)
+    zone: str = "UTC"
+    """The time zone in which times are shown by the line protocol."""
+    keep_days: int = Field(default=90, ge=1)
+    """How long every result is kept; older ones are thinned to the changes of status."""
+    network: Network = Network()
+    socket: Socket = Socket()
+    mail: Mail | None = None
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Return the settings, read again only after the file has changed. Raises UsageError that names the file."""
+    named = environment.get(VARIABLE)
+    path = Path(named or FILE).absolute()
+    try:
+        modified_ns = path.stat().st_mtime_ns
+    except FileNotFoundError:
+        if named is not None:
+            raise UsageError(f"{path}, which {VARIABLE} names, does not exist; write it there") from None
+        modified_ns = None
+    except OSError as error:
+        raise UsageError(f"cannot read the settings {path}: {error.strerror}; check its rights") from None
+    return _load(path, modified_ns, environment.get("SPINNEY_STORE", ""))
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, modified_ns: int | None, store: str) -> Settings:
+    """Read the file. ``modified_ns`` and ``store`` are part of the cache's key."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8")) if modified_ns is not None else {}
+        if "tables" not in document:
+            from spinney.apps.monitor.inventory import TABLES
+
+            environment = {"SPINNEY_STORE": store} if store else {}
+            document["tables"] = TABLES.beside(
+                store_settings(environment=environment, directory=Path.cwd()).store
+            )
+            if (file := database_file(document["tables"])) is not None:
+                document["tables"] = f"sqlite:///{file.absolute()}"
+        return Settings.model_validate(document, context=path.parent)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}; correct it") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{path}: {key}: {first['msg']}; correct it") from None

@@ -1,0 +1,97 @@
+"""What a task found, and how a program prints it."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from spinney.apps.monitor.inventory.model import Status
+from spinney.apps.monitor.tasks import tcl_list
+
+FUTURE_S = 86_400
+"""A time further in the future than this is taken for a mistake of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a task found for one service.
+
+    ``code``: a word for machines, as in ``invalid_uri``. ``info``: what people read. ``at_s``: when, in seconds since
+    1970 UTC; None: when the task ended."""
+
+    status: str = Status.OK
+    info: str = ""
+    code: str = ""
+    at_s: float | None = None
+
+
+class Unreadable(ValueError):
+    """The output of a program is no result; the message says why."""
+
+
+def error(code: str, info: str) -> Finding:
+    """Return an error with a code for machines and a text for people."""
+    return Finding(Status.ERROR, info, code)
+
+
+def warning(code: str, info: str) -> Finding:
+    """Return a warning with a code for machines and a text for people."""
+    return Finding(Status.WARNING, info, code)
+
+
+NOT_APPLICABLE = Finding(Status.NOT_APPLICABLE)
+"""The task has nothing to say of this kind of service."""
+
+
+def of_output(text: str) -> Finding:
+    """Return what a program printed: a JSON object with ``status`` and optionally ``code``, ``info`` and ``timestamp``,
+    or a Tcl list ``status code info data timestamp``, of whose texts the data (the fourth) is what people read, as the
+    SNIG scripts print it. Raises Unreadable."""
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
+    if not text:
+        raise Unreadable("it printed nothing")
+    if text.startswith("{") and (fields := _json(text)) is not None:
+        return _of_json(fields)
+    try:
+        elements = tcl_list.parse(text)
+    except tcl_list.MalformedList as problem:
+        raise Unreadable(f"it printed neither a JSON object nor a Tcl list: {problem}") from None
+    if len(elements) != 5:
+        raise Unreadable(f"it printed a list of {len(elements)} elements in place of 5")
+    status, code, info, data, timestamp = elements
+    return Finding(_status(status), data or info, code, _time(timestamp))
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _of_json(fields: dict[str, Any]) -> Finding:
+    if not isinstance(fields.get("status"), str):
+        raise Unreadable("its JSON object has no status")
+    texts = {name: fields.get(name) or "" for name in ("info", "code")}
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise Unreadable("info and code of its JSON object must be texts")
+    timestamp = fields.get("timestamp")
+    return Finding(
+        _status(fields["status"]), at_s=None if timestamp is None else _time(str(timestamp)), **texts
+    )
+
+
+def _status(word: str) -> str:
+    if not word or len(word) > 40 or not word.isprintable():
+        raise Unreadable(f"its status is {word[:40]!r}; it must be a word such as ok")
+    return word
+
+
+def _time(text: str) -> float | None:
+    try:
+        at_s = float(text)
+    except ValueError:
+        return None
+    return at_s if 0 < at_s < time.time() + FUTURE_S else None

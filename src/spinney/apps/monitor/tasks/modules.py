@@ -1,0 +1,81 @@
+"""Python modules as tasks: ``NAME``, ``DESCRIPTION``, and ``check(service, context)``, which returns a ``Finding``."""
+
+import importlib.util
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.settings import Network
+from spinney.apps.monitor.tasks.findings import Finding, error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a check of a service has to go by."""
+
+    timeout_s: float
+    """The time limit of the task."""
+    data: Path
+    """A folder of this service, which stays; the check makes it where it needs it."""
+    network: Network
+    """What it may reach."""
+    stopped: Callable[[], bool] = lambda: False
+    """Whether the check has been stopped."""
+
+
+Check = Callable[[Service, Context], Finding]
+
+
+class Unfit(Exception):
+    """A module is no task; the message says why."""
+
+
+def load(file: Path) -> tuple[str, str, Check]:
+    """Load a module, and return its name, its description and its function. Raises Unfit."""
+    spec = importlib.util.spec_from_file_location(f"spinney_monitor_task_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise Unfit("it cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - somebody's code may fail in any way
+        raise Unfit(f"its import failed: {type(problem).__name__}: {problem}") from None
+    return _parts(module)
+
+
+def is_module(text: str) -> bool:
+    """Return whether a Python file is a module with a check, and not a program, which begins with ``#!``."""
+    return not text.startswith("#!")
+
+
+def run(check: Check, service: Service, context: Context) -> Finding:
+    """Return what a check found; an error where it raised, or did not end in time.
+
+    Python cannot end a thread: one that does not return stays until the process ends. It is a daemon, and holds
+    nothing that others need."""
+    findings: list[Finding] = []
+
+    def call() -> None:
+        try:
+            finding = check(service, context)
+            unfit = not isinstance(finding, Finding)
+            findings.append(error("unreadable_result", "the check returned no Finding") if unfit else finding)
+        except Exception as problem:  # noqa: BLE001 - a check's fault is an error of this service alone
+            findings.append(error("task_error", f"the check failed: {type(problem).__name__}: {problem}"))
+
+    thread = threading.Thread(target=call, daemon=True, name="monitor check")
+    thread.start()
+    thread.join(context.timeout_s)
+    if not findings:
+        return error("task_timeout", f"the task did not end within {context.timeout_s:g} s")
+    return findings[0]
+
+
+def _parts(module: ModuleType) -> tuple[str, str, Check]:
+    name, check = getattr(module, "NAME", ""), getattr(module, "check", None)
+    if not isinstance(name, str) or not name or not callable(check):
+        raise Unfit("it needs a text NAME and a function check(service, context)")
+    return name, str(getattr(module, "DESCRIPTION", "")), check

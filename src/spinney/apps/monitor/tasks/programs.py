@@ -1,0 +1,150 @@
+"""Programs as tasks: what they are called, and what they found.
+
+A program runs in a session of its own with the folder above the tasks as its working directory, as the SNIG scripts
+expect. Its output is bounded; what it leaves running is killed when it ends, or when its time is over."""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.tasks import tcl_list
+from spinney.apps.monitor.tasks.findings import Finding, Unreadable, error, of_output
+
+OUTPUT_MAX = 1 << 20
+"""The most bytes that a program may print."""
+IDENTIFY_S = 10.0
+"""The time limit of ``identify``."""
+UNSPECIFIED = "<unspecified>"
+"""What a service without a version says in its place."""
+_INTERPRETERS = {".sh": ("/bin/bash",), ".tcl": ("tclsh",), ".py": (sys.executable,)}
+_LOOK_S = 0.2
+
+
+class ProgramFailed(Exception):
+    """A program did not end as a task should; the code and the message are what is stored."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+def command_of(file: Path) -> Sequence[str]:
+    """Return the argument list that starts a file: its interpreter by its ending unless it is executable."""
+    if os.access(file, os.X_OK):
+        return (str(file),)
+    return (*_INTERPRETERS.get(file.suffix, ()), str(file))
+
+
+def identify(command: Sequence[str], file: Path) -> tuple[str, str]:
+    """Return the name and the description by which a program identifies itself. Raises ProgramFailed."""
+    output = _run((*command, "identify"), file, IDENTIFY_S, lambda: False)
+    try:
+        words = tcl_list.parse(output.strip())
+    except tcl_list.MalformedList as problem:
+        raise ProgramFailed("not_identified", f"identify printed no Tcl list: {problem}") from None
+    if not words or len(words) > 2 or not words[0]:
+        raise ProgramFailed("not_identified", "identify must print one line: {name} {description}")
+    return words[0], words[1] if len(words) == 2 else ""
+
+
+def arguments_of(service: Service, scratch: Path, data: Path) -> tuple[str, str, str]:
+    """Return the arguments with which a program is run for a service. ``scratch``: a folder for the time being."""
+    version = service.version or UNSPECIFIED
+    record = f"{service.gid}|{service.uri}|{service.uuid}|{service.type}|{version}"
+    return record, str(scratch), str(data)
+
+
+def run(command: Sequence[str], file: Path, *, timeout_s: float, stopped: Callable[[], bool]) -> Finding:
+    """Run a program, and return what it found: an error, too, where it failed, was too slow or printed nonsense.
+    ``stopped``: asked again and again; True ends the program.
+
+    Raises OSError when it cannot be started for lack of memory or processes, which is no fault of the service."""
+    try:
+        return of_output(_run(command, file, timeout_s, stopped))
+    except ProgramFailed as failure:
+        return error(failure.code, str(failure))
+    except Unreadable as problem:
+        return error("unreadable_result", f"the task {file.name} failed: {problem}")
+
+
+def _run(command: Sequence[str], file: Path, timeout_s: float, stopped: Callable[[], bool]) -> str:
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=file.parent.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (FileNotFoundError, PermissionError) as problem:
+        raise ProgramFailed("not_started", f"the task cannot be started: {problem.strerror}") from None
+    try:
+        output = _read(process, time.monotonic() + timeout_s, timeout_s, stopped)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # also what it left running; the session is all its own
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+    if process.returncode:
+        raise ProgramFailed("task_error", f"the task failed with {_ending(process.returncode)}")
+    return output.decode("utf-8", "replace")
+
+
+def _read(
+    process: "subprocess.Popen[bytes]", until_s: float, timeout_s: float, stopped: Callable[[], bool]
+) -> bytes:
+    """Read until the program has ended. A process that it left behind may keep the pipe open; it is not waited for."""
+    assert process.stdout is not None
+    output = bytearray()
+    fd = process.stdout.fileno()
+    os.set_blocking(fd, False)
+    is_open = True
+    with selectors.DefaultSelector() as selector:
+        selector.register(fd, selectors.EVENT_READ)
+        while True:
+            ended = process.poll() is not None
+            if is_open and (ended or selector.select(min(_LOOK_S, max(0.0, until_s - time.monotonic())))):
+                is_open = _take(fd, output, everything=ended)
+            elif not ended:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(min(_LOOK_S, max(0.0, until_s - time.monotonic())))
+            if ended:
+                return bytes(output)
+            if time.monotonic() > until_s:
+                raise ProgramFailed("task_timeout", f"the task did not end within {timeout_s:g} s")
+            if stopped():
+                raise ProgramFailed("stopped", "the check was stopped")
+
+
+def _take(fd: int, output: bytearray, *, everything: bool) -> bool:
+    """Add what can be read now, and return whether more may come. Raises ProgramFailed for too much."""
+    while True:
+        try:
+            part = os.read(fd, 65_536)
+        except BlockingIOError:
+            return True
+        if not part:
+            return False
+        output += part
+        if len(output) > OUTPUT_MAX:
+            raise ProgramFailed("too_much_output", f"the task printed more than {OUTPUT_MAX:,} bytes")
+        if not everything:
+            return True
+
+
+def _ending(code: int) -> str:
+    if code > 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,195 @@
+"""The list of tasks: the files of a folder in the order of their names, each with the name that it gave itself.
+
+Identifying a program starts it, so the answers are kept in a file beside the tasks' data, by name, size and time of
+each file; only what is new or changed is asked. A task whose file is gone stays on the list as retired for as long as
+checks that had begun before may still stand at it."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.settings import Settings
+from spinney.apps.monitor.tasks import modules, programs
+from spinney.apps.monitor.tasks.findings import Finding
+from spinney.apps.monitor.tasks.modules import Context
+from spinney.errors import BadName
+from spinney.jobs import names
+
+KEPT_FILE = "tasks.json"
+RETIRED_S = 7 * 86_400.0
+"""How long a task whose file is gone stays on the list."""
+_LANGUAGES = {".sh": "Bash", ".tcl": "Tcl", ".py": "Python"}
+_WRAPPER = Path(__file__).with_name("tcl_task.tcl")
+BUILT_IN = Path(__file__).parents[1] / "checks"
+"""The folder of the checks that come with Spinney."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task. Tasks run in the order of their files' names."""
+
+    name: str
+    description: str
+    file: str
+    """The file's name in the folder of tasks."""
+    kind: str
+    """``program``, ``tcl`` (a Tcl file of procedures) or ``module``."""
+    stamp: str
+    """Size and time of the file when it identified itself."""
+    retired_s: float | None = None
+    """When its file was found to be gone, in seconds since 1970; None: it is there."""
+
+    @property
+    def language(self) -> str:
+        """Return the language of the file, by its ending."""
+        return _LANGUAGES.get(Path(self.file).suffix, "program")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A file of the folder that is no task, and why."""
+
+    file: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskList:
+    """The tasks, and the files that are none."""
+
+    tasks: tuple[Task, ...] = ()
+    broken: tuple[Broken, ...] = ()
+
+    @property
+    def current(self) -> tuple[Task, ...]:
+        """Return the tasks whose files are there."""
+        return tuple(task for task in self.tasks if task.retired_s is None)
+
+
+def read(settings: Settings) -> TaskList:
+    """Read the folder, identify what is new or changed, and keep the list. A missing folder has no tasks."""
+    kept = {task.file: task for task in _kept(settings)}
+    tasks: dict[str, Task] = {}
+    broken: list[Broken] = []
+    taken: set[str] = set()
+    for file in _files(settings.tasks):
+        stamp = _stamp(file)
+        known = kept.get(file.name)
+        try:
+            same = known is not None and known.stamp == stamp and known.retired_s is None
+            task = known if same and known is not None else _identified(file, stamp)
+            if task.name in taken:
+                raise programs.ProgramFailed("not_identified", f"another task has the name {task.name!r}")
+        except (programs.ProgramFailed, modules.Unfit, BadName) as problem:
+            broken.append(Broken(file=file.name, problem=str(problem)))
+            continue
+        taken.add(task.name)
+        tasks[file.name] = task
+    for name, task in kept.items():
+        since_s = task.retired_s or time.time()
+        if name not in tasks and task.name not in taken and time.time() - since_s < RETIRED_S:
+            tasks[name] = replace(task, retired_s=since_s)
+    found = TaskList(tasks=tuple(tasks[name] for name in sorted(tasks)), broken=tuple(broken))
+    if found.tasks != tuple(kept.values()):
+        _keep(settings, found.tasks)
+    return found
+
+
+def fingerprint(settings: Settings) -> Mapping[str, str]:
+    """Return what changes when the folder does: the stamp of each file, by its name."""
+    return {file.name: _stamp(file) for file in _files(settings.tasks)}
+
+
+def run(task: Task, settings: Settings, service: Service, context: Context, scratch: Path) -> Finding:
+    """Run a task for one service. It returns an error for whatever goes wrong with the task; what goes wrong with the
+    monitor itself (no memory, no processes) is raised as OSError."""
+    file = settings.tasks / task.file
+    if task.kind == "module":
+        return modules.run(_loaded(file, task.stamp), service, context)
+    command: tuple[str, ...]
+    if task.kind == "tcl":
+        command = ("tclsh", str(_WRAPPER), str(file), *_tcl_arguments(service, scratch, context.data))
+    else:
+        command = (*programs.command_of(file), *programs.arguments_of(service, scratch, context.data))
+    return programs.run(command, file, timeout_s=context.timeout_s, stopped=context.stopped)
+
+
+# --- the folder -------------------------------------------------------------------------------
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        entries = sorted(folder.iterdir(), key=lambda file: file.name)
+    except FileNotFoundError:
+        return []
+    return [file for file in entries if file.is_file() and not file.name.startswith((".", "_"))]
+
+
+def _stamp(file: Path) -> str:
+    try:
+        stat = file.stat()
+    except OSError:
+        return ""
+    return f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_mode & 0o111:o}"
+
+
+def _identified(file: Path, stamp: str) -> Task:
+    text = file.read_text("utf-8", "replace") if file.suffix in (".py", ".tcl") else ""
+    if file.suffix == ".py" and modules.is_module(text):
+        kind, (name, description, _) = "module", modules.load(file)
+    elif file.suffix == ".tcl" and "proc identify" in text:
+        command = ("tclsh", str(_WRAPPER), str(file))
+        kind, (name, description) = "tcl", programs.identify(command, file)
+    else:
+        kind, (name, description) = "program", programs.identify(programs.command_of(file), file)
+    names.name("task", name)
+    return Task(name=name, description=description[:500], file=file.name, kind=kind, stamp=stamp)
+
+
+_modules: dict[tuple[Path, str], modules.Check] = {}
+
+
+def _loaded(file: Path, stamp: str) -> modules.Check:
+    key = (file, stamp)
+    if key not in _modules:
+        _modules[key] = modules.load(file)[2]
+    return _modules[key]
+
+
+def _tcl_arguments(service: Service, scratch: Path, data: Path) -> tuple[str, ...]:
+    return (
+        str(service.gid),
+        service.uri,
+        service.uuid,
+        service.type,
+        service.version or programs.UNSPECIFIED,
+        service.entity,
+        service.description,
+        str(scratch),
+        str(data),
+    )
+
+
+# --- what is kept -----------------------------------------------------------------------------
+
+
+def _kept(settings: Settings) -> list[Task]:
+    try:
+        rows = orjson.loads((settings.data / KEPT_FILE).read_bytes())
+        return [Task(**row) for row in rows]
+    except (OSError, orjson.JSONDecodeError, TypeError):
+        return []
+
+
+def _keep(settings: Settings, tasks: tuple[Task, ...]) -> None:
+    """Write the list. Where that fails, the tasks are identified again next time."""
+    with suppress(OSError):
+        settings.data.mkdir(parents=True, exist_ok=True)
+        beside = settings.data / f".{KEPT_FILE}.{time.monotonic_ns()}"
+        beside.write_bytes(orjson.dumps([asdict(task) for task in tasks], option=orjson.OPT_INDENT_2))
+        beside.replace(settings.data / KEPT_FILE)
