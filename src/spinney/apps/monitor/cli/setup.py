@@ -13,7 +13,7 @@ from spinney.apps.monitor import settings
 from spinney.apps.monitor.inventory import TABLES, importing
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.tasks import task_list
-from spinney.command_line import Exit, StoreOption, resolve_settings
+from spinney.command_line import Exit, StoreOption, open_control, resolve_settings
 
 _LOOK_S = 2.0
 _CHECKS = ("uri", "http", "capabilities")
@@ -27,9 +27,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def init(
+    store: StoreOption = None,
     tasks: Annotated[bool, typer.Option(help="Write the checks that come with Spinney as tasks.")] = True,
 ) -> None:
-    """Make the monitor's tables, or upgrade them, and its folder of tasks."""
+    """Make the monitor's tables, or upgrade them, its folder of tasks, and its job types in the store."""
+    from spinney.apps.monitor import app  # its stages are those of the tasks, which have to be read
+
     config = settings.load()
     tables = TABLES.open(config.tables)
     tables.init()
@@ -43,6 +46,8 @@ def init(
                 f'__all__ = ["DESCRIPTION", "NAME", "check"]\n'
             )
         typer.echo(f"The tasks are in {config.tasks}")
+    with open_control(store) as control:
+        control.store.register([kind.spec for kind in app.types.values()], app.queues, app.locks)
 
 
 def import_(

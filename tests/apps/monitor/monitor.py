@@ -1,0 +1,116 @@
+"""A monitor as tests run it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from cli.shell import Shell
+
+PATIENCE_S = 120.0
+
+
+@dataclass(kw_only=True)
+class Monitor:
+    """Its folder, and the nodes that have been started."""
+
+    place: Path
+    store: str
+    tables: str | None = None
+    nodes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+
+    @property
+    def shell(self) -> Shell:
+        """A command line in its folder."""
+        return Shell(self.place)
+
+    def set_up(self) -> None:
+        """Make the store, the tables and an empty folder of tasks."""
+        (self.place / "spinney.toml").write_text(
+            f'[spinney]\nstore = "{self.store}"\nfolders = "spinney.folders"\n'
+        )
+        named = f'tables = "{self.tables}"\n' if self.tables else ""
+        (self.place / "monitor.toml").write_text(f"{named}timeout_s = 5\nworkers = 8\n")
+        (self.place / "tasks").mkdir()
+        self.shell.ok("init")
+        self.shell.ok("monitor", "init", "--no-tasks")
+
+    def task(self, name: str, body: str, *, identify: str | None = None) -> Path:
+        """Write a task in Bash; ``$gid``, ``$uri``, ``$uuid``, ``$type``, ``$version`` are those of the service."""
+        identity = identify or f"{{{name.partition('_')[2].partition('.')[0]}}} {{The task {name}}}"
+        file = self.place / "tasks" / name
+        file.write_text(
+            f'if [ "$1" = identify ]; then echo "{identity}"; exit 0; fi\n'
+            f"IFS='|' read -r gid uri uuid type version <<< \"$1\"\n{body}\n"
+        )
+        return file
+
+    def import_(self, rows: list[Mapping[str, Any]], *options: str) -> str:
+        """Import services, and return what the command says."""
+        file = self.place / "services.json"
+        file.write_bytes(orjson.dumps(rows))
+        return self.shell.ok("monitor", "import", str(file), *options)
+
+    def start_node(self) -> "subprocess.Popen[bytes]":
+        """Start a node that does checks."""
+        command = [sys.executable, "-m", "spinney", "node", "spinney.apps.monitor:app", "--slots", "8"]
+        log = (self.place / f"node-{len(self.nodes)}.log").open("wb")
+        node = subprocess.Popen(
+            command, cwd=self.place, env={**os.environ, "SPINNEY_STORE": self.store}, stdout=log, stderr=log
+        )
+        self.nodes.append(node)
+        return node
+
+    def check(self, *selection: str) -> int:
+        """Start a sequence, and return its number."""
+        return int(self.shell.ok("monitor", "check", *selection))
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Wait until it is so. Raises AssertionError with the nodes' logs where it does not become so."""
+        until_s = time.monotonic() + PATIENCE_S
+        while not done():
+            if time.monotonic() > until_s:
+                logs = "\n".join(file.read_text() for file in sorted(self.place.glob("node-*.log")))
+                raise AssertionError(f"it did not become so within {PATIENCE_S:g} s\n{logs[-4000:]}")
+            time.sleep(0.1)
+
+    def is_settled(self, job_id: int) -> bool:
+        """Whether a job has ended."""
+        return self.job(job_id)["state"] in ("completed", "failed", "cancelled")
+
+    def job(self, job_id: int) -> dict[str, Any]:
+        """A job as the command line shows it."""
+        return dict(orjson.loads(self.shell.ok("show", str(job_id), "--json"))["job"])
+
+    def status(self, gid: int) -> dict[str, tuple[str, str]]:
+        """Status and text of each task of a service."""
+        lines = orjson.loads(self.shell.ok("monitor", "status", str(gid), "--json"))
+        return {line["task"]: (line["status"], line["info"]) for line in lines}
+
+    def close(self) -> None:
+        """End the nodes."""
+        for node in self.nodes:
+            if node.poll() is None:
+                node.send_signal(signal.SIGTERM)
+        for node in self.nodes:
+            node.wait(60)
+
+
+def service(number: int, **fields: Any) -> dict[str, Any]:
+    """A row of an import."""
+    return {
+        "gid": number,
+        "entity": "Sea Institute",
+        "type": "WMS",
+        "version": "1.3.0",
+        "uri": f"http://127.0.0.1:9/{number}",
+        "description": f"Map {number}",
+        **fields,
+    }

@@ -1,0 +1,127 @@
+"""Checks as a real node does them: tasks in their order, results, stops, and deaths of the node."""
+
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from spinney.apps.monitor.inventory import results
+from spinney.apps.monitor.inventory.database import database
+
+from .monitor import Monitor, service
+
+OK = 'echo "ok {} {} {fine} $(date +%s)"'
+
+
+def test_tasks_run_in_order_and_an_error_ends_the_check(monitor: Monitor) -> None:
+    monitor.task("00_first.sh", OK)
+    monitor.task(
+        "01_second.sh",
+        'case $type in WFS) echo "error bad {} {It is a WFS} 0";; WCS) echo "not_applicable {} {} {} {}";; '
+        'CSW) echo "warning odd {} {It is a CSW} 0";; *) echo "ok {} {} {second} 0";; esac',
+    )
+    monitor.task("02_third.sh", OK)
+    monitor.import_([service(1), service(2, type="WFS"), service(3, type="WCS"), service(4, type="CSW")])
+    monitor.start_node()
+    sequence = monitor.check("--all")
+    monitor.wait(lambda: monitor.is_settled(sequence))
+
+    fine = ("ok", "fine")
+    assert monitor.status(1) == {"first": fine, "second": ("ok", "second"), "third": fine}
+    assert monitor.status(2) == {"first": fine, "second": ("error", "It is a WFS")}
+    assert monitor.status(3) == {"first": fine, "third": fine}
+    assert monitor.status(4) == {"first": fine, "second": ("warning", "It is a CSW"), "third": fine}
+    assert monitor.job(sequence)["state"] == "completed"
+
+
+def test_a_task_that_hangs_or_dies_is_an_error_of_its_service(monitor: Monitor) -> None:
+    monitor.task("00_odd.sh", f"[ $gid = 1 ] && sleep 100; [ $gid = 2 ] && kill -9 $$; {OK}")
+    monitor.import_([service(1), service(2), service(3)])
+    monitor.start_node()
+    sequence = monitor.check("--all")
+    monitor.wait(lambda: monitor.is_settled(sequence))
+
+    assert monitor.status(1) == {"odd": ("error", "the task did not end within 5 s")}
+    assert monitor.status(2) == {"odd": ("error", "the task failed with signal SIGKILL")}
+    assert monitor.status(3) == {"odd": ("ok", "fine")}
+    assert monitor.job(sequence)["state"] == "completed"
+
+
+def test_a_stopped_sequence_ends_after_the_tasks_at_work(monitor: Monitor, tmp_path: Path) -> None:
+    monitor.task(
+        "00_slow.sh", f"touch {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; {OK}"
+    )
+    monitor.task("01_never.sh", OK)
+    monitor.import_([service(number, uri=f"http://h{number}/") for number in range(1, 21)])
+    monitor.start_node()
+    sequence = monitor.check("--all")
+    monitor.wait((tmp_path / "began").exists)
+    assert monitor.shell.ok("monitor", "stop", "--all") == "1 sequences stopped\n"
+    (tmp_path / "go").touch()
+    monitor.wait(lambda: monitor.is_settled(sequence))
+
+    stored = Counter(task for gid in range(1, 21) for task in monitor.status(gid))
+    assert 1 <= stored["slow"] < 20
+    assert stored["never"] == 0
+
+
+@pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+def test_a_node_killed_at_random_leaves_no_service_unchecked_and_no_result_twice(monitor: Monitor) -> None:
+    tasks = ("a", "b", "c")
+    for number, name in enumerate(tasks):
+        monitor.task(f"0{number}_{name}.sh", f"sleep 0.05; {OK}")
+    services = 60
+    monitor.import_(
+        [service(number, uri=f"http://h{number % 9}/{number}") for number in range(1, services + 1)]
+    )
+    sequence = monitor.check("--all")
+    for kill in range(3):
+        node = monitor.start_node()
+        monitor.wait(lambda seen=kill: _stored() > seen * 25)  # type: ignore[misc]
+        node.send_signal(signal.SIGKILL)
+        node.wait()
+    monitor.start_node()
+    monitor.wait(lambda: monitor.is_settled(sequence))
+
+    history = results.changes(database(), limit=10_000)
+    assert Counter((change.gid, change.task) for change in history) == {
+        (gid, task): 1 for gid in range(1, services + 1) for task in tasks
+    }
+
+
+def _stored() -> int:
+    return len(results.changes(database(), limit=10_000))
+
+
+def test_a_tcl_task_of_procedures_runs_unmodified(monitor: Monitor) -> None:
+    (monitor.place / "tasks" / "00_congruence.tcl").write_text(
+        "proc identify {} { return [list congruence check_record {Record Check}] }\n"
+        "proc check_record {task_d tmp_space uuid_space} {\n"
+        "    set job_d [dict get $task_d job]\n"
+        '    if {[dict get $job_d description] eq ""} {\n'
+        '        return [::ngis::tasks::make_warning_result "undefined" "" "Undefined description"]\n    }\n'
+        '    return [::ngis::tasks::make_ok_result "[dict get $job_d description] of [dict get $job_d entity]"]\n}\n'
+    )
+    monitor.import_([service(1), service(2, description="")])
+    monitor.start_node()
+    sequence = monitor.check("1", "2")
+    monitor.wait(lambda: monitor.is_settled(sequence))
+
+    assert monitor.status(1) == {"congruence": ("ok", "Map 1 of Sea Institute")}
+    assert monitor.status(2) == {"congruence": ("warning", "Undefined description")}
+
+
+def test_broken_files_are_told_and_left_out(monitor: Monitor) -> None:
+    monitor.task("00_good.sh", OK)
+    monitor.task("01_loud.sh", OK, identify="{unclosed")
+    monitor.task("02_same.sh", OK, identify="{good} {The same name again}")
+    (monitor.place / "tasks" / "03_bad.py").write_text("import nothing_of_the_kind\n")
+    (monitor.place / "tasks" / "04_mute.sh").write_text("exit 1\n")
+
+    listed = monitor.shell.ok("monitor", "tasks")
+
+    assert [line.split()[0] for line in listed.splitlines()[1:2]] == ["good"]
+    for file in ("01_loud.sh", "02_same.sh", "03_bad.py", "04_mute.sh"):
+        assert file in listed
+    assert listed.count("left out:") == 4

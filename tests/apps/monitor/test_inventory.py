@@ -1,0 +1,162 @@
+"""The tables of the monitor: imports again and again, results once, and what is counted."""
+
+import threading
+
+import pytest
+
+from spinney.apps.monitor.inventory import entities, importing, results, services, thinning
+from spinney.apps.monitor.inventory.importing import Imported, Row
+from spinney.apps.monitor.inventory.model import Result
+from spinney.tables.database import Database
+
+from .monitor import Monitor, service
+
+
+def row(line: int, **fields: object) -> Row:
+    made = {"entity": "Sea Institute", "type": "wms", "uri": f"http://h/{line}", **fields}
+    return Row(line=line, **made)  # type: ignore[arg-type]
+
+
+def run(tables: Database, *rows: Row | str, is_part: bool = False) -> Imported:
+    return importing.run(tables, iter(rows), is_part=is_part)
+
+
+def result(gid: int, task: str, status: str, at_us: int, job_id: int, drops: tuple[str, ...] = ()) -> Result:
+    return Result(
+        gid=gid,
+        task=task,
+        status=status,
+        info=f"{task} {status}",
+        at_us=at_us,
+        duration_s=0.1,
+        job_id=job_id,
+        drops=drops,
+    )
+
+
+def test_what_an_import_no_longer_names_is_retired_and_comes_back_with_its_number(tables: Database) -> None:
+    first = run(tables, row(2), row(3))
+    second = run(tables, row(2, description="Soil"))
+    third = run(tables, row(2, description="Soil"), row(3))
+
+    assert (first.added, first.retired) == (2, 0)
+    assert (second.changed, second.retired) == (1, 1)
+    assert (third.same, third.changed, third.added) == (1, 1, 0)
+    assert [s.gid for s in services.all_present(tables)] == [1, 2]
+    assert services.all_present(tables)[0].type == "WMS"
+
+
+def test_a_part_retires_nothing_and_neither_does_a_file_with_a_wrong_line(tables: Database) -> None:
+    run(tables, row(2), row(3))
+
+    assert run(tables, row(2), is_part=True).retired == 0
+    wrong = run(tables, row(2), "line 3: uri is missing")
+    assert (wrong.retired, wrong.wrong) == (0, ["line 3: uri is missing"])
+    doubled = run(tables, row(2), row(3), row(4, uri="http://h/2"))
+    assert doubled.wrong == ["line 4: it is the same service as line 2; leave one of them out"]
+
+
+def test_wrong_lines_are_told_by_their_numbers(monitor: Monitor) -> None:
+    (monitor.place / "s.csv").write_text(
+        "entity;type;uri;gid;email\n"
+        "Sea;WMS;http://h/1;1;a@example.org\n"
+        ";WMS;http://h/2;2;\n"
+        "Sea;WMS;no scheme;3;\n"
+        "Sea;WMS;http://h/4;four;\n"
+        "Sea;WMS;http://h/5;5;not an address\n"
+    )
+    done = monitor.shell.run("monitor", "import", "s.csv")
+
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()[:4]] == [
+        "line 3",
+        "line 4",
+        "line 5",
+        "line 6",
+    ]
+    assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 4 wrong\n"
+
+
+def test_patterns_are_those_of_sql_and_case_counts(tables: Database) -> None:
+    names = ["Solo 100%", "solo", "S*lo", "Mar [x]", "Mar_x"]
+    run(tables, *(row(n, entity=name) for n, name in enumerate(names, 2)))
+
+    def like(pattern: str) -> set[str]:
+        return {entity.description for entity in entities.query(tables, pattern)}
+
+    assert like("%") == set(names)
+    assert like("S%") == {"Solo 100%", "S*lo"}
+    assert like("s_lo") == {"solo"}
+    assert like("S*lo") == {"S*lo"}
+    assert like("Mar [x]") == {"Mar [x]"}
+    assert like("x' OR '1'='1") == set()
+    assert like("Mar\\_x") == set()
+
+
+def test_a_result_is_stored_once_and_an_older_one_never_wins(tables: Database) -> None:
+    run(tables, row(2))
+    for _ in range(2):  # as when the stage runs again
+        results.write(tables, [result(1, "http", "ok", 100, job_id=5)])
+    results.write(tables, [result(1, "http", "error", 300, job_id=6)])
+    results.write(tables, [result(1, "http", "ok", 200, job_id=7)])
+
+    current = results.current(tables, [1])[1]
+    assert [(r.status, r.at_us, r.since_us) for r in current] == [("error", 300, 300)]
+    history = results.changes(tables, gid=1)
+    assert [(c.at_us, c.before, c.status) for c in history] == [
+        (300, "ok", "error"),
+        (200, "error", "ok"),
+        (100, "", "ok"),
+    ]
+    assert services.counts(tables) == {"error": 1, "warning": 0, "ok": 0, "unchecked": 0}
+
+
+def test_an_error_drops_the_results_of_the_tasks_behind(tables: Database) -> None:
+    run(tables, row(2), row(3))
+    results.write(
+        tables, [result(gid, task, "ok", 100, job_id=gid) for gid in (1, 2) for task in ("a", "b", "c")]
+    )
+    results.write(tables, [result(1, "a", "error", 200, job_id=9, drops=("b", "c"))])
+
+    current = results.current(tables, [1, 2])
+    assert [r.task for r in current[1]] == ["a"]
+    assert [r.task for r in current[2]] == ["a", "b", "c"]
+
+
+def test_many_threads_write_in_groups_and_nothing_is_lost(tables: Database) -> None:
+    run(tables, *(row(n) for n in range(2, 42)))
+    writer = results.ResultWriter(tables)
+    begin = threading.Barrier(20)
+
+    def write(first: int) -> None:
+        begin.wait()
+        for gid in (first, first + 20):
+            writer.write(result(gid, "http", "ok", 100, job_id=gid))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(1, 21)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert services.counts(tables)["ok"] == 40
+
+
+def test_old_results_are_thinned_to_the_changes(tables: Database) -> None:
+    run(tables, row(2))
+    for at_us, status in ((1, "ok"), (2, "ok"), (3, "error"), (4, "error"), (50, "error")):
+        results.write(tables, [result(1, "http", status, at_us, job_id=at_us)])
+
+    assert thinning.thin(tables, before_us=10) == 2
+    assert [change.at_us for change in results.changes(tables)] == [50, 3, 1]
+
+
+@pytest.fixture
+def imported(monitor: Monitor) -> Monitor:
+    monitor.import_([service(1), service(2, entity="Town", type="WFS")])
+    return monitor
+
+
+def test_the_command_line_lists_what_is_there(imported: Monitor) -> None:
+    assert "Sea Institute" in imported.shell.ok("monitor", "entities")
+    assert "http://127.0.0.1:9/2" in imported.shell.ok("monitor", "services", "town")
+    assert imported.shell.run("monitor", "status", "99").stderr.startswith("spinney: there is no service 99")

@@ -1,0 +1,114 @@
+"""Programs as tasks: whatever they print or do is a result of the service, and nothing of them stays."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.tasks import programs
+from spinney.apps.monitor.tasks.findings import Finding, Unreadable, of_output
+
+SERVICE = Service(
+    gid=7, eid=1, uuid="u-7", type="WMS", version="", uri="http://h/x?a=b c", description="Soil"
+)
+
+
+def run(folder: Path, script: str, timeout_s: float = 20.0) -> Finding:
+    file = folder / "tasks" / "00_task.sh"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(script)
+    command = (*programs.command_of(file), *programs.arguments_of(SERVICE, folder / "tmp", folder / "data"))
+    return programs.run(command, file, timeout_s=timeout_s, stopped=lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("printed", "finding"),
+    [
+        ("ok {} {} {http_status_code: 200} 1700000000", Finding("ok", "http_status_code: 200", "", 1.7e9)),
+        ("error bad {a page} {It is broken} 1700000000", Finding("error", "It is broken", "bad", 1.7e9)),
+        ("warning slow {took long} {} x", Finding("warning", "took long", "slow", None)),
+        ("not_applicable {} {} {} {}", Finding("not_applicable")),
+        ('{"status": "ok", "info": "fine"}', Finding("ok", "fine")),
+        (
+            '{"status": "error", "code": "c", "info": "é", "timestamp": 1700000000}',
+            Finding("error", "é", "c", 1.7e9),
+        ),
+        ("ok {} {} {in the\nlong run} 99999999999", Finding("ok", "in the\nlong run", "", None)),
+    ],
+)
+def test_what_is_printed_is_read(printed: str, finding: Finding) -> None:
+    assert of_output(f"{printed}\n") == finding
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "ok", "{a", "a b c d e f", '{"info": 1}', '{"status": "ok", "info": 1}', "{} a b c d"]
+)
+def test_what_is_no_result_is_refused(printed: str) -> None:
+    with pytest.raises(Unreadable):
+        of_output(printed)
+
+
+def test_a_program_gets_the_record_and_its_folders(tmp_path: Path) -> None:
+    finding = run(tmp_path, 'echo "ok {} {} {$1 $2 $3 $PWD} 0"')
+
+    assert (
+        finding.info == f"7|http://h/x?a=b c|u-7|WMS|<unspecified> {tmp_path}/tmp {tmp_path}/data {tmp_path}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "says"),
+    [
+        ("exit 3", "task_error", "exit code 3"),
+        ("kill -SEGV $$", "task_error", "SIGSEGV"),
+        ("echo nonsense", "unreadable_result", "a list of 1 elements"),
+        ("yes | head -c 3000000", "too_much_output", "more than 1,048,576 bytes"),
+        ("head -c 1000 /dev/urandom", "unreadable_result", "failed"),
+    ],
+)
+def test_what_goes_wrong_is_an_error_of_the_service(
+    tmp_path: Path, script: str, code: str, says: str
+) -> None:
+    finding = run(tmp_path, script)
+
+    assert (finding.status, finding.code) == ("error", code)
+    assert says in finding.info
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    finding = run(tmp_path, f"sleep 300 & echo $! > {tmp_path}/child; trap '' TERM; sleep 300", timeout_s=1.0)
+
+    assert finding.code == "task_timeout"
+    assert not _is_running(int((tmp_path / "child").read_text()))
+
+
+def test_what_a_program_leaves_behind_does_not_hold_its_result(tmp_path: Path) -> None:
+    finding = run(tmp_path, f"sleep 300 & echo $! > {tmp_path}/child; echo 'ok {{}} {{}} fine 0'")
+
+    assert finding == Finding("ok", "fine")
+    assert not _is_running(int((tmp_path / "child").read_text()))
+
+
+def test_a_program_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "tasks" / "00_task"
+    file.parent.mkdir()
+    file.write_text("#!/no/such/interpreter\n")
+    file.chmod(0o755)
+
+    finding = programs.run((str(file),), file, timeout_s=5, stopped=lambda: False)
+
+    assert finding.code == "not_started"
+
+
+def _is_running(pid: int) -> bool:
+    until_s = time.monotonic() + 20
+    while time.monotonic() < until_s:
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        if not state.stdout.strip() or state.stdout.startswith("Z"):
+            return False
+        time.sleep(0.05)
+    return Path(f"/proc/{pid}").exists()
