@@ -1,9 +1,5 @@
-"""Commands for who sets a monitor up: init, import, run."""
+"""Commands for who sets a monitor up: init, import."""
 
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +8,8 @@ import typer
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.inventory import TABLES, importing
 from spinney.apps.monitor.inventory.database import database
-from spinney.apps.monitor.tasks import task_list
-from spinney.command_line import Exit, StoreOption, open_control, resolve_settings
+from spinney.command_line import Exit, StoreOption, open_control
 
-_LOOK_S = 2.0
 _CHECKS = ("uri", "http", "capabilities")
 
 
@@ -23,7 +17,6 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(init)
     app.command("import")(import_)
-    app.command()(run)
 
 
 def init(
@@ -67,48 +60,3 @@ def import_(
     if imported.wrong:
         typer.echo("No service was retired, since some lines are wrong.", err=True)
         raise typer.Exit(Exit.USAGE)
-
-
-def run(
-    store: StoreOption = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="How many checks run at once.")] = None,
-    name: Annotated[str, typer.Option(help="The name of the node.")] = "monitor",
-) -> None:
-    """Run the node that does the checks. When the tasks change, a new node takes over without a gap."""
-    config = settings.load()
-    in_force = resolve_settings(store)
-    slots = workers or config.workers
-    environment = {**os.environ, "SPINNEY_STORE": in_force.store}
-    command = [
-        sys.executable,
-        "-m",
-        "spinney",
-        "node",
-        "spinney.apps.monitor:app",
-        "--name",
-        name,
-        "--slots",
-        str(slots),
-    ]
-    stamps = task_list.fingerprint(config)
-    node = subprocess.Popen(command, env=environment)
-    try:
-        while (code := node.poll()) is None:
-            time.sleep(_LOOK_S)
-            if (now := task_list.fingerprint(config)) != stamps:
-                stamps = now
-                for broken in task_list.read(config).broken:
-                    typer.echo(f"{broken.file} is left out: {broken.problem}", err=True)
-                node = _replaced(node, [*command, "--replace"], environment)
-    except KeyboardInterrupt:
-        code = node.wait()
-    raise typer.Exit(code)
-
-
-def _replaced(
-    node: "subprocess.Popen[bytes]", command: list[str], environment: dict[str, str]
-) -> "subprocess.Popen[bytes]":
-    """Start a node that takes over from this one, and return it when the old one has ended, or is about to."""
-    successor = subprocess.Popen(command, env=environment)
-    node.wait()
-    return successor

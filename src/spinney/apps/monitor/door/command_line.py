@@ -1,0 +1,44 @@
+"""From a line to a command and its arguments."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spinney.apps.monitor.tasks import tcl_list
+
+_SPACE = " \t\n\r\v\f\0"
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_COMMAND = re.compile(r"([A-Z]+)(?=[ \t\v\f]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command with its arguments."""
+
+    word: str
+    arguments: Sequence[str]
+
+
+class InvalidLine(ValueError):
+    """A line that does not begin with a letter or digit; the text is the line without the space around it."""
+
+
+def decoded(line: bytes) -> str:
+    """Return a line as text: UTF-8, and what is none as Latin-1."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
+
+
+def parse(text: str) -> CommandLine:
+    """Return the command of a line. Raises InvalidLine, and MalformedList for arguments that are no Tcl list."""
+    text = text.strip(_SPACE)
+    match = _WORD.match(text)
+    if match is None:
+        raise InvalidLine(text)
+    word = match.group()
+    command = _COMMAND.match(text)
+    # Only capital letters followed by space have arguments; what follows any other word is ignored.
+    rest = text[command.end() :] if command is not None and command.group() == word else ""
+    return CommandLine(word, tcl_list.parse(rest))

@@ -1,0 +1,355 @@
+"""What each command of the line protocol does. All of them run in a thread; patterns reach SQL as parameters."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from spinney.apps.monitor import requests
+from spinney.apps.monitor.door import layout
+from spinney.apps.monitor.door.replies import Reply, box, nothing_found, refusal, reply
+from spinney.apps.monitor.door.selections import integer, named
+from spinney.apps.monitor.inventory import entities, results, services
+from spinney.apps.monitor.inventory.model import CurrentStatus, Service
+from spinney.apps.monitor.requests import RunningCheck, SequenceStatus
+from spinney.apps.monitor.sequences import Selection
+from spinney.apps.monitor.settings import Settings
+from spinney.apps.monitor.tasks import task_list
+from spinney.operations import Control
+from spinney.tables.database import Database
+
+_PROCEDURES = {"Tcl": "run_tcl", "Bash": "run_bash"}
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What commands work on."""
+
+    control: Control
+    tables: Database
+    settings: Settings
+
+    def local(self, at_us: int, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+        """Return a time as people read it here."""
+        return datetime.fromtimestamp(at_us / 1_000_000, ZoneInfo(self.settings.zone)).strftime(form)
+
+
+Arguments = Sequence[str]
+
+
+def noop(door: Door, arguments: Arguments) -> Reply:
+    """Answer."""
+    return box(120, "Noop command acknoledged")
+
+
+def stop(door: Door, arguments: Arguments) -> Reply:
+    """Stop all sequences; checks at work end after the task that they are at."""
+    requests.stop(door.control)
+    return box(502, "Stopping operations", status="ok")
+
+
+def registered_tasks(door: Door, arguments: Arguments) -> Reply:
+    """List the tasks in their order. The footer counts the caption, too, as clients know it."""
+    tasks = task_list.read(door.settings).current
+    rows = [
+        (task.name, _PROCEDURES.get(task.language, "run_program"), task.description, task.file, task.language)
+        for task in tasks
+    ]
+    hr = layout.table(
+        "[110] Registered Tasks",
+        ("Task", "Procedure", "Description", "Script", "Language"),
+        rows,
+        f"[110] {len(rows) + 1} registered tasks",
+    )
+    listed = [
+        {
+            "task": name,
+            "script": language,
+            "function": procedure,
+            "description": description,
+            "procedure": file,
+        }
+        for name, procedure, description, file, language in rows
+    ]
+    return reply(110, hr, {"message": f"{len(rows)} jobs running", "tasks": listed})
+
+
+def list_entities(door: Door, arguments: Arguments) -> Reply:
+    """List the entities whose description is like a pattern."""
+    patterns = [argument for argument in arguments if argument != "-alpha"]
+    pattern = patterns[-1] if patterns else "%"
+    listed = entities.query(door.tables, pattern, alphabetically="-alpha" in arguments)
+    hr = layout.table(
+        "[108] List of Entities",
+        ("Eid", "Description", "Records"),
+        [(entity.eid, layout.cut(entity.description, 80), entity.services) for entity in listed],
+    )
+    fields = [
+        {"eid": entity.eid, "description": entity.description, "records": entity.services}
+        for entity in listed
+    ]
+    return reply(108, hr, {"entities": fields})
+
+
+def list_services(door: Door, arguments: Arguments) -> Reply:
+    """List the services of an entity: its number, and optionally how many to leave out and to list."""
+    if not arguments:
+        return refusal(503, "Missing argument for code 122")
+    numbers = []
+    for place, argument in enumerate(arguments[:3]):
+        number = integer(argument)
+        if number is None or (number < 0 and place > 0):
+            return refusal(103, f"Wrong argument(s): '{argument}'")
+        numbers.append(number)
+    eid, offset, limit = [*numbers, *(0, 0, 100)[len(numbers) :]]
+    entity = entities.get(door.tables, eid)
+    if entity is None:
+        return nothing_found(f"No entity found with eid = {eid}")
+    listed = services.of_entity(door.tables, eid, offset=offset, limit=limit)
+    rows = [(s.gid, layout.cut(s.description, 60), _host(s.uri), s.type, s.version) for s in listed]
+    fields = [
+        {
+            "gid": s.gid,
+            "description": s.description,
+            "host": _host(s.uri),
+            "type": s.type,
+            "version": s.version,
+        }
+        for s in listed
+    ]
+    hr = layout.box("[122] No services found")
+    if rows:
+        caption = ("GID", "Description", "Host", "Type", "Version")
+        hr = layout.table(f"[122] '{entity.description}'", caption, rows)
+    return reply(122, hr, {"message": entity.description, "services": fields})
+
+
+def query_services(door: Door, arguments: Arguments) -> Reply:
+    """Show services with all that is recorded of them."""
+    selection = named(arguments)
+    if selection.is_empty:
+        return nothing_found()
+    found = [s for pattern in selection.patterns for s in services.like_description(door.tables, pattern)]
+    by_number = {s.gid: s for s in services.by_numbers(door.tables, selection.gids)}
+    found += [by_number[gid] for gid in selection.gids if gid in by_number]
+    if not found:
+        return reply(116, layout.box("[116] No service found"), {"message": "0 Matching services found"})
+    current = results.current(door.tables, {s.gid for s in found})
+    fields = [_service_fields(door, service, current.get(service.gid, [])) for service in found]
+    return reply(
+        116,
+        "".join(_service_table(service) for service in found),
+        {"message": f"{len(found)} Matching services found", "services": fields},
+    )
+
+
+def query_tasks(door: Door, arguments: Arguments) -> Reply:
+    """Show the results of one service, in the order of the tasks."""
+    selection = named(arguments)
+    found = services.by_numbers(door.tables, selection.gids[:1])
+    if not found and selection.patterns:
+        found = services.like_description(door.tables, selection.patterns[0])
+    if not found:
+        return nothing_found()
+    service = found[0]
+    title = service.description or f"gid service {service.gid}"
+    current = {
+        result.task: result for result in results.current(door.tables, [service.gid]).get(service.gid, [])
+    }
+    tasks = [task for task in task_list.read(door.settings).current if task.name in current]
+    rows = [
+        (
+            task.description,
+            layout.coloured(current[task.name].status),
+            current[task.name].info,
+            door.local(current[task.name].at_us),
+        )
+        for task in tasks
+    ]
+    fields = [
+        {
+            "task": task.name,
+            "exit_status": current[task.name].status,
+            "exit_info": current[task.name].info,
+            "ts": door.local(current[task.name].at_us),
+        }
+        for task in tasks
+    ]
+    hr = layout.box("[118] No tasks performed on this service")
+    if rows:
+        hr = layout.table(f"[118] {title}", ("Task", "Status", "Info", "Timestamp"), rows)
+    message = f"Service {service.gid} ({service.description}, type {service.type})"
+    return reply(118, hr, {"message": message, "tasks": fields})
+
+
+def check(door: Door, arguments: Arguments) -> Reply:
+    """Start sequences: one for all numbers of services, one for each entity."""
+    selection = named(arguments)
+    if selection.is_empty:
+        return nothing_found()
+    selected = [entity for eid in selection.eids if (entity := entities.get(door.tables, eid)) is not None]
+    for pattern in selection.patterns:
+        selected += entities.query(door.tables, pattern)
+    numbered = services.by_numbers(door.tables, selection.gids)
+    if not (selected or numbered):
+        if selection.patterns and not (selection.gids or selection.eids):
+            return nothing_found()
+        return refusal(105, "Invalid keys in argument list")
+    if numbered:
+        requests.start(door.control, _series(numbered), Selection(gids=tuple(s.gid for s in numbered)))
+    for entity in selected:
+        if entity.services:
+            requests.start(door.control, entity.description, Selection(eid=entity.eid))
+    return box(102, "OK")
+
+
+def query_sequences(door: Door, arguments: Arguments) -> Reply:
+    """Show the sequences that have not ended: those with checks to begin, then those that wait for their last."""
+    listed = _identified(requests.sequences(door.control))
+    queued = [line for line in listed if not line[1].is_pending]
+    pending = [line for line in listed if line[1].is_pending]
+    rows = [
+        (seq_id, layout.cut(s.name, 80), s.running, s.completed, s.total, status)
+        for status, lines in (("queued", queued), ("pending", pending))
+        for seq_id, s in lines
+    ]
+    running = sum(s.running for _, s in listed)
+    caption = ("Seq ID", "Description", "Running Jobs", "Completed Jobs", "Total Jobs", "Status")
+    footer = f"{running} running 0 idle threads"
+    hr = layout.table("[106] Job Sequences Status", caption if rows else None, rows, footer)
+    message = f"{len(queued)} queued job sequences ({running} jobs), {len(pending)} pending sequences"
+    fields: dict[str, object] = {
+        "status": "ok",
+        "message": message,
+        "threads": {"running": running, "idle": 0},
+    }
+    for name, lines in (("pending", pending), ("queued", queued)):
+        if lines:
+            fields[name] = [_sequence_fields(*line) for line in lines]
+    return reply(106, hr, fields)
+
+
+def list_jobs(door: Door, arguments: Arguments) -> Reply:
+    """Show the checks at work."""
+    at_work = requests.running(door.control)
+    if not at_work:
+        return reply(114, layout.box("[114] No Jobs Running"), {"message": "No job running", "njobs": 0})
+    of_number = {s.gid: s for s in services.by_numbers(door.tables, [check.gid for check in at_work])}
+    shown = [(running, of_number[running.gid]) for running in at_work if running.gid in of_number]
+    now_us = door.control.clock()
+    rows = [
+        (
+            s.gid,
+            layout.cut_at_work(s.description),
+            s.type,
+            s.version,
+            _at_work(running),
+            layout.elapsed((now_us - running.since_us) / 1_000_000),
+        )
+        for running, s in shown
+    ]
+    fields = [
+        {
+            "gid": s.gid,
+            "description": s.description,
+            "type": s.type,
+            "version": s.version,
+            "status": _at_work(running),
+            "timestamp": running.since_us // 1_000_000,
+        }
+        for running, s in shown
+    ]
+    caption = ("GID", "Description", "URL Type", "Version", "Task", "Running")
+    hr = layout.table(f"[114] {len(rows)} Job Executing", caption, rows)
+    return reply(114, hr, {"message": f"{len(rows)} jobs running", "njobs": len(rows), "jobs": fields})
+
+
+COMMANDS: Mapping[str, Callable[[Door, Arguments], Reply]] = {
+    "CHECK": check,
+    "ENTITIES": list_entities,
+    "JOBLIST": list_jobs,
+    "LSSERV": list_services,
+    "NOOP": noop,
+    "QSERVICE": query_services,
+    "QTASK": query_tasks,
+    "QUERY": query_sequences,
+    "REGTASKS": registered_tasks,
+    "STOP": stop,
+}
+"""The commands that concern no connection; ``FORMAT``, ``WHOS`` and ``SHUTDWN`` are the server's."""
+
+
+def _host(uri: str) -> str:
+    try:
+        return urlsplit(uri if "://" in uri else f"http://{uri}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _series(numbered: Sequence[Service]) -> str:
+    if len(numbered) == 1:
+        return numbered[0].description or numbered[0].entity
+    return f"Series of {len(numbered)} records"
+
+
+def _at_work(running: RunningCheck) -> str:
+    return "stop_signal_received" if running.is_stopping else running.task or "created"
+
+
+def _service_table(service: Service) -> str:
+    rows = [
+        ("gid", service.gid),
+        ("uuid", service.uuid),
+        ("Description", service.description),
+        ("Entity", f"{service.entity} (eid={service.eid})"),
+        ("URL", service.uri),
+        ("Type", service.type),
+        ("Version", service.version),
+    ]
+    title = f"[116] {service.description or f'gid service {service.gid}'}"
+    return layout.table(title, None, [(name, layout.cut(str(value), 80)) for name, value in rows])
+
+
+def _service_fields(door: Door, service: Service, current: Sequence[CurrentStatus]) -> Mapping[str, object]:
+    return {
+        "gid": service.gid,
+        "description": service.description,
+        "entity": f"{service.entity} (eid={service.eid})",
+        "uri": service.uri,
+        "uri_type": service.type,
+        "version": service.version,
+        "uuid": service.uuid,
+        "tasks": [
+            {
+                "task": result.task,
+                "timestamp": door.local(result.at_us),
+                "status": result.status,
+                "info": result.info,
+                "uuid": result.uuid,
+            }
+            for result in current
+        ],
+    }
+
+
+def _identified(listed: Sequence[SequenceStatus]) -> list[tuple[str, SequenceStatus]]:
+    """Give each sequence the name by which clients know it; a name that is in use gets a number."""
+    used: dict[str, int] = {}
+    identified = []
+    for sequence in listed:
+        base = f"seq{sequence.eid}" if sequence.eid is not None else "seq000"
+        number = used.get(base, 0)
+        used[base] = number + 1
+        identified.append((f"{base}-{number}" if number else base, sequence))
+    return identified
+
+
+def _sequence_fields(seq_id: str, sequence: SequenceStatus) -> Mapping[str, object]:
+    return {
+        "sequence": f"::ngis::Sequences::{seq_id}",
+        "description": sequence.name,
+        "active_jobs": sequence.running,
+        "completed_jobs": sequence.completed,
+        "total_jobs_number": sequence.total,
+    }

@@ -1,0 +1,272 @@
+"""The connections of the line protocol: one asyncio server on TCP and on a Unix socket.
+
+Each connection has a task of its own, and commands run in threads, so that a client that is slow, silent or sends half
+a line holds up nobody else."""
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from spinney.apps.monitor.door import command_line, layout, replies
+from spinney.apps.monitor.door.commands import COMMANDS, Door
+from spinney.apps.monitor.door.replies import Reply
+from spinney.apps.monitor.settings import Socket
+from spinney.apps.monitor.tasks.tcl_list import MalformedList
+from spinney.errors import SpinneyError, UsageError
+
+WRITE_S = 60.0
+"""A client that does not read a reply for so long is disconnected."""
+_PART = 65_536
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Connection:
+    """One client."""
+
+    kind: str
+    """``TCP/IP`` or ``unix-socket``."""
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    since_us: int
+    active_s: float = field(default_factory=time.monotonic)
+    """When its last line came."""
+    commands: int = 0
+    format: str = "HR"
+
+    @property
+    def line_end(self) -> str:
+        """Return the end of a line in replies to this client."""
+        return "\r\n" if self.kind == "TCP/IP" else "\n"
+
+
+class DoorServer:
+    """Serves the line protocol until it is stopped: by ``stop``, or by a client's ``SHUTDWN``."""
+
+    def __init__(self, open_door: Callable[[], Door], limits: Socket) -> None:
+        self._open_door, self._limits = open_door, limits
+        self._allowed = [ipaddress.ip_network(network, strict=False) for network in limits.allowed]
+        self._connections: list[Connection] = []
+        self._stopped = asyncio.Event()
+        # One thread, since a store belongs to the thread that opened it; each command takes some milliseconds.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="monitor-door")
+        self._door: Door | None = None
+        self.addresses: list[str] = []
+
+    async def run(self) -> None:
+        """Serve. Raises UsageError for an address that cannot be used."""
+        servers = await self._listen()
+        self._door = await self._in_thread(self._open_door)
+        try:
+            await self._stopped.wait()
+        finally:
+            for server in servers:
+                server.close()
+            for connection in list(self._connections):
+                connection.writer.close()
+            self._thread.shutdown(wait=True, cancel_futures=True)
+            if self._limits.path is not None:
+                self._limits.path.unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """End the server."""
+        self._stopped.set()
+
+    # --- connections ----------------------------------------------------------------------
+
+    async def _listen(self) -> list[asyncio.Server]:
+        servers: list[asyncio.Server] = []
+        try:
+            if self._limits.listen:
+                host, _, port = self._limits.listen.rpartition(":")
+                self._require_allowed(host)
+                server = await asyncio.start_server(self._serve_tcp, host.strip("[]"), int(port))
+                servers.append(server)
+                self.addresses += [str(listening.getsockname()) for listening in server.sockets]
+            if self._limits.path is not None:
+                _remove_stale(self._limits.path)
+                servers.append(await asyncio.start_unix_server(self._serve_unix, self._limits.path))
+                self._limits.path.chmod(0o660)
+        except OSError as error:
+            raise UsageError(f"the line protocol cannot be served: {error.strerror or error}") from None
+        return servers
+
+    def _require_allowed(self, host: str) -> None:
+        try:
+            is_loopback = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+        except ValueError:
+            is_loopback = False
+        if not is_loopback and not self._allowed:
+            raise UsageError(
+                f"{host} is not on loopback: the line protocol has no login; list the addresses that may connect as "
+                f"'allowed' in [socket]"
+            )
+
+    async def _serve_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = ipaddress.ip_address(writer.get_extra_info("peername")[0])
+        if not (peer.is_loopback or any(peer in network for network in self._allowed)):
+            log.warning("refused a connection from %s", peer)
+            writer.close()
+            return
+        await self._serve("TCP/IP", reader, writer)
+
+    async def _serve_unix(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._serve("unix-socket", reader, writer)
+
+    async def _serve(self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= self._limits.connections:
+            log.warning("refused a connection: there are %d", len(self._connections))
+            writer.close()
+            return
+        connection = Connection(kind, reader, writer, time.time_ns() // 1000)
+        self._connections.append(connection)
+        try:
+            async for line in self._lines(connection):
+                await self._answer(connection, line)
+                if self._stopped.is_set():
+                    return
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # it has gone, or does not read
+        finally:
+            self._connections.remove(connection)
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _lines(self, connection: Connection) -> AsyncIterator[bytes]:
+        """Yield the lines of a client, the last one also without its end. An empty one is passed over."""
+        pending = b""
+        while True:
+            async with asyncio.timeout(self._limits.idle_s):
+                part = await connection.reader.read(_PART)
+            *lines, pending = _divided(pending + part) if part else (pending, b"")
+            for line in lines:
+                if len(line) > self._limits.line_bytes:
+                    break
+                if line:
+                    yield line
+            if not part:
+                return
+            if len(pending) > self._limits.line_bytes or any(
+                len(line) > self._limits.line_bytes for line in lines
+            ):
+                most = f"a line has at most {self._limits.line_bytes:,} bytes"
+                await self._send(connection, replies.internal_error(most))
+                return
+
+    async def _answer(self, connection: Connection, line: bytes) -> None:
+        connection.active_s = time.monotonic()
+        connection.commands += 1
+        text = command_line.decoded(line)
+        try:
+            command = command_line.parse(text)
+        except command_line.InvalidLine as invalid:
+            await self._send(connection, replies.invalid_line(str(invalid)))
+            return
+        except MalformedList as malformed:
+            await self._send(connection, replies.internal_error(str(malformed)))
+            return
+        await self._send(connection, await self._reply(connection, command.word, list(command.arguments)))
+
+    async def _reply(self, connection: Connection, word: str, arguments: list[str]) -> Reply:
+        match word:
+            case "FORMAT":
+                return _set_format(connection, arguments)
+            case "WHOS":
+                return self._connected()
+            case "SHUTDWN":
+                asyncio.get_running_loop().call_later(0.1, self.stop)
+                return replies.box(100, "Server is going to exit")
+        do = COMMANDS.get(word)
+        if do is None:
+            return replies.refusal(101, f"Unrecognized command: Unrecognized command {word}")
+        try:
+            return await self._in_thread(lambda: do(self._opened, arguments))
+        except SpinneyError as error:
+            return replies.internal_error(str(error))
+        except Exception as error:
+            log.exception("the command %s failed", word)
+            return replies.internal_error(f"{type(error).__name__}: {error}")
+
+    @property
+    def _opened(self) -> Door:
+        if self._door is None:
+            raise UsageError("the monitor is starting; try again")
+        return self._door
+
+    def _connected(self) -> Reply:
+        now_s = time.monotonic()
+        rows = [
+            (
+                self._opened.local(connection.since_us, "%d-%m-%Y %H:%M:%S"),
+                connection.kind,
+                connection.commands,
+                connection.format,
+                layout.elapsed(now_s - connection.active_s),
+            )
+            for connection in self._connections
+        ]
+        title = f"{len(rows)} Sessions Connected"
+        caption = ("Login", "Socket", "Cmds Counter", "Format", "Idle")
+        fields = [
+            {"login": login, "type": kind, "ncmds": str(commands), "protocol": format_, "idle": idle}
+            for login, kind, commands, format_, idle in rows
+        ]
+        return replies.reply(
+            112,
+            layout.table(f"[112] {title}", caption, rows),
+            {"nconnections": len(rows), "title": title, "connections": fields},
+        )
+
+    async def _send(self, connection: Connection, reply: Reply) -> None:
+        text = reply.text(connection.format).replace("\n", connection.line_end)
+        connection.writer.write(text.encode("utf-8", "replace"))
+        async with asyncio.timeout(WRITE_S):
+            await connection.writer.drain()
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+def _set_format(connection: Connection, arguments: list[str]) -> Reply:
+    if arguments:
+        wanted = arguments[0].upper()
+        if wanted not in ("HR", "JSON"):
+            text = f"Invalid format '{arguments[0]}'"
+            fields = {"status": "error", "error_code": "invalid_format", "message": text}
+            return replies.reply(113, layout.box(f"[113] {text}"), fields)
+        connection.format = wanted
+    text = f"Current format: {connection.format}"
+    fields = {"status": "ok", "format": connection.format, "message": text}
+    return replies.reply(104, layout.box(f"[104] {text}"), fields)
+
+
+def _divided(text: bytes) -> list[bytes]:
+    """Divide at LF, CR LF and CR. A CR at the very end waits for its LF."""
+    if text.endswith(b"\r"):
+        return [*text[:-1].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the socket that a server which was killed has left. Raises UsageError while another one listens there."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise UsageError(f"{path} is not a socket that can be replaced: {error.strerror}") from None
+    raise UsageError(f"another monitor listens at {path}; end it, or name another socket")

@@ -1,0 +1,164 @@
+"""The line protocol, by real connections: replies, and clients that behave badly."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from .monitor import Monitor, service
+
+SILENCE_S = 0.3
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, path: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        self.socket.connect(str(path))
+
+    def ask(self, line: str) -> str:
+        """Send a line, and return the reply up to the empty line behind it."""
+        self.socket.sendall(line.encode() + b"\n")
+        return self.read()
+
+    def read(self) -> str:
+        reply = b""
+        while not reply.endswith((b"\n\n", b"'\n")):
+            part = self.socket.recv(65536)
+            if not part:
+                break
+            reply += part
+        return reply.decode()
+
+    def json(self, line: str) -> dict[str, object]:
+        self.ask("FORMAT JSON")
+        return dict(json.loads(self.ask(line)))
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@pytest.fixture(params=["sqlite"])
+def door(monitor: Monitor) -> Iterator[Path]:
+    """The Unix socket of a monitor with three services, no tasks and no node."""
+    with (monitor.place / "monitor.toml").open("a") as file:
+        file.write('[socket]\nlisten = "127.0.0.1:0"\nconnections = 4\nline_bytes = 1000\n')
+    monitor.import_([service(1), service(2), service(3, entity="Town", description="It's 100%")])
+    command = [sys.executable, "-m", "spinney", "monitor", "run", "--no-node"]
+    running = subprocess.Popen(command, cwd=monitor.place, env={**os.environ, "SPINNEY_STORE": monitor.store})
+    path = monitor.place / "monitor.sock"
+    monitor.wait(lambda: _listens(path))
+    yield path
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(60) == 0
+    assert not path.exists()
+
+
+def _listens(path: Path) -> bool:
+    try:
+        with closing(Client(path)) as client:
+            return "[120]" in client.ask("NOOP")
+    except OSError:
+        return False
+
+
+pytestmark = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+
+
+def test_replies(door: Path) -> None:
+    with closing(Client(door)) as client:
+        assert "| 1   | Sea Institute | 2       |" in client.ask("ENTITIES")
+        assert "Town" not in client.ask("ENTITIES Sea%")
+        assert "Sea" not in client.ask("ENTITIES {x' OR '1'='1}")
+        assert "| 3   | It's 100%" in client.ask("LSSERV 2")
+        assert "[109] No entity found with eid = 99" in client.ask("LSSERV 99")
+        assert "[103] Wrong argument(s): 'abc'" in client.ask("LSSERV abc")
+        assert "[503] Missing argument for code 122" in client.ask("LSSERV")
+        assert client.ask("QSERVICE 3 1").count("| gid ") == 2
+        assert "[116] No service found" in client.ask("QSERVICE 999")
+        assert "[118] No tasks performed on this service" in client.ask("QTASK 1")
+        assert "[110] 1 registered tasks" in client.ask("REGTASKS")
+        assert "[114] No Jobs Running" in client.ask("JOBLIST")
+        assert client.ask("!!") == "101: Invalid command line '!!'\n"
+        assert "[101] Unrecognized command: Unrecognized command FOO" in client.ask("FOO 1")
+        assert "[501] Server internal error: unmatched open brace in list" in client.ask("NOOP {")
+        assert "[113] Invalid format 'XML'" in client.ask("FORMAT XML")
+        assert client.json("NOOP") == {"code": "120", "message": "Noop command acknoledged"}
+        assert client.json("QTASK 1") == {
+            "code": "118",
+            "message": "Service 1 (Map 1, type WMS)",
+            "tasks": [],
+        }
+
+
+def test_sequences_are_started_shown_and_stopped(door: Path) -> None:
+    with closing(Client(door)) as client:
+        assert "[105] Invalid keys in argument list" in client.ask("CHECK 999")
+        assert "[109] No valid records found" in client.ask("CHECK zzz")
+        assert "[102] OK" in client.ask("CHECK 1 2 1 999")
+        assert "[102] OK" in client.ask("CHECK eid=2")
+        listed = client.ask("QUERY")
+        assert "| seq000 | Series of 2 records | 0 " in listed
+        assert "| seq2   | Town                | 0 " in listed
+        assert "[502] Stopping operations" in client.ask("STOP")
+        assert "seq" not in client.ask("QUERY").replace("Job Sequences", "")
+
+
+def test_a_client_that_sends_half_a_line_holds_up_nobody(door: Path) -> None:
+    with closing(Client(door)) as slow, closing(Client(door)) as other:
+        slow.socket.sendall(b"NO")
+        assert "[120]" in other.ask("NOOP")
+        assert "2 Sessions Connected" in other.ask("WHOS")
+        slow.socket.sendall(b"OP")
+        slow.socket.shutdown(socket.SHUT_WR)
+        assert "[120]" in slow.read()
+
+
+def test_a_client_that_reads_nothing_holds_up_nobody(door: Path) -> None:
+    with closing(Client(door)) as deaf, closing(Client(door)) as other:
+        deaf.socket.setblocking(False)
+        until_s = time.monotonic() + 1
+        while time.monotonic() < until_s:
+            try:
+                deaf.socket.send(b"REGTASKS\n" * 100)
+            except BlockingIOError:
+                break
+        assert "[120]" in other.ask("NOOP")
+
+
+@pytest.mark.parametrize("sent", [b"x" * 5000 + b"\n", b"N" * 5000])
+def test_a_line_without_end_is_refused_and_its_client_is_disconnected(door: Path, sent: bytes) -> None:
+    with closing(Client(door)) as client:
+        client.socket.sendall(sent)
+        assert "a line has at most 1,000 bytes" in client.read()
+        assert client.socket.recv(10) == b""
+
+
+def test_binary_text_and_too_many_clients(door: Path) -> None:
+    with closing(Client(door)) as client:
+        assert "101: Invalid command line" in client.ask("\x01\x02")
+        client.socket.sendall(b"NOOP \xff\xfe\n")
+        assert "[120]" in client.read()
+        others = [Client(door) for _ in range(4)]
+        assert others[-1].socket.recv(10) == b""
+        for other in others:
+            other.close()
+
+
+def test_several_lines_in_one_packet_are_answered_in_order(door: Path) -> None:
+    with closing(Client(door)) as client:
+        client.socket.sendall(b"NOOP\r\nFORMAT\rFOO\n\n")
+        text = ""
+        while "[101]" not in text:
+            text += client.read()
+        assert text.index("[120]") < text.index("[104]") < text.index("[101]")
