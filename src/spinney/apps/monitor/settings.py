@@ -8,7 +8,7 @@
 
     [network]
     host_limit = 4                         # connections to one host at a time
-    private = ["127.0.0.1", "10.0.0.0/8"]  # private addresses that checks may reach; by default none
+    private = ["gis.example.lan"]          # hosts with private addresses that checks may reach; by default none
 
     [socket]
     listen = "127.0.0.1:4422"              # empty: no TCP
@@ -69,7 +69,9 @@ class Network(_Table):
     host_limit: int = Field(default=4, ge=1)
     """The most checks of services of one host at a time, over all nodes."""
     private: tuple[str, ...] = ()
-    """Hosts and networks that checks may reach although their addresses are private."""
+    """Hosts that checks may reach although their addresses are private: as in a URI, with or without the port."""
+    pause_s: float = Field(default=0.0, ge=0, le=60)
+    """The least time between two requests of one process to the same host."""
     slow_s: float = Field(default=10.0, gt=0)
     """A response that takes longer is a warning."""
     certificate_days: int = Field(default=14, ge=0)

@@ -4,4 +4,4 @@ use them, too::
     from spinney.apps.monitor.checks.http import DESCRIPTION, NAME, check
 
 ``uri`` the record and its URI · ``http`` status, redirects, certificate, response time · ``capabilities`` what an OGC
-service says of itself."""
+service says of itself · ``content`` one map or feature · ``fetch`` how all of them fetch."""

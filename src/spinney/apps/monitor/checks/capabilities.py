@@ -1,0 +1,97 @@
+"""Capabilities of OGC services: a valid document of the right service and version, with something in it.
+
+A server may answer an error with the status 200; a document whose root is an exception report is an error here (OGC
+Web Services Common 06-121r9, 8.4, and the ``ServiceExceptionReport`` of WMS)."""
+
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from xml.etree import ElementTree
+
+from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.tasks.findings import NOT_APPLICABLE, Finding, error, warning
+from spinney.apps.monitor.tasks.modules import Context
+
+NAME = "capabilities"
+DESCRIPTION = "The capabilities are valid, of the right version, and name layers"
+
+ROOTS = {
+    "WMS": ("WMS_Capabilities", "WMT_MS_Capabilities"),
+    "WFS": ("WFS_Capabilities",),
+    "WMTS": ("Capabilities",),
+    "WCS": ("Capabilities", "WCS_Capabilities"),
+    "CSW": ("Capabilities",),
+}
+LAYERS = {
+    "WMS": "Layer",
+    "WFS": "FeatureType",
+    "WMTS": "Layer",
+    "WCS": "CoverageSummary",
+    "CSW": "Operation",
+}
+"""The element of which a useful service has at least one."""
+_EXCEPTIONS = ("ServiceExceptionReport", "ExceptionReport")
+_TEXT_MAX = 300
+
+
+def check(service: Service, context: Context) -> Finding:
+    """Fetch the capabilities, and look at what they say."""
+    if service.type not in ROOTS:
+        return NOT_APPLICABLE
+    try:
+        fetched = fetch(capabilities_uri(service), context)
+        root = document(fetched)
+    except Unreachable as unreachable:
+        return unreachable.finding
+    name = local_name(root)
+    if name in _EXCEPTIONS:
+        return error("service_exception", f"The service answers with an exception: {_text(root)}")
+    if name not in ROOTS[service.type]:
+        return error(
+            "wrong_document", f"The service answers with a document {name!r}, no {service.type} capabilities"
+        )
+    version = root.get("version", "")
+    if service.version and version != service.version:
+        return warning(
+            "wrong_version",
+            f"The capabilities have version {version or 'none'}, and the record says {service.version}",
+        )
+    layers = sum(1 for element in root.iter() if local_name(element) == LAYERS[service.type])
+    if not layers and service.type != "WCS":
+        return warning("no_layers", f"The capabilities name no {LAYERS[service.type]}")
+    return Finding(
+        info=f"valid {service.type} Capabilities XML document version {version or service.version}"
+    )
+
+
+def capabilities_uri(service: Service) -> str:
+    """Return the service's URI with the parameters of ``GetCapabilities``; its own parameters are kept."""
+    parts = urlsplit(service.uri)
+    own = parse_qsl(parts.query, keep_blank_values=True)
+    present = {name.lower() for name, _ in own}
+    wanted = [("service", service.type), ("request", "GetCapabilities")]
+    if service.version:
+        wanted.append(("acceptversions" if service.type in ("WMTS", "CSW") else "version", service.version))
+    added = [(name, value) for name, value in wanted if name not in present]
+    return urlunsplit(parts._replace(query=urlencode([*own, *added]), fragment=""))
+
+
+def document(fetched: Fetched) -> ElementTree.Element:
+    """Return the root of an XML response. Raises Unreachable for everything else."""
+    if fetched.status >= 400:
+        raise Unreachable(error("http_status", f"Invalid HTTP status code {fetched.status}"))
+    if not fetched.is_whole:
+        raise Unreachable(error("too_large", f"The document is larger than {len(fetched.body):,} bytes"))
+    try:
+        # Expat limits the expansion of entities, and ElementTree loads no external ones.
+        return ElementTree.fromstring(fetched.body)  # noqa: S314
+    except ElementTree.ParseError as problem:
+        raise Unreachable(error("invalidxml", f"Invalid XML: {problem}")) from None
+
+
+def local_name(element: ElementTree.Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def _text(root: ElementTree.Element) -> str:
+    return " ".join("".join(root.itertext()).split())[:_TEXT_MAX] or "without a text"

@@ -1,0 +1,108 @@
+"""The content of OGC services: one map of a WMS, or one feature of a WFS, really fetched."""
+
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from xml.etree import ElementTree
+
+from spinney.apps.monitor.checks.capabilities import capabilities_uri, document, local_name
+from spinney.apps.monitor.checks.fetch import Fetched, Unreachable, fetch
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.tasks.findings import NOT_APPLICABLE, Finding, error, warning
+from spinney.apps.monitor.tasks.modules import Context
+
+NAME = "content"
+DESCRIPTION = "A map of the first layer, or a feature of the first type, can be fetched"
+
+_IMAGES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8"}
+_STANDARD = {"service", "version", "request", "acceptversions"}
+
+
+def check(service: Service, context: Context) -> Finding:
+    """Fetch one map or one feature."""
+    if service.type not in ("WMS", "WFS"):
+        return NOT_APPLICABLE
+    try:
+        root = document(fetch(capabilities_uri(service), context))
+        name = _first_name(root, "Layer" if service.type == "WMS" else "FeatureType")
+        if name is None:
+            return warning("no_layers", "The capabilities name nothing that could be fetched")
+        version = root.get("version") or service.version
+        if service.type == "WMS":
+            return _map(fetch(_uri(service, _map_parameters(root, name, version)), context), name)
+        return _feature(fetch(_uri(service, _feature_parameters(name, version)), context), name)
+    except Unreachable as unreachable:
+        return unreachable.finding
+
+
+def _first_name(root: ElementTree.Element, kind: str) -> str | None:
+    for element in root.iter():
+        if local_name(element) == kind:
+            for child in element:
+                if local_name(child) == "Name" and child.text and child.text.strip():
+                    return child.text.strip()
+    return None
+
+
+def _map_parameters(root: ElementTree.Element, name: str, version: str) -> dict[str, str]:
+    # Longitude and latitude in this order, in all versions (OGC 06-042, 6.7.3.2, for CRS:84).
+    system = {"crs": "CRS:84"} if version.startswith("1.3") else {"srs": "EPSG:4326"}
+    return {
+        "version": version,
+        "request": "GetMap",
+        "layers": name,
+        "styles": "",
+        "bbox": _extent(root),
+        "width": "64",
+        "height": "64",
+        "format": "image/png",
+        **system,
+    }
+
+
+def _extent(root: ElementTree.Element) -> str:
+    """Return the first extent that the capabilities give in degrees, else the whole world."""
+    for element in root.iter():
+        if local_name(element) == "EX_GeographicBoundingBox":
+            values = {local_name(child): (child.text or "").strip() for child in element}
+            names = ("westBoundLongitude", "southBoundLatitude", "eastBoundLongitude", "northBoundLatitude")
+            if all(values.get(corner) for corner in names):
+                return ",".join(values[corner] for corner in names)
+        if local_name(element) == "LatLonBoundingBox":
+            return ",".join(element.get(corner, "0") for corner in ("minx", "miny", "maxx", "maxy"))
+    return "-180,-90,180,90"
+
+
+def _feature_parameters(name: str, version: str) -> dict[str, str]:
+    types, count = ("typenames", "count") if version.startswith("2") else ("typename", "maxfeatures")
+    return {"version": version, "request": "GetFeature", types: name, count: "1"}
+
+
+def _uri(service: Service, parameters: dict[str, str]) -> str:
+    parts = urlsplit(service.uri)
+    own = [(n, v) for n, v in parse_qsl(parts.query, keep_blank_values=True) if n.lower() not in _STANDARD]
+    query = urlencode([*own, ("service", service.type), *parameters.items()])
+    return urlunsplit(parts._replace(query=query, fragment=""))
+
+
+def _map(fetched: Fetched, name: str) -> Finding:
+    if fetched.status >= 400:
+        return error("http_status", f"The map of {name} fails with HTTP status code {fetched.status}")
+    for media_type, beginning in _IMAGES.items():
+        if fetched.body.startswith(beginning):
+            return Finding(info=f"a map of {name}, {media_type}, {len(fetched.body):,} bytes")
+    return error("no_map", f"The map of {name} is no picture, but {_beginning(fetched)}")
+
+
+def _feature(fetched: Fetched, name: str) -> Finding:
+    root = document(fetched)
+    if local_name(root) in ("ExceptionReport", "ServiceExceptionReport"):
+        return error("no_feature", f"The features of {name} cannot be fetched: {_beginning(fetched)}")
+    if not any(
+        local_name(element) in ("member", "featureMember", "featureMembers") for element in root.iter()
+    ):
+        return warning("no_feature", f"{name} has no feature")
+    return Finding(info=f"a feature of {name}")
+
+
+def _beginning(fetched: Fetched) -> str:
+    text = fetched.body[:300].decode("utf-8", "replace")
+    return f"{fetched.media_type or 'something'}: {' '.join(text.split())}"

@@ -1,0 +1,140 @@
+"""Fetching for checks: bounded, gentle, and into no private network that the settings do not name."""
+
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from spinney.apps.monitor.tasks.findings import Finding, error
+from spinney.apps.monitor.tasks.modules import Context
+from spinney.safe_http import SafeTransport
+
+BODY_MAX = 20 << 20
+"""The most bytes that are read of a response."""
+REDIRECTS_MAX = 5
+AGENT = "spinney-monitor"
+_ADVICE = "name the host as 'private' in [network] if checks may reach it"
+
+
+class Unreachable(Exception):
+    """A service did not answer as HTTP does; ``finding`` says how."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        super().__init__(finding.info)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A response."""
+
+    uri: str
+    """Where it came from at last."""
+    status: int
+    redirects: Sequence[int]
+    """The status codes of the redirects before it."""
+    media_type: str
+    body: bytes
+    is_whole: bool
+    """Whether the body was read to its end."""
+    elapsed_s: float
+    certificate_ends: datetime | None
+
+
+def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX) -> Fetched:
+    """Fetch a URI by GET, following redirects one by one. Raises Unreachable."""
+    began_s = time.monotonic()
+    redirects: list[int] = []
+    while True:
+        _pause(uri, context.network.pause_s)
+        left_s = max(0.1, context.timeout_s - (time.monotonic() - began_s) - 0.5)
+        try:
+            with (
+                closing(_transport(context, left_s)) as transport,
+                httpx.Client(transport=transport, timeout=left_s, trust_env=False) as client,
+                client.stream("GET", uri, headers={"User-Agent": AGENT}) as response,
+            ):
+                target = response.headers.get("location")
+                if (
+                    response.status_code in (301, 302, 303, 307, 308)
+                    and target
+                    and len(redirects) < REDIRECTS_MAX
+                ):
+                    redirects.append(response.status_code)
+                    uri = urljoin(uri, target)
+                    continue
+                body, is_whole = _body(response, body_max)
+                return Fetched(
+                    uri=uri,
+                    status=response.status_code,
+                    redirects=redirects,
+                    media_type=response.headers.get("content-type", "").partition(";")[0].strip().lower(),
+                    body=body,
+                    is_whole=is_whole,
+                    elapsed_s=time.monotonic() - began_s,
+                    certificate_ends=_certificate_end(response),
+                )
+        except (ValueError, httpx.InvalidURL, httpx.UnsupportedProtocol) as problem:
+            raise Unreachable(error("not_fetched", f"{_host(uri)} is not fetched: {problem}")) from None
+        except httpx.TimeoutException:
+            raise Unreachable(error("timeout", f"{_host(uri)} did not answer in time")) from None
+        except httpx.HTTPError as problem:
+            raise Unreachable(_of_error(_host(uri), problem)) from None
+
+
+def _transport(context: Context, total_s: float) -> SafeTransport:
+    hosts = frozenset(context.network.private)
+    return SafeTransport(hosts=hosts, advice=_ADVICE, total_timeout_s=total_s)
+
+
+def _body(response: httpx.Response, most: int) -> tuple[bytes, bool]:
+    body = bytearray()
+    for part in response.iter_bytes():
+        body += part
+        if len(body) > most:
+            return bytes(body[:most]), False
+    return bytes(body), True
+
+
+def _certificate_end(response: httpx.Response) -> datetime | None:
+    stream: Any = response.extensions.get("network_stream")
+    tls = None if stream is None else stream.get_extra_info("ssl_object")
+    certificate = None if tls is None else tls.getpeercert()
+    if not certificate or "notAfter" not in certificate:
+        return None
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
+
+
+def _of_error(host: str, problem: httpx.HTTPError) -> Finding:
+    text = str(problem) or type(problem).__name__
+    if "certificate" in text.lower() or "ssl" in text.lower():
+        return error("tls", f"The TLS handshake with {host} failed: {text}")
+    if "resolve" in text.lower() or "name or service" in text.lower():
+        return error("unknown_host", f"The name of the host {host} cannot be resolved")
+    return error("unreachable", f"{host} cannot be reached: {text}")
+
+
+def _host(uri: str) -> str:
+    return urlsplit(uri).netloc.rpartition("@")[2][:100] or "the service"
+
+
+_last: dict[str, float] = {}
+_turn = threading.Lock()
+
+
+def _pause(uri: str, pause_s: float) -> None:
+    """Wait until the host may be asked again."""
+    if not pause_s:
+        return
+    host = _host(uri)
+    with _turn:
+        at_s = max(time.monotonic(), _last.get(host, 0.0))
+        _last[host] = at_s + pause_s
+    time.sleep(max(0.0, at_s - time.monotonic()))
