@@ -1,0 +1,162 @@
+"""The monitor's pages, in the server's frame: what is broken since when, whose it is, and what is checked now.
+
+People whose rights are limited to collections or queues do not see them, since services belong to none. The page of an
+entity has also an address without sign-in, which contains a random key, for its owner."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spinney.apps.monitor import requests, settings
+from spinney.apps.monitor.inventory import entities, results, services
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.inventory.model import Change, Entity
+from spinney.apps.monitor.sequences import Selection
+from spinney.apps.monitor.tasks import task_list
+from spinney.errors import Forbidden
+from spinney.operations import Control
+from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
+
+T = TypeVar("T")
+
+DAY_US = 86_400_000_000
+STRIP = 60
+"""How many results the strip of a service shows."""
+CHANGES = 50
+
+pages = Pages(
+    "monitor", "spinney.apps.monitor.pages", nav=[NavItem(path="", label="Monitor", icon="tick", key="m")]
+)
+
+
+async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
+    if not context.principal.rights.everywhere:
+        raise Forbidden("the monitor's pages need rights that are not limited to collections or queues")
+    return await context.run(read)
+
+
+@pages.get("")
+async def overview(request: Request, context: Authenticated) -> Response:
+    """Show how many services are in which state, what changed today, and what is being checked."""
+
+    def read(control: Control) -> dict[str, Any]:
+        tables = database()
+        changes = results.changes(tables, after_us=control.clock() - DAY_US, only_changes=True, limit=CHANGES)
+        return {
+            "counts": services.counts(tables),
+            "changes": changes,
+            "named": _named(changes),
+            "sequences": requests.sequences(control),
+            "entities": entities.query(tables),
+            "failing": services.failing(tables)[:CHANGES],
+        }
+
+    shown = await _read(context, read)
+    return pages.show(
+        request,
+        context,
+        "overview.html",
+        live="overview_now.html",
+        topics=("jobs:type=monitor.sequence",),
+        **shown,
+    )
+
+
+@pages.get("/entities/{eid}")
+async def entity_page(request: Request, context: Authenticated, eid: int) -> Response:
+    """Show the services of an entity."""
+    shown = await _read(context, lambda control: _entity(entities.get(database(), eid)))
+    return pages.show(request, context, "entity.html", public=False, **shown)
+
+
+@pages.get("/of/{page_key}", public=True)
+async def public_page(request: Request, page_key: str) -> Response:
+    """Show an entity to everybody who has this address."""
+    shown = await run_in_threadpool(lambda: _entity(entities.by_page_key(database(), page_key)))
+    return pages.show(request, None, "entity.html", public=True, **shown)
+
+
+@pages.get("/services/{gid}")
+async def service_page(request: Request, context: Authenticated, gid: int) -> Response:
+    """Show a service: its newest results, their history, and what changed."""
+
+    def read(control: Control) -> dict[str, Any]:
+        tables = database()
+        service = services.get(tables, gid)
+        if service is None:
+            raise HTTPException(404, f"there is no service {gid}")
+        history = results.changes(tables, gid=gid, limit=1000)
+        tasks = list(dict.fromkeys(change.task for change in history))
+        return {
+            "service": service,
+            "current": results.current(tables, [gid]).get(gid, []),
+            "strips": {task: _strip(history, task) for task in sorted(tasks)},
+            "changes": [change for change in history if change.before != change.status][:CHANGES],
+        }
+
+    return pages.show(request, context, "service.html", **await _read(context, read))
+
+
+@pages.get("/tasks")
+async def tasks_page(request: Request, context: Authenticated) -> Response:
+    """Show the tasks, and the files that are none."""
+    listed = await _read(context, lambda control: task_list.read(settings.load()))
+    return pages.show(request, context, "tasks.html", tasks=listed.current, broken=listed.broken)
+
+
+@pages.post("/check")
+async def check(context: Authenticated, form: Form) -> Response:
+    """Start a check: of a service, of an entity, or of everything."""
+    gid, eid = form.whole("gid", "number of a service"), form.whole("eid", "number of an entity")
+    back = (
+        f"{pages.prefix}/services/{gid}" if gid else f"{pages.prefix}/entities/{eid}" if eid else pages.prefix
+    )
+
+    def start(control: Control) -> int:
+        selection = Selection(gids=(gid,) if gid else (), eid=eid)
+        entity = entities.get(database(), eid) if eid else None
+        name = f"Service {gid}" if gid else entity.description if entity else "All services"
+        return requests.start(control, name, selection)
+
+    return await run_and_redirect(
+        context, back, start, lambda job_id: f"The check has started as job {job_id}"
+    )
+
+
+@pages.post("/stop")
+async def stop(context: Authenticated, form: Form) -> Response:
+    """Stop a sequence, or all."""
+    number = form.whole("sequence", "number of a sequence")
+    return await run_and_redirect(
+        context,
+        pages.prefix,
+        lambda control: requests.stop(control, None if number is None else [number]),
+        "The sequence was stopped; what runs ends after its task",
+    )
+
+
+def _entity(entity: Entity | None) -> dict[str, Any]:
+    if entity is None:
+        raise HTTPException(404, "there is no such page")
+    tables = database()
+    listed = services.of_entity(tables, entity.eid)
+    return {
+        "entity": entity,
+        "services": listed,
+        "current": results.current(tables, [service.gid for service in listed]),
+        "counts": services.counts(tables, entity.eid),
+    }
+
+
+def _named(changes: list[Change]) -> dict[int, str]:
+    gids = {change.gid for change in changes}
+    return {s.gid: s.description or s.uri for s in services.by_numbers(database(), sorted(gids))}
+
+
+def _strip(history: list[Change], task: str) -> list[Change]:
+    """Return the newest results of a task, the oldest of them first."""
+    return [change for change in history if change.task == task][:STRIP][::-1]

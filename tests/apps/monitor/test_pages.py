@@ -1,0 +1,96 @@
+"""The monitor's pages: who may see them, what they show, and the address that nobody can guess."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.conftest import World, world_at
+from spinney.apps.monitor import app, requests
+from spinney.apps.monitor.inventory import entities, results
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.inventory.model import Result
+
+from .monitor import Monitor, service
+
+pytestmark = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+BROWSER = {"accept": "text/html"}
+
+
+@pytest.fixture
+def world(monitor: Monitor, tmp_path: Path) -> Iterator[World]:
+    """A server whose store knows the monitor's types, with three services and some results."""
+    monitor.import_([service(1), service(2, description="<b>Map</b>"), service(3, entity="Town")])
+    found = [
+        Result(gid=1, task="http", status=status, info=info, at_us=at_us, duration_s=1, job_id=at_us)
+        for at_us, status, info in ((1, "ok", ""), (2, "error", "It <is> broken"))
+    ]
+    (tmp_path / "server").mkdir()
+    with world_at(tmp_path / "server") as made:
+        now_us = made.control().clock()
+        for result in found:
+            results.write(database(), [_at(result, now_us + result.at_us)])
+        made.store.register([kind.spec for kind in app.types.values()], app.queues, app.locks)
+        yield made
+
+
+def _at(result: Result, at_us: int) -> Result:
+    return Result(
+        **{name: getattr(result, name) for name in Result.__slots__ if name != "at_us"}, at_us=at_us
+    )
+
+
+def read(world: World, path: str, name: str | None = "viewer") -> str:
+    page = world.client(name).get(f"/apps/monitor{path}", headers=BROWSER)
+    assert page.status_code == 200, page.text
+    return page.text
+
+
+def test_the_overview_tells_states_changes_and_entities(world: World) -> None:
+    page = read(world, "")
+
+    assert "It &lt;is&gt; broken" in page
+    assert "Sea Institute" in page
+    assert "Town" in page
+    assert "Check all" not in page  # a viewer may not
+    assert "Check all" in read(world, "", "submitter")
+
+
+def test_entity_service_and_tasks_have_pages(world: World) -> None:
+    assert "&lt;b&gt;Map&lt;/b&gt;" in read(world, "/entities/1")
+    assert "It &lt;is&gt; broken" in read(world, "/services/1")
+    assert "No tasks" in read(world, "/tasks")
+    assert world.client("viewer").get("/apps/monitor/services/99", headers=BROWSER).status_code == 404
+
+
+def test_an_entity_s_public_page_needs_its_key_and_no_sign_in(world: World) -> None:
+    entity = entities.get(database(), 1)
+    assert entity is not None
+    page = read(world, f"/of/{entity.page_key}", None)
+
+    assert "It &lt;is&gt; broken" in page
+    assert "/apps/monitor/services/" not in page
+    assert len(entity.page_key) >= 20
+    assert world.client(None).get("/apps/monitor/of/guess", headers=BROWSER).status_code == 404
+
+
+def test_who_is_limited_or_unknown_sees_none_of_the_other_pages(world: World) -> None:
+    for path in ("", "/entities/1", "/services/1", "/tasks"):
+        limited = world.client("limited").get(f"/apps/monitor{path}", headers=BROWSER)
+        assert limited.status_code == 403
+        assert "Sea Institute" not in limited.text
+        assert world.client(None).get(f"/apps/monitor{path}", headers=BROWSER).status_code == 303
+
+
+def test_a_check_is_started_and_stopped_by_a_form(world: World) -> None:
+    client = world.client("submitter")
+    done = client.post("/apps/monitor/check", data={"eid": "1"}, headers=BROWSER)
+    refused = world.client("viewer").post("/apps/monitor/check", data={"eid": "1"}, headers=BROWSER)
+    listed = requests.sequences(world.control())
+
+    assert done.headers["location"] == "/apps/monitor/entities/1"
+    assert refused.status_code == 403
+    assert [sequence.name for sequence in listed] == ["Sea Institute"]
+    assert "Sea Institute" in read(world, "", "submitter")
+    client.post("/apps/monitor/stop", data={"sequence": str(listed[0].job_id)}, headers=BROWSER)
+    assert requests.sequences(world.control()) == []
