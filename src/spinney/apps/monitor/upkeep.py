@@ -1,14 +1,54 @@
-"""Upkeep: old results are thinned, once a day."""
+"""Upkeep: mails to owners whose pages changed, and thinning of old results."""
 
 import time
+from html import escape
+from typing import Any
 
 from spinney import Job
 from spinney.apps.monitor import settings
-from spinney.apps.monitor.application import UPKEEP, app
-from spinney.apps.monitor.inventory import thinning
+from spinney.apps.monitor.application import UPKEEP, app, outbox
+from spinney.apps.monitor.inventory import entities, results, services, thinning
 from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.inventory.model import Change, Entity
+from spinney.apps.monitor.settings import Mail
 
 _DAY_US = 86_400_000_000
+_LISTED = 100
+
+mails = app.pipeline(
+    "monitor.mails", queue=UPKEEP, description="Mail owners what changed, at most once a day"
+)
+
+
+@mails.stage(max_attempts=3)
+def send(job: Job) -> dict[str, Any]:
+    """Submit a mail for each owner whose page changed since the last one. Its key names the last one, so that a stage
+    that runs again submits none twice."""
+    mail = settings.load().mail
+    now_us = time.time_ns() // 1000
+    if mail is None:
+        return {"at_us": now_us, "eids": []}
+    eids = []
+    for entity in entities.query(database()):
+        mailed_us = entities.mailed_us(database(), entity.eid)
+        if not entity.email or now_us - mailed_us < _DAY_US:
+            continue
+        changes = results.changes(
+            database(), eid=entity.eid, after_us=mailed_us, only_changes=True, limit=_LISTED
+        )
+        if changes:
+            kind = outbox.mail.options(key=f"monitor-mail-{entity.eid}-{mailed_us}", forever=True)
+            job.submit(kind, **_mail(mail, entity, changes))
+            eids.append(entity.eid)
+    return {"at_us": now_us, "eids": eids}
+
+
+@mails.stage(max_attempts=5)
+def record(job: Job) -> None:
+    """Record up to when the owners have been told: the next mails tell what changed since."""
+    sent = job.results["send"]
+    for eid in sent["eids"]:
+        entities.set_mailed(database(), eid, sent["at_us"])
 
 
 @app.job(name="monitor.thin", queue=UPKEEP, max_attempts=3)
@@ -22,4 +62,32 @@ def thin(job: Job) -> int:
     return removed
 
 
+app.schedule(mails, every="1h", name="monitor.mails")
 app.schedule(thin, cron="30 3 * * *", name="monitor.thin")
+
+
+def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
+    numbers = sorted({change.gid for change in changes})
+    named = {s.gid: s.description or s.uri for s in services.by_numbers(database(), numbers)}
+    link = f"{mail.url.rstrip('/')}/apps/monitor/of/{entity.page_key}"
+    counts = services.counts(database(), entity.eid)
+    states = ", ".join(f"{number} {state}" for state, number in counts.items() if number)
+    lines = [
+        (named.get(c.gid, f"#{c.gid}"), c.task, c.before or "new", c.status, c.info[:300]) for c in changes
+    ]
+    text = "\n".join(
+        f"- {name}: {task} {before} -> {status}. {info}" for name, task, before, status, info in lines
+    )
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
+    greeting = f"Dear {entity.contact}," if entity.contact else "Good day,"
+    opening = f"the state of services of {entity.description} has changed. Now: {states}."
+    return {
+        "sender": mail.sender,
+        "to": [entity.email],
+        "subject": f"Services of {' '.join(entity.description.split())[:150]}: {states}",
+        "text": f"{greeting}\n\n{opening}\n\n{text}\n\nAll services: {link}\n",
+        "html": (
+            f"<p>{escape(greeting)}</p><p>{escape(opening)}</p><table><tr><th>Service</th><th>Task</th><th>Before</th>"
+            f'<th>Now</th><th>What it says</th></tr>{rows}</table><p><a href="{escape(link)}">All services</a></p>'
+        ),
+    }

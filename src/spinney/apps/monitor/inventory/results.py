@@ -104,6 +104,7 @@ def changes(
     database: Database,
     *,
     gid: int | None = None,
+    eid: int | None = None,
     after_us: int = 0,
     only_changes: bool = False,
     limit: int = 100,
@@ -114,6 +115,8 @@ def changes(
     query = select(*columns).where(history.c.at_us > after_us)
     if gid is not None:
         query = query.where(history.c.gid == gid)
+    if eid is not None:
+        query = query.join(services).where(services.c.eid == eid, services.c.retired_us.is_(None))
     if only_changes:
         query = query.where(history.c.before != history.c.status)
     query = query.order_by(history.c.at_us.desc(), history.c.id.desc()).limit(limit)

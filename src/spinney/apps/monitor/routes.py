@@ -1,0 +1,100 @@
+"""The monitor's routes below ``/api/v1/apps/monitor``: everything as JSON or CSV, and figures for Prometheus."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import Query
+from starlette.responses import Response
+
+from spinney.apps.monitor import requests
+from spinney.apps.monitor.inventory import entities, results, services
+from spinney.apps.monitor.inventory.database import database
+from spinney.errors import Forbidden
+from spinney.operations import Control
+from spinney.routes import Authenticated, RequestContext, routes
+
+T = TypeVar("T")
+
+Format = Annotated[Literal["json", "csv"], Query(description="`csv` in place of JSON.")]
+router = routes("monitor")
+
+
+@router.get("/entities", summary="List the entities")
+async def list_entities(context: Authenticated, format: Format = "json") -> Any:  # noqa: A002 - the parameter's name
+    """Return who answers for services, and how many they have."""
+    listed = await _read(context, lambda control: entities.query(database()))
+    return _answer([{k: v for k, v in asdict(e).items() if k != "page_key"} for e in listed], format)
+
+
+@router.get("/services", summary="List the services with their newest results")
+async def list_services(context: Authenticated, format: Format = "json") -> Any:  # noqa: A002
+    """Return all services; in JSON each with its newest results, in CSV a line for each result."""
+
+    def read(control: Control) -> list[dict[str, Any]]:
+        listed = services.all_present(database())
+        current = results.current(database(), [service.gid for service in listed])
+        return [
+            {**asdict(service), "results": [asdict(result) for result in current.get(service.gid, [])]}
+            for service in listed
+        ]
+
+    rows = await _read(context, read)
+    if format == "json":
+        return _answer(rows, format)
+    flat = [{**row, **result} for row in rows for result in row["results"] or [{}]]
+    return _answer([{k: v for k, v in row.items() if k != "results"} for row in flat], format)
+
+
+@router.get("/changes", summary="List the changes of status")
+async def list_changes(
+    context: Authenticated,
+    after_us: Annotated[int, Query(ge=0, description="Later than this, in microseconds since 1970.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    format: Format = "json",  # noqa: A002
+) -> Any:
+    """Return the changes of status, the newest first."""
+    listed = await _read(
+        context,
+        lambda control: results.changes(database(), after_us=after_us, only_changes=True, limit=limit),
+    )
+    return _answer([asdict(change) for change in listed], format)
+
+
+@router.get("/metrics", summary="Figures for Prometheus")
+async def metrics(context: Authenticated) -> Response:
+    """Return how many services are in which state, and how many checks run, as text for Prometheus."""
+
+    def read(control: Control) -> tuple[Mapping[str, int], int, int]:
+        open_sequences = requests.sequences(control)
+        return services.counts(database()), len(open_sequences), sum(s.running for s in open_sequences)
+
+    counts, sequences, running = await _read(context, read)
+    lines = ["# TYPE spinney_monitor_services gauge"]
+    lines += [f'spinney_monitor_services{{state="{state}"}} {number}' for state, number in counts.items()]
+    for name, value in (("sequences", sequences), ("checks_running", running)):
+        lines += [f"# TYPE spinney_monitor_{name} gauge", f"spinney_monitor_{name} {value}"]
+    return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
+    if not context.principal.rights.everywhere:
+        raise Forbidden("the monitor needs rights that are not limited to collections or queues")
+    return await context.run(read)
+
+
+def _answer(rows: Sequence[Mapping[str, Any]], format_: str) -> Any:
+    if format_ == "json":
+        return {"items": rows}
+    out = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(out, names)
+    writer.writeheader()
+    for row in rows:
+        # A spreadsheet would calculate a cell that begins so.
+        writer.writerow(
+            {k: f"'{v}" if isinstance(v, str) and v[:1] in "=+-@" and v else v for k, v in row.items()}
+        )
+    return Response(out.getvalue(), media_type="text/csv; charset=utf-8")

@@ -1,0 +1,85 @@
+"""Mails to owners, and what programs read by the API."""
+
+import csv
+import io
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.conftest import World, world_at
+from spinney.apps.monitor import app, upkeep
+from spinney.apps.monitor.inventory import entities, results
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.inventory.model import Result
+from spinney.testing import StageHarness
+
+from .monitor import Monitor, service
+
+pytestmark = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+API = "/api/v1/apps/monitor"
+
+
+@pytest.fixture
+def changed(monitor: Monitor) -> Monitor:
+    """A monitor with mail, whose service 1 has broken a moment ago."""
+    with (monitor.place / "monitor.toml").open("a") as file:
+        file.write(
+            '[mail]\nhost = "127.0.0.1"\nsender = "monitor@example.org"\nurl = "https://m.example.org/"\n'
+        )
+    monitor.import_([service(1, email="sea@example.org", contact="Ann"), service(2, entity="Town")])
+    break_(1, "It <is> broken")
+    return monitor
+
+
+def break_(gid: int, info: str, status: str = "error") -> None:
+    now_us = time.time_ns() // 1000
+    results.write(
+        database(),
+        [Result(gid=gid, task="http", status=status, info=info, at_us=now_us, duration_s=1, job_id=now_us)],
+    )
+
+
+def test_an_owner_gets_one_mail_a_day_with_what_changed(changed: Monitor) -> None:
+    harness = StageHarness()
+    sent = harness.run(upkeep.mails, "send")
+    mail = sent.submitted[0].params
+
+    assert mail["to"] == ["sea@example.org"]
+    assert mail["subject"] == "Services of Sea Institute: 1 error"
+    assert "- Map 1: http new -> error. It <is> broken" in mail["text"]
+    assert "It &lt;is&gt; broken" in mail["html"]
+    entity = entities.get(database(), 1)
+    assert entity is not None
+    assert f"https://m.example.org/apps/monitor/of/{entity.page_key}" in mail["text"]
+    harness.run(upkeep.mails, "record")
+    break_(1, "fine again", "ok")
+    assert StageHarness().run(upkeep.mails, "send").submitted == []  # not twice a day
+
+
+@pytest.fixture
+def world(changed: Monitor, tmp_path: Path) -> Iterator[World]:
+    (tmp_path / "server").mkdir()
+    with world_at(tmp_path / "server") as made:
+        made.store.register([kind.spec for kind in app.types.values()], app.queues, app.locks)
+        yield made
+
+
+def test_everything_is_read_as_json_and_csv(world: World) -> None:
+    client = world.client("viewer")
+    listed = client.get(f"{API}/services").json()["items"]
+    assert [(s["gid"], [r["status"] for r in s["results"]]) for s in listed] == [(1, ["error"]), (2, [])]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{API}/services?format=csv").text)))
+    assert [(row["gid"], row["status"]) for row in rows] == [("1", "error"), ("2", "")]
+    assert [c["gid"] for c in client.get(f"{API}/changes").json()["items"]] == [1]
+    assert "page_key" not in client.get(f"{API}/entities").text
+    assert world.client("limited").get(f"{API}/services").status_code == 403
+    assert world.client(None).get(f"{API}/services").status_code == 401
+
+
+def test_figures_for_prometheus(world: World) -> None:
+    text = world.client("viewer").get(f"{API}/metrics").text
+    assert 'spinney_monitor_services{state="error"} 1\n' in text
+    assert 'spinney_monitor_services{state="unchecked"} 1\n' in text
+    assert "spinney_monitor_sequences 0\n" in text
