@@ -7,6 +7,7 @@ import pytest
 from typer.main import get_command
 
 from spinney.apps.ingest.cli import app as ingest
+from spinney.apps.monitor.cli import app as monitor
 from spinney.cli.commands import full_app
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,11 @@ def test_the_concepts_are_short() -> None:
     assert len((ROOT / "docs" / "concepts.md").read_text().split()) <= 2000
 
 
-COMMANDS = {**get_command(full_app()).commands, "ingest": get_command(ingest)}  # type: ignore[attr-defined]
+COMMANDS = {
+    **get_command(full_app()).commands,  # type: ignore[attr-defined]
+    "ingest": get_command(ingest),
+    "monitor": get_command(monitor),
+}
 COMMAND = re.compile(r"(?:^(?:    |\$ )?|`)spinney ((?:--server \S+ )?[a-z](?:[^`\n#;|&]|\\\n)*)", flags=re.M)
 
 
