@@ -11,7 +11,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import claims, cluster, fairness, holds, ingest, latency, reading, serving, throughput
+from benchmarks import (
+    claims,
+    cluster,
+    fairness,
+    holds,
+    ingest,
+    latency,
+    monitor,
+    reading,
+    serving,
+    throughput,
+)
 from benchmarks.place import fsync_ms, loop_s
 
 CASES = {
@@ -35,6 +46,7 @@ CASES = {
     "server: submit": serving.submit,
     "ingest": ingest.deposit,
     "ingest of 100,000": ingest.accept,
+    "monitor": monitor.check_all,
 }
 
 

@@ -11,6 +11,8 @@ from spinney.apps.monitor.inventory.database import database
 
 from .monitor import Monitor, service
 
+FILE = pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+"""For what does not depend on the database: a node takes seconds to start."""
 OK = 'echo "ok {} {} {fine} $(date +%s)"'
 
 
@@ -35,6 +37,7 @@ def test_tasks_run_in_order_and_an_error_ends_the_check(monitor: Monitor) -> Non
     assert monitor.job(sequence)["state"] == "completed"
 
 
+@FILE
 def test_a_task_that_hangs_or_dies_is_an_error_of_its_service(monitor: Monitor) -> None:
     monitor.task("00_odd.sh", f"[ $gid = 1 ] && sleep 100; [ $gid = 2 ] && kill -9 $$; {OK}")
     monitor.import_([service(1), service(2), service(3)])
@@ -48,6 +51,7 @@ def test_a_task_that_hangs_or_dies_is_an_error_of_its_service(monitor: Monitor) 
     assert monitor.job(sequence)["state"] == "completed"
 
 
+@FILE
 def test_a_stopped_sequence_ends_after_the_tasks_at_work(monitor: Monitor, tmp_path: Path) -> None:
     monitor.task(
         "00_slow.sh", f"touch {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; {OK}"
@@ -66,7 +70,7 @@ def test_a_stopped_sequence_ends_after_the_tasks_at_work(monitor: Monitor, tmp_p
     assert stored["never"] == 0
 
 
-@pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+@FILE
 def test_a_node_killed_at_random_leaves_no_service_unchecked_and_no_result_twice(monitor: Monitor) -> None:
     tasks = ("a", "b", "c")
     for number, name in enumerate(tasks):
@@ -94,6 +98,7 @@ def _stored() -> int:
     return len(results.changes(database(), limit=10_000))
 
 
+@FILE
 def test_a_tcl_task_of_procedures_runs_unmodified(monitor: Monitor) -> None:
     (monitor.place / "tasks" / "00_congruence.tcl").write_text(
         "proc identify {} { return [list congruence check_record {Record Check}] }\n"
@@ -112,6 +117,7 @@ def test_a_tcl_task_of_procedures_runs_unmodified(monitor: Monitor) -> None:
     assert monitor.status(2) == {"congruence": ("warning", "Undefined description")}
 
 
+@FILE
 def test_broken_files_are_told_and_left_out(monitor: Monitor) -> None:
     monitor.task("00_good.sh", OK)
     monitor.task("01_loud.sh", OK, identify="{unclosed")
