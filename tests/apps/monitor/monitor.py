@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 
 from cli.shell import Shell
 
@@ -60,13 +61,21 @@ class Monitor:
 
     def start_node(self) -> "subprocess.Popen[bytes]":
         """Start a node that does checks."""
-        command = [sys.executable, "-m", "spinney", "node", "spinney.apps.monitor:app", "--slots", "8"]
+        return self.start("node", "spinney.apps.monitor:app", "--slots", "8")
+
+    def start(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a command that runs until the test ends."""
+        command = [sys.executable, "-m", "spinney", *words]
         log = (self.place / f"node-{len(self.nodes)}.log").open("wb")
         node = subprocess.Popen(
             command, cwd=self.place, env={**os.environ, "SPINNEY_STORE": self.store}, stdout=log, stderr=log
         )
         self.nodes.append(node)
         return node
+
+    def nodes_of(self, running: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+        """The processes that a running monitor has started."""
+        return psutil.Process(running.pid).children()
 
     def check(self, *selection: str) -> int:
         """Start a sequence, and return its number."""

@@ -131,3 +131,30 @@ def test_broken_files_are_told_and_left_out(monitor: Monitor) -> None:
     for file in ("01_loud.sh", "02_same.sh", "03_bad.py", "04_mute.sh"):
         assert file in listed
     assert listed.count("left out:") == 4
+
+
+@FILE
+def test_the_node_is_replaced_when_the_tasks_change_and_started_again_when_it_dies(monitor: Monitor) -> None:
+    with (monitor.place / "monitor.toml").open("a") as file:
+        file.write('[socket]\nlisten = ""\n')
+    monitor.task("00_first.sh", OK)
+    monitor.import_([service(1)])
+    running = monitor.start("monitor", "run")
+    first = monitor.check("1")
+    monitor.wait(lambda: monitor.is_settled(first))
+    assert list(monitor.status(1)) == ["first"]
+
+    monitor.task("01_second.sh", OK)
+    monitor.wait(lambda: _checked_by(monitor, "second"))
+    monitor.task("01_second.sh", OK).unlink()
+    for node in monitor.nodes_of(running):
+        node.kill()
+    monitor.wait(lambda: _checked_by(monitor, "first"))
+    assert running.poll() is None
+
+
+def _checked_by(monitor: Monitor, task: str) -> bool:
+    """Whether a new check of service 1 has a result of this task."""
+    sequence = monitor.check("1")
+    monitor.wait(lambda: monitor.is_settled(sequence))
+    return task in monitor.status(1)

@@ -160,3 +160,43 @@ def test_the_command_line_lists_what_is_there(imported: Monitor) -> None:
     assert "Sea Institute" in imported.shell.ok("monitor", "entities")
     assert "http://127.0.0.1:9/2" in imported.shell.ok("monitor", "services", "town")
     assert imported.shell.run("monitor", "status", "99").stderr.startswith("spinney: there is no service 99")
+
+
+def test_new_services_take_no_number_that_a_row_names(tables: Database) -> None:
+    run(tables, row(2, uri="http://h/new"), row(3, gid=1), row(4, gid=2))
+    run(tables, row(2, uri="http://h/newer"), is_part=True)
+
+    assert [s.uri for s in services.all_present(tables)] == [
+        "http://h/3",
+        "http://h/4",
+        "http://h/new",
+        "http://h/newer",
+    ]
+
+
+def test_the_same_service_twice_in_a_file_is_told(tables: Database) -> None:
+    for _ in range(2):
+        assert run(tables, row(2), row(3, uri="http://h/2")).wrong == [
+            "line 3: it is the same service as line 2; leave one of them out"
+        ]
+
+
+def test_one_result_that_cannot_be_written_holds_up_no_other(tables: Database) -> None:
+    run(tables, row(2))
+    writer = results.ResultWriter(tables)
+    failures: list[str] = []
+
+    def write(gid: int) -> None:
+        try:
+            writer.write(result(gid, "http", "ok", 100, job_id=gid))
+        except Exception:  # noqa: BLE001 - whatever the database says of it
+            failures.append(str(gid))
+
+    threads = [threading.Thread(target=write, args=(gid,)) for gid in (99, 1, 98)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(failures) == ["98", "99"]  # there are no such services
+    assert services.counts(tables)["ok"] == 1

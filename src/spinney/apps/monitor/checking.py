@@ -21,7 +21,7 @@ from spinney.apps.monitor.inventory.model import Result, Service, Status
 from spinney.apps.monitor.inventory.results import ResultWriter
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import task_list
-from spinney.apps.monitor.tasks.findings import Finding
+from spinney.apps.monitor.tasks.findings import Finding, clean
 from spinney.apps.monitor.tasks.modules import Context
 from spinney.apps.monitor.tasks.task_list import Task
 
@@ -61,9 +61,9 @@ def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
         service = services.get(database(), gid)
         if service is None or service.retired_us is not None:
             raise Finish("the service is retired")
-        if task.retired_s is not None:
+        if task.retired_s is not None or not (config.tasks / task.file).exists():
             raise NotApplicable("the task is no longer in the folder")
-        began_s = time.monotonic()
+        began_s, began_us = time.monotonic(), time.time_ns() // 1000
         finding = _run(task, config, service)
         if finding.status == Status.NOT_APPLICABLE:
             raise NotApplicable(finding.info[:_MESSAGE_MAX])
@@ -71,11 +71,11 @@ def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
             Result(
                 gid=gid,
                 task=task.name,
-                status=finding.status,
-                code=finding.code,
-                info=finding.info,
+                status=clean(finding.status),
+                code=clean(finding.code)[:200],
+                info=clean(finding.info),
                 uuid=service.uuid,
-                at_us=int((finding.at_s or time.time()) * 1_000_000),
+                at_us=_at_us(finding, began_us),
                 duration_s=time.monotonic() - began_s,
                 job_id=job.id,
                 drops=behind if finding.status == Status.ERROR else (),
@@ -89,6 +89,12 @@ def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
 
     stage.__doc__ = task.description or task.name
     return stage
+
+
+def _at_us(finding: Finding, began_us: int) -> int:
+    """Return the time of a result: what the task says, within the time in which it ran; its clock may be wrong."""
+    now_us = time.time_ns() // 1000
+    return now_us if finding.at_s is None else min(now_us, max(began_us, int(finding.at_s * 1_000_000)))
 
 
 def _run(task: Task, config: Settings, service: Service) -> Finding:

@@ -75,11 +75,10 @@ def running(control: Control) -> list[RunningCheck]:
 def stop(control: Control, sequences: Sequence[int] | None = None) -> int:
     """Cancel these sequences, or all, and return how many there were. Checks at work end after the task that they are
     at, whose result is stored."""
-    jobs = control.queries.jobs(Filter(type=TYPE, states=OPEN), limit=LISTED)
-    stopped = 0
-    for job in jobs:
-        if sequences is None or job.id in sequences:
-            stopped += _cancel(control, job.id)
+    stopped, after = 0, 0
+    while jobs := control.queries.jobs(Filter(type=TYPE, states=OPEN), after=after, limit=LISTED):
+        stopped += sum(_cancel(control, job.id) for job in jobs if sequences is None or job.id in sequences)
+        after = jobs[-1].id
     return stopped
 
 

@@ -44,7 +44,7 @@ async def list_services(context: Authenticated, format: Format = "json") -> Any:
     rows = await _read(context, read)
     if format == "json":
         return _answer(rows, format)
-    flat = [{**row, **result} for row in rows for result in row["results"] or [{}]]
+    flat = [{**result, **row} for row in rows for result in row["results"] or [{}]]
     return _answer([{k: v for k, v in row.items() if k != "results"} for row in flat], format)
 
 
@@ -95,6 +95,6 @@ def _answer(rows: Sequence[Mapping[str, Any]], format_: str) -> Any:
     for row in rows:
         # A spreadsheet would calculate a cell that begins so.
         writer.writerow(
-            {k: f"'{v}" if isinstance(v, str) and v[:1] in "=+-@" and v else v for k, v in row.items()}
+            {k: f"'{v}" if isinstance(v, str) and v[:1] in "=+-@\t\r" and v else v for k, v in row.items()}
         )
     return Response(out.getvalue(), media_type="text/csv; charset=utf-8")

@@ -83,7 +83,11 @@ def host_of(uri: str) -> str:
         host = urlsplit(uri if "//" in uri else f"//{uri}").hostname or "none"
     except ValueError:
         host = "none"
-    return host if _LOCK_NAME.fullmatch(host) else hashlib.sha256(host.encode()).hexdigest()[:32]
+    return (
+        host
+        if _LOCK_NAME.fullmatch(host) and ".." not in host
+        else hashlib.sha256(host.encode()).hexdigest()[:32]
+    )
 
 
 def _parts(selected: Sequence[Service]) -> Sequence[Sequence[Service]]:

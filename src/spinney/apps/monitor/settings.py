@@ -29,7 +29,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
 from spinney.config import database_file
 from spinney.config import settings as store_settings
@@ -46,6 +54,14 @@ def _located(path: Path, info: ValidationInfo) -> Path:
     return Path(info.context or ".", path)
 
 
+def _empty_is_none(value: object) -> object:
+    return None if value == "" else value
+
+
+def _located_if_any(path: Path | None, info: ValidationInfo) -> Path | None:
+    return None if path is None else _located(path, info)
+
+
 def _tables_url(url: str, info: ValidationInfo) -> str:
     file = database_file(url)
     return url if file is None else f"sqlite:///{_located(file, info)}"
@@ -57,6 +73,7 @@ def _mailbox(text: str) -> str:
 
 
 Located = Annotated[Path, AfterValidator(_located)]
+SocketPath = Annotated[Path | None, BeforeValidator(_empty_is_none), AfterValidator(_located_if_any)]
 
 
 class _Table(BaseModel):
@@ -83,8 +100,8 @@ class Socket(_Table):
 
     listen: str = Field(default="127.0.0.1:4422", pattern=r"^$|^.+:\d{1,5}$")
     """Host and port; empty: no TCP."""
-    path: Annotated[Path, AfterValidator(_located)] | None = Path("monitor.sock")
-    """The Unix socket; None: none."""
+    path: SocketPath = Path("monitor.sock")
+    """The Unix socket; empty: none."""
     allowed: tuple[str, ...] = ()
     """The addresses that may connect by TCP when ``listen`` is not on loopback: networks, as in ``10.1.0.0/16``."""
     connections: int = Field(default=100, ge=1)

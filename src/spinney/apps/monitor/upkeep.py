@@ -33,9 +33,10 @@ def send(job: Job) -> dict[str, Any]:
         mailed_us = entities.mailed_us(database(), entity.eid)
         if not entity.email or now_us - mailed_us < _DAY_US:
             continue
-        changes = results.changes(
+        listed = results.changes(
             database(), eid=entity.eid, after_us=mailed_us, only_changes=True, limit=_LISTED
         )
+        changes = [change for change in listed if change.before or change.status != "ok"]
         if changes:
             kind = outbox.mail.options(key=f"monitor-mail-{entity.eid}-{mailed_us}", forever=True)
             job.submit(kind, **_mail(mail, entity, changes))

@@ -19,7 +19,7 @@ from spinney.safe_http import SafeTransport
 BODY_MAX = 20 << 20
 """The most bytes that are read of a response."""
 REDIRECTS_MAX = 5
-AGENT = "spinney-monitor"
+_HEADERS = {"User-Agent": "spinney-monitor", "Accept-Encoding": "identity"}
 _ADVICE = "name the host as 'private' in [network] if checks may reach it"
 
 
@@ -59,7 +59,7 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX) -> Fetched:
             with (
                 closing(_transport(context, left_s)) as transport,
                 httpx.Client(transport=transport, timeout=left_s, trust_env=False) as client,
-                client.stream("GET", uri, headers={"User-Agent": AGENT}) as response,
+                client.stream("GET", uri, headers=_HEADERS) as response,
             ):
                 target = response.headers.get("location")
                 if (
@@ -69,6 +69,10 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX) -> Fetched:
                 ):
                     redirects.append(response.status_code)
                     uri = urljoin(uri, target)
+                    if urlsplit(uri).scheme not in ("http", "https"):
+                        raise Unreachable(
+                            error("bad_redirect", f"It redirects to {uri[:100]}, which is no HTTP")
+                        )
                     continue
                 body, is_whole = _body(response, body_max)
                 return Fetched(
@@ -96,7 +100,9 @@ def _transport(context: Context, total_s: float) -> SafeTransport:
 
 def _body(response: httpx.Response, most: int) -> tuple[bytes, bool]:
     body = bytearray()
-    for part in response.iter_bytes():
+    if response.headers.get("content-encoding", "identity").lower() not in ("identity", ""):
+        return b"", False  # it was not asked for, and may be any number of times larger
+    for part in response.iter_raw():
         body += part
         if len(body) > most:
             return bytes(body[:most]), False

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from spinney.apps.monitor import requests
+from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory import entities
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.sequences import Selection
@@ -27,15 +28,16 @@ def check(
         str | None, typer.Option(help="Services whose description is like this: 'Soil%'.")
     ] = None,
     hours: Annotated[
-        float | None, typer.Option(min=0, help="What was not checked for so many hours.")
+        float | None, typer.Option(min=0, help="Services that were not checked for so many hours.")
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="What a task found an error of.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Services that failed their last check.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="All services.")] = False,
     store: StoreOption = None,
     by: ByOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all checks have ended.")] = False,
 ) -> None:
     """Check services: one, some, those of an entity, or all."""
+    use_store(store)
     asked = [bool(gids), entity is not None, description is not None, hours is not None, failed, everything]
     if sum(asked) != 1:
         raise UsageError(
@@ -66,6 +68,7 @@ def stop(
     by: ByOption = None,
 ) -> None:
     """Stop sequences. Checks at work end after the task that they are at."""
+    use_store(store)
     if sum([bool(sequence), service is not None, everything]) != 1:
         raise UsageError("name what to stop in one way: numbers of sequences, --service or --all")
     with open_control(store, by) as control:

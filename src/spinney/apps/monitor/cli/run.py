@@ -3,25 +3,27 @@
 The node is a process of its own. When the files of the tasks change, a new one takes over from it without a gap."""
 
 import asyncio
-import os
 import signal
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Annotated
 
 import typer
 
 from spinney.apps.monitor import settings
+from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.door.commands import Door
 from spinney.apps.monitor.door.server import DoorServer
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import task_list
-from spinney.command_line import StoreOption, open_control, resolve_settings
+from spinney.command_line import StoreOption, open_control
 
 _LOOK_S = 1.0
+_PAUSE_MAX_S = 60.0
+"""The longest pause before a node that keeps dying is started again."""
 _CALLER = "line protocol"
 
 
@@ -39,8 +41,8 @@ def run(
     ] = True,
 ) -> None:
     """Run checks, and serve the line protocol, until SIGTERM or SHUTDWN."""
+    use_store(store)
     config = settings.load()
-    url = resolve_settings(store).store
     slots = str(workers or config.workers)
     command = [
         sys.executable,
@@ -55,7 +57,7 @@ def run(
     ]
     with ExitStack() as stack:
         door = DoorServer(_opener(stack, store, config), config.socket)
-        raise typer.Exit(asyncio.run(_run(door, command if node else None, url, config)))
+        raise typer.Exit(asyncio.run(_run(door, command if node else None, config)))
 
 
 def _opener(stack: ExitStack, store: str | None, config: Settings) -> Callable[[], Door]:
@@ -68,58 +70,62 @@ def _opener(stack: ExitStack, store: str | None, config: Settings) -> Callable[[
     return open_door
 
 
-async def _run(door: DoorServer, command: list[str] | None, store: str, config: Settings) -> int:
+async def _run(door: DoorServer, command: list[str] | None, config: Settings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, door.stop)
     if command is None:
         await door.run()
         return 0
-    nodes = _Nodes(command, {**os.environ, "SPINNEY_STORE": store})
-    await nodes.start()
-    serving, watching = asyncio.create_task(door.run()), asyncio.create_task(_watch(nodes, config))
-    try:
-        await asyncio.wait([serving, watching], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        door.stop()
-        watching.cancel()
-        code = await nodes.stop()
-    await serving
-    return code
+    nodes = _Nodes(command)
+    serving, working = asyncio.create_task(door.run()), asyncio.create_task(nodes.run(config))
+    await asyncio.wait([serving, working], return_when=asyncio.FIRST_COMPLETED)
+    door.stop()
+    working.cancel()
+    await nodes.stop()
+    await serving  # raises what went wrong with the line protocol
+    with suppress(asyncio.CancelledError):
+        await working  # raises what went wrong with the nodes
+    return 0
 
 
 class _Nodes:
-    """The node, and one that it hands over to."""
+    """The node, started again when it dies, and those that hand over to it."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        self._command, self._environment = command, environment
-        self.current: Process | None = None
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._running: list[Process] = []
 
-    async def start(self, *options: str) -> None:
-        """Start a node; with ``--replace`` the one that works drains meanwhile, and ends by itself."""
-        self.current = await asyncio.create_subprocess_exec(
-            *self._command, *options, env=self._environment, start_new_session=True
-        )
+    async def run(self, config: Settings) -> None:
+        """Keep a node running; when the tasks have changed, start one that takes over, while the old one drains."""
+        stamps = task_list.fingerprint(config)
+        pause_s = _LOOK_S
+        await self._start()
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            self._running = [node for node in self._running if node.returncode is None]
+            changed = task_list.fingerprint(config)
+            if changed != stamps:
+                stamps = changed
+                listed = await asyncio.to_thread(task_list.read, config)
+                for broken in listed.broken:
+                    typer.echo(f"{broken.file} is rejected: {broken.problem}", err=True)
+                await self._start()
+            elif not self._running:
+                typer.echo("the node has ended; it is started again", err=True)
+                await asyncio.sleep(pause_s)
+                pause_s = min(_PAUSE_MAX_S, 2 * pause_s)
+                await self._start()
 
-    async def stop(self) -> int:
-        """Let the node finish what it runs, and return its exit code."""
-        if self.current is None:
-            return 0
-        if self.current.returncode is None:
-            self.current.send_signal(signal.SIGTERM)
-        return await self.current.wait()
+    async def stop(self) -> None:
+        """Let all nodes finish what they run."""
+        for node in self._running:
+            if node.returncode is None:
+                node.send_signal(signal.SIGTERM)
+        for node in self._running:
+            await node.wait()
 
-
-async def _watch(nodes: _Nodes, config: Settings) -> None:
-    """Replace the node when the tasks have changed; return when it has ended by itself."""
-    stamps = task_list.fingerprint(config)
-    while nodes.current is not None and nodes.current.returncode is None:
-        await asyncio.sleep(_LOOK_S)
-        changed = task_list.fingerprint(config)
-        if changed == stamps:
-            continue
-        stamps = changed
-        listed = await asyncio.to_thread(task_list.read, config)
-        for broken in listed.broken:
-            typer.echo(f"{broken.file} is left out: {broken.problem}", err=True)
-        await nodes.start("--replace")
+    async def _start(self) -> None:
+        # --replace, since a node that outlived a killed monitor may still have the name.
+        node = await asyncio.create_subprocess_exec(*self._command, "--replace", start_new_session=True)
+        self._running.append(node)

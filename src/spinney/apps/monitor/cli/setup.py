@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from spinney.apps.monitor import settings
+from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory import TABLES, importing
 from spinney.apps.monitor.inventory.database import database
 from spinney.command_line import Exit, StoreOption, open_control
@@ -24,6 +25,7 @@ def init(
     tasks: Annotated[bool, typer.Option(help="Write the checks that come with Spinney as tasks.")] = True,
 ) -> None:
     """Make the monitor's tables, or upgrade them, its folder of tasks, and its job types in the store."""
+    use_store(store)
     from spinney.apps.monitor import app  # its stages are those of the tasks, which have to be read
 
     config = settings.load()

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from spinney.apps.monitor import requests, settings
+from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory import entities as entity_table
 from spinney.apps.monitor.inventory import results
 from spinney.apps.monitor.inventory import services as service_table
@@ -68,6 +69,7 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show the newest results of a service, or the state of the whole."""
+    use_store(store)
     tables = database()
     if gid is not None:
         if service_table.get(tables, gid) is None:

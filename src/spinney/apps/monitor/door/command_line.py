@@ -1,5 +1,6 @@
 """From a line to a command and its arguments."""
 
+import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,11 +25,17 @@ class InvalidLine(ValueError):
 
 
 def decoded(line: bytes) -> str:
-    """Return a line as text: UTF-8, and what is none as Latin-1."""
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line.decode("latin-1")
+    """Return a line as text: UTF-8, and each byte that is none as Latin-1."""
+    return line.decode("utf-8", "spinney-latin-1")
+
+
+def _latin_1(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error("spinney-latin-1", _latin_1)
 
 
 def parse(text: str) -> CommandLine:

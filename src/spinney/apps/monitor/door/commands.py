@@ -51,7 +51,7 @@ def stop(door: Door, arguments: Arguments) -> Reply:
 
 def registered_tasks(door: Door, arguments: Arguments) -> Reply:
     """List the tasks in their order. The footer counts the caption, too, as clients know it."""
-    tasks = task_list.read(door.settings).current
+    tasks = task_list.last_read(door.settings).current
     rows = [
         (task.name, _PROCEDURES.get(task.language, "run_program"), task.description, task.file, task.language)
         for task in tasks
@@ -157,7 +157,7 @@ def query_tasks(door: Door, arguments: Arguments) -> Reply:
     current = {
         result.task: result for result in results.current(door.tables, [service.gid]).get(service.gid, [])
     }
-    tasks = [task for task in task_list.read(door.settings).current if task.name in current]
+    tasks = [task for task in task_list.last_read(door.settings).current if task.name in current]
     rows = [
         (
             task.description,

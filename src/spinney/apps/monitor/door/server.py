@@ -7,10 +7,10 @@ import asyncio
 import ipaddress
 import logging
 import socket
+import stat
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -74,7 +74,7 @@ class DoorServer:
             for server in servers:
                 server.close()
             for connection in list(self._connections):
-                connection.writer.close()
+                connection.writer.transport.abort()
             self._thread.shutdown(wait=True, cancel_futures=True)
             if self._limits.path is not None:
                 self._limits.path.unlink(missing_ok=True)
@@ -137,12 +137,10 @@ class DoorServer:
                 if self._stopped.is_set():
                     return
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # it has gone, or does not read
+            writer.transport.abort()  # it has gone, or does not read: nothing is left to be sent
         finally:
             self._connections.remove(connection)
             writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
 
     async def _lines(self, connection: Connection) -> AsyncIterator[bytes]:
         """Yield the lines of a client, the last one also without its end. An empty one is passed over."""
@@ -264,7 +262,11 @@ def _remove_stale(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(path))
-        except (FileNotFoundError, ConnectionRefusedError):
+        except FileNotFoundError:
+            return
+        except ConnectionRefusedError:
+            if not stat.S_ISSOCK(path.lstat().st_mode):
+                raise UsageError(f"{path} is a file and no socket; name another path in [socket]") from None
             path.unlink(missing_ok=True)
             return
         except OSError as error:

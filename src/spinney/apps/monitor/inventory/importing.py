@@ -6,6 +6,7 @@ that the file is only a part, or a row is wrong: a typing error must not retire 
 
 import csv
 import io
+import re
 import secrets
 import time
 import uuid
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from spinney.apps.monitor.inventory.schema import entities, services
 from spinney.errors import UsageError
@@ -25,6 +26,8 @@ from spinney.tables.database import Database
 
 FILE_MAX = 200 << 20
 TEXT_MAX = 2000
+_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,19}")
+_SCHEMES = ("http", "https", "ftp")
 _REQUIRED = ("entity", "type", "uri")
 _OPTIONAL = ("gid", "uuid", "version", "description", "contact", "email", "language")
 
@@ -78,11 +81,16 @@ def run(database: Database, rows: Iterator[Row | str], *, is_part: bool = False)
     now_us = time.time_ns() // 1000
     with database.write() as connection:
         writer = _Writer(connection, now_us, imported)
-        for row in rows:
+        advanced = False
+        # Rows with a number come first, so that no new service takes a number that a later row names.
+        for row in sorted(rows, key=lambda row: isinstance(row, str) or row.gid is None):
             if isinstance(row, str):
                 imported.wrong.append(row)
-            else:
-                writer.write(row)
+                continue
+            if row.gid is None and not advanced:
+                writer.advance_numbers(database.dialect)
+                advanced = True
+            writer.write(row)
         if not is_part and not imported.wrong and writer.named:
             writer.retire()
     return imported
@@ -134,6 +142,7 @@ def _row(line: int, fields: Mapping[Any, Any]) -> Row | str:
     except ValueError as problem:
         return f"line {line}: {problem}"
     gid = values.pop("gid")
+    values["uuid"] = str(uuid.UUID(values["uuid"])) if values["uuid"] else ""
     return Row(line=line, gid=int(gid) if gid else None, **values)
 
 
@@ -152,14 +161,18 @@ def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
         raise ValueError(f"gid must be a whole number from 1, not {values['gid']!r}")
     if values["uuid"]:
         uuid.UUID(values["uuid"])  # its ValueError says what is wrong
+    if not _TYPE.fullmatch(values["type"]):
+        raise ValueError(f"type must be a word of up to 20 letters and digits, not {values['type'][:40]!r}")
+    if "|" in values["version"]:
+        raise ValueError("version must not contain '|', which tasks take for the end of the field")
     if values["email"]:
         mailbox(values["email"])
     try:
         scheme = urlsplit(values["uri"]).scheme
     except ValueError as problem:
         raise ValueError(f"the URI cannot be read: {problem}") from None
-    if not scheme:
-        raise ValueError(f"the URI {values['uri'][:80]!r} has no scheme, as in https://")
+    if scheme not in _SCHEMES:
+        raise ValueError(f"the URI {values['uri'][:80]!r} must begin with http://, https:// or ftp://")
 
 
 # --- tables -----------------------------------------------------------------------------------
@@ -176,8 +189,10 @@ class _Writer:
             row.description: row._asdict() for row in connection.execute(select(entities)).all()
         }
         self._services = {row.gid: row._asdict() for row in connection.execute(select(services)).all()}
-        self._by_uuid = {row["uuid"]: gid for gid, row in self._services.items()}
-        self._by_uri = {(row["eid"], row["uri"]): gid for gid, row in self._services.items()}
+        # Present services come last, so that retired ones do not hide them.
+        known = sorted(self._services.values(), key=lambda row: row["retired_us"] is None)
+        self._by_uuid = {row["uuid"]: row["gid"] for row in known}
+        self._by_uri = {(row["eid"], row["uri"]): row["gid"] for row in known}
 
     def write(self, row: Row) -> None:
         """Write one service and its entity."""
@@ -204,6 +219,7 @@ class _Writer:
                 insert(services).values(new).returning(services.c.gid)
             ).scalar_one()
             self.named[inserted] = row.line
+            self._by_uuid[new["uuid"]] = self._by_uri[(eid, row.uri)] = inserted
             self._imported.added += 1
             return
         if row.uuid:
@@ -215,6 +231,13 @@ class _Writer:
             return
         self._connection.execute(update(services).where(services.c.gid == gid).values(values))
         self._imported.changed += 1
+
+    def advance_numbers(self, dialect: str) -> None:
+        """Let new numbers begin behind those that rows named; SQLite does so by itself."""
+        if dialect == "postgresql":
+            next_number = select(func.coalesce(func.max(services.c.gid), 0) + 1).scalar_subquery()
+            sequence = func.pg_get_serial_sequence("mon_services", "gid")
+            self._connection.execute(select(func.setval(sequence, next_number, False)))
 
     def retire(self) -> None:
         """Retire the services that no row named."""

@@ -40,10 +40,13 @@ class ResultWriter:
                 del self._waiting[: GROUP_MAX - 1]
             try:
                 write(self._database, [waiting for waiting, _ in group])
-            except BaseException:
-                with self._mutex:  # the others write theirs themselves, and get the error where it is theirs
+            except Exception:
+                with self._mutex:
                     self._waiting[:0] = group[1:]
-                raise
+                if len(group) == 1:
+                    raise
+                write(self._database, [result])
+                return
             for _, event in group:
                 event.set()
 
@@ -52,6 +55,7 @@ def write(database: Database, results: Sequence[Result]) -> None:
     """Enter results in one transaction. A repetition of a job's result replaces it; an older result never replaces a
     newer one."""
     newest = {(result.gid, result.task): result for result in sorted(results, key=lambda r: r.at_us)}
+    newest = dict(sorted(newest.items()))  # rows are locked in one order, so that two nodes do not deadlock
     with database.write() as connection:
         before = _before(connection, newest)
         rows = [_history_row(result, before.get((result.gid, result.task))) for result in _once(results)]

@@ -40,9 +40,8 @@ def like_description(database: Database, pattern: str) -> list[Service]:
 
 def search(database: Database, words: str, *, limit: int = 200) -> list[Service]:
     """Return services whose description, URI or entity contains a text, ignoring case."""
-    text = f"%{words.replace('%', '').replace('_', ' ').lower()}%"
     columns = (services.c.description, services.c.uri, entities.c.description)
-    condition = or_(*(func.lower(column).like(text) for column in columns))
+    condition = or_(*(column.icontains(words, autoescape=True) for column in columns))
     return _read(database, _present(condition).order_by(services.c.gid).limit(limit))
 
 

@@ -17,7 +17,7 @@ from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
-from spinney.errors import Forbidden
+from spinney.errors import Forbidden, UsageError
 from spinney.operations import Control
 from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
 
@@ -33,9 +33,13 @@ pages = Pages(
 )
 
 
-async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
+def _require_unlimited(context: RequestContext) -> None:
     if not context.principal.rights.everywhere:
         raise Forbidden("the monitor's pages need rights that are not limited to collections or queues")
+
+
+async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
+    _require_unlimited(context)
     return await context.run(read)
 
 
@@ -77,7 +81,10 @@ async def entity_page(request: Request, context: Authenticated, eid: int) -> Res
 async def public_page(request: Request, page_key: str) -> Response:
     """Show an entity to everybody who has this address."""
     shown = await run_in_threadpool(lambda: _entity(entities.by_page_key(database(), page_key)))
-    return pages.show(request, None, "entity.html", public=True, **shown)
+    response = pages.show(request, None, "entity.html", public=True, **shown)
+    response.headers["Referrer-Policy"] = "no-referrer"  # its address is its key
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
 
 
 @pages.get("/services/{gid}")
@@ -104,23 +111,28 @@ async def service_page(request: Request, context: Authenticated, gid: int) -> Re
 @pages.get("/tasks")
 async def tasks_page(request: Request, context: Authenticated) -> Response:
     """Show the tasks, and the files that are none."""
-    listed = await _read(context, lambda control: task_list.read(settings.load()))
+    listed = await _read(context, lambda control: task_list.last_read(settings.load()))
     return pages.show(request, context, "tasks.html", tasks=listed.current, broken=listed.broken)
 
 
 @pages.post("/check")
 async def check(context: Authenticated, form: Form) -> Response:
     """Start a check: of a service, of an entity, or of everything."""
+    _require_unlimited(context)
     gid, eid = form.whole("gid", "number of a service"), form.whole("eid", "number of an entity")
-    back = (
-        f"{pages.prefix}/services/{gid}" if gid else f"{pages.prefix}/entities/{eid}" if eid else pages.prefix
-    )
+    back, name, selection = pages.prefix, "All services", Selection()
+    if gid is not None:
+        back, name, selection = f"{pages.prefix}/services/{gid}", f"Service {gid}", Selection(gids=(gid,))
+    elif eid is not None:
+        back, selection = f"{pages.prefix}/entities/{eid}", Selection(eid=eid)
 
     def start(control: Control) -> int:
-        selection = Selection(gids=(gid,) if gid else (), eid=eid)
-        entity = entities.get(database(), eid) if eid else None
-        name = f"Service {gid}" if gid else entity.description if entity else "All services"
-        return requests.start(control, name, selection)
+        if gid is not None and services.get(database(), gid) is None:
+            raise UsageError(f"there is no service {gid}")
+        entity = None if eid is None else entities.get(database(), eid)
+        if eid is not None and entity is None:
+            raise UsageError(f"there is no entity {eid}")
+        return requests.start(control, name if entity is None else entity.description, selection)
 
     return await run_and_redirect(
         context, back, start, lambda job_id: f"The check has started as job {job_id}"
@@ -130,6 +142,7 @@ async def check(context: Authenticated, form: Form) -> Response:
 @pages.post("/stop")
 async def stop(context: Authenticated, form: Form) -> Response:
     """Stop a sequence, or all."""
+    _require_unlimited(context)
     number = form.whole("sequence", "number of a sequence")
     return await run_and_redirect(
         context,

@@ -1,5 +1,6 @@
 """What a task found, and how a program prints it."""
 
+import re
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,15 @@ class Unreadable(ValueError):
     """The output of a program is no result; the message says why."""
 
 
+_UNFIT = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f\\ud800-\\udfff]")
+
+
+def clean(text: str) -> str:
+    """Return a text without control characters, which databases or terminals would not take as text; tabs and ends of
+    lines stay."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
 def error(code: str, info: str) -> Finding:
     """Return an error with a code for machines and a text for people."""
     return Finding(Status.ERROR, info, code)
@@ -48,7 +58,7 @@ def of_output(text: str) -> Finding:
     """Return what a program printed: a JSON object with ``status`` and optionally ``code``, ``info`` and ``timestamp``,
     or a Tcl list ``status code info data timestamp``, of whose texts the data (the fourth) is what people read, as the
     SNIG scripts print it. Raises Unreadable."""
-    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
+    text = text.strip()
     if not text:
         raise Unreadable("it printed nothing")
     if text.startswith("{") and (fields := _json(text)) is not None:

@@ -1,8 +1,9 @@
 """Python modules as tasks: ``NAME``, ``DESCRIPTION``, and ``check(service, context)``, which returns a ``Finding``."""
 
 import importlib.util
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,12 @@ Check = Callable[[Service, Context], Finding]
 
 class Unfit(Exception):
     """A module is no task; the message says why."""
+
+
+def identification(file: Path) -> Sequence[str]:
+    """Return the command that answers ``identify`` for a module. It loads the module in a process of its own, since
+    what a module does when it is loaded may take for ever."""
+    return (sys.executable, "-m", "spinney.apps.monitor.tasks.identify_module", str(file))
 
 
 def load(file: Path) -> tuple[str, str, Check]:
@@ -63,7 +70,7 @@ def run(check: Check, service: Service, context: Context) -> Finding:
             finding = check(service, context)
             unfit = not isinstance(finding, Finding)
             findings.append(error("unreadable_result", "the check returned no Finding") if unfit else finding)
-        except Exception as problem:  # noqa: BLE001 - a check's fault is an error of this service alone
+        except BaseException as problem:  # noqa: BLE001 - a check's fault is an error of this service alone
             findings.append(error("task_error", f"the check failed: {type(problem).__name__}: {problem}"))
 
     thread = threading.Thread(target=call, daemon=True, name="monitor check")

@@ -3,6 +3,7 @@
 A program runs in a session of its own with the folder above the tasks as its working directory, as the SNIG scripts
 expect. Its output is bounded; what it leaves running is killed when it ends, or when its time is over."""
 
+import errno
 import os
 import selectors
 import signal
@@ -24,6 +25,8 @@ IDENTIFY_S = 10.0
 UNSPECIFIED = "<unspecified>"
 """What a service without a version says in its place."""
 _INTERPRETERS = {".sh": ("/bin/bash",), ".tcl": ("tclsh",), ".py": (sys.executable,)}
+_PRIVATE = frozenset({"SPINNEY_STORE", "SPINNEY_TOKEN"})
+"""Variables that may hold passwords, which are no business of a task's."""
 _LOOK_S = 0.2
 
 
@@ -36,8 +39,11 @@ class ProgramFailed(Exception):
 
 
 def command_of(file: Path) -> Sequence[str]:
-    """Return the argument list that starts a file: its interpreter by its ending unless it is executable."""
-    if os.access(file, os.X_OK):
+    """Return the argument list that starts a file: as it is where it is executable and names its interpreter, else by
+    the interpreter for its ending."""
+    with file.open("rb") as opened:
+        names_interpreter = opened.read(2) == b"#!" or file.suffix not in _INTERPRETERS
+    if names_interpreter and os.access(file, os.X_OK):
         return (str(file),)
     return (*_INTERPRETERS.get(file.suffix, ()), str(file))
 
@@ -57,7 +63,8 @@ def identify(command: Sequence[str], file: Path) -> tuple[str, str]:
 def arguments_of(service: Service, scratch: Path, data: Path) -> tuple[str, str, str]:
     """Return the arguments with which a program is run for a service. ``scratch``: a folder for the time being."""
     version = service.version or UNSPECIFIED
-    record = f"{service.gid}|{service.uri}|{service.uuid}|{service.type}|{version}"
+    uri = service.uri.replace("|", "%7C")  # which would end the field
+    record = f"{service.gid}|{uri}|{service.uuid}|{service.type}|{version}"
     return record, str(scratch), str(data)
 
 
@@ -79,12 +86,15 @@ def _run(command: Sequence[str], file: Path, timeout_s: float, stopped: Callable
         process = subprocess.Popen(
             command,
             cwd=file.parent.parent,
+            env={name: value for name, value in os.environ.items() if name not in _PRIVATE},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except (FileNotFoundError, PermissionError) as problem:
+    except OSError as problem:
+        if problem.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+            raise  # the machine's trouble, and not the task's
         raise ProgramFailed("not_started", f"the task cannot be started: {problem.strerror}") from None
     try:
         output = _read(process, time.monotonic() + timeout_s, timeout_s, stopped)

@@ -4,6 +4,7 @@ Identifying a program starts it, so the answers are kept in a file beside the ta
 each file; only what is new or changed is asked. A task whose file is gone stays on the list as retired for as long as
 checks that had begun before may still stand at it."""
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ import orjson
 from spinney.apps.monitor.inventory.model import Service
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import modules, programs
-from spinney.apps.monitor.tasks.findings import Finding
+from spinney.apps.monitor.tasks.findings import Finding, error
 from spinney.apps.monitor.tasks.modules import Context
 from spinney.errors import BadName
 from spinney.jobs import names
@@ -56,6 +57,8 @@ class Broken:
 
     file: str
     problem: str
+    stamp: str = ""
+    """Size and time of the file when it was tried; empty: it is tried each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,31 +76,45 @@ class TaskList:
 
 def read(settings: Settings) -> TaskList:
     """Read the folder, identify what is new or changed, and keep the list. A missing folder has no tasks."""
-    kept = {task.file: task for task in _kept(settings)}
+    kept = _kept(settings)
+    tasks_by_file = {task.file: task for task in kept.tasks}
+    broken_by_file = {broken.file: broken for broken in kept.broken}
     tasks: dict[str, Task] = {}
     broken: list[Broken] = []
-    taken: set[str] = set()
     for file in _files(settings.tasks):
         stamp = _stamp(file)
-        known = kept.get(file.name)
-        try:
-            same = known is not None and known.stamp == stamp and known.retired_s is None
-            task = known if same and known is not None else _identified(file, stamp)
-            if task.name in taken:
-                raise programs.ProgramFailed("not_identified", f"another task has the name {task.name!r}")
-        except (programs.ProgramFailed, modules.Unfit, BadName) as problem:
-            broken.append(Broken(file=file.name, problem=str(problem)))
+        task, problem = tasks_by_file.get(file.name), broken_by_file.get(file.name)
+        if problem is not None and problem.stamp == stamp:
+            broken.append(problem)
             continue
-        taken.add(task.name)
+        try:
+            if task is None or task.stamp != stamp or task.retired_s is not None:
+                task = _identified(file, stamp)
+        except (programs.ProgramFailed, BadName, OSError) as problem_:
+            broken.append(Broken(file=file.name, stamp=stamp, problem=str(problem_)))
+            continue
         tasks[file.name] = task
-    for name, task in kept.items():
+    names_taken: set[str] = set()
+    for name in sorted(tasks):
+        if tasks[name].name in names_taken:
+            problem_text = f"another task has the name {tasks[name].name!r}"
+            broken.append(Broken(file=name, stamp="", problem=problem_text))
+            del tasks[name]
+        else:
+            names_taken.add(tasks[name].name)
+    for name, task in tasks_by_file.items():
         since_s = task.retired_s or time.time()
-        if name not in tasks and task.name not in taken and time.time() - since_s < RETIRED_S:
+        if name not in tasks and task.name not in names_taken and time.time() - since_s < RETIRED_S:
             tasks[name] = replace(task, retired_s=since_s)
-    found = TaskList(tasks=tuple(tasks[name] for name in sorted(tasks)), broken=tuple(broken))
-    if found.tasks != tuple(kept.values()):
-        _keep(settings, found.tasks)
-    return found
+    listed = TaskList(tasks=tuple(tasks[name] for name in sorted(tasks)), broken=tuple(broken))
+    if listed != kept:
+        _keep(settings, listed)
+    return listed
+
+
+def last_read(settings: Settings) -> TaskList:
+    """Return the list as it was last read, for those who only show it: no task is run for that."""
+    return _kept(settings)
 
 
 def fingerprint(settings: Settings) -> Mapping[str, str]:
@@ -110,7 +127,11 @@ def run(task: Task, settings: Settings, service: Service, context: Context, scra
     monitor itself (no memory, no processes) is raised as OSError."""
     file = settings.tasks / task.file
     if task.kind == "module":
-        return modules.run(_loaded(file, task.stamp), service, context)
+        try:
+            check = _loaded(file, task.stamp)
+        except modules.Unfit as problem:
+            return error("task_error", f"the task {task.file} failed: {problem}")
+        return modules.run(check, service, context)
     command: tuple[str, ...]
     if task.kind == "tcl":
         command = ("tclsh", str(_WRAPPER), str(file), *_tcl_arguments(service, scratch, context.data))
@@ -141,7 +162,7 @@ def _stamp(file: Path) -> str:
 def _identified(file: Path, stamp: str) -> Task:
     text = file.read_text("utf-8", "replace") if file.suffix in (".py", ".tcl") else ""
     if file.suffix == ".py" and modules.is_module(text):
-        kind, (name, description, _) = "module", modules.load(file)
+        kind, (name, description) = "module", programs.identify(modules.identification(file), file)
     elif file.suffix == ".tcl" and "proc identify" in text:
         command = ("tclsh", str(_WRAPPER), str(file))
         kind, (name, description) = "tcl", programs.identify(command, file)
@@ -178,18 +199,21 @@ def _tcl_arguments(service: Service, scratch: Path, data: Path) -> tuple[str, ..
 # --- what is kept -----------------------------------------------------------------------------
 
 
-def _kept(settings: Settings) -> list[Task]:
+def _kept(settings: Settings) -> TaskList:
     try:
-        rows = orjson.loads((settings.data / KEPT_FILE).read_bytes())
-        return [Task(**row) for row in rows]
-    except (OSError, orjson.JSONDecodeError, TypeError):
-        return []
+        document = orjson.loads((settings.data / KEPT_FILE).read_bytes())
+        return TaskList(
+            tasks=tuple(Task(**row) for row in document["tasks"]),
+            broken=tuple(Broken(**row) for row in document["broken"]),
+        )
+    except (OSError, orjson.JSONDecodeError, TypeError, KeyError):
+        return TaskList()
 
 
-def _keep(settings: Settings, tasks: tuple[Task, ...]) -> None:
+def _keep(settings: Settings, listed: TaskList) -> None:
     """Write the list. Where that fails, the tasks are identified again next time."""
     with suppress(OSError):
         settings.data.mkdir(parents=True, exist_ok=True)
-        beside = settings.data / f".{KEPT_FILE}.{time.monotonic_ns()}"
-        beside.write_bytes(orjson.dumps([asdict(task) for task in tasks], option=orjson.OPT_INDENT_2))
+        beside = settings.data / f".{KEPT_FILE}.{os.getpid()}.{time.monotonic_ns()}"
+        beside.write_bytes(orjson.dumps(asdict(listed), option=orjson.OPT_INDENT_2))
         beside.replace(settings.data / KEPT_FILE)
