@@ -38,7 +38,7 @@ def test_nodes_outlast_a_foreign_lock_with_what_they_run(cluster: Cluster, tmp_p
     foreign.execute("begin exclusive")
     for log in logs.values():
         until(
-            lambda log=log: sum("cannot beat, and it goes on" in line for line in lines(log)) > 4,
+            lambda log=log: sum("cannot beat, and it continues" in line for line in lines(log)) > 4,
             "they say so",
         )
     go.touch()
