@@ -1,4 +1,5 @@
 # make demo [SOURCE=/folder] [CRASH=1]   deposits real files over HTTP, mends one that fails, shows both reports
+# make demo-monitor                      checks 200 services of a real MapServer twice, and mails what changed
 # make test                              every test, linter and type check
 # make long                              every test in its long form
 # make bench, make chaos                 figures; faults of every kind under load, and the table of what was lost
@@ -9,6 +10,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+MAPSERVER := mapserver-bin gdal-bin
 SEEDS  ?= 5000
 SEED   ?=
 SOURCE ?=
@@ -18,14 +20,17 @@ export SOURCE CRASH SMTP
 # Every command, node and worker is a process: without compiled files each would compile all of it for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test long lint types bench chaos sim postgres clean
+.PHONY: help demo demo-monitor test long lint types bench chaos sim postgres clean
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n '1,6s/^# //p' Makefile
+	@sed -n '1,7s/^# //p' Makefile
 
 demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
+
+demo-monitor: $(VENV)/.runtime $(VENV)/.mapserver
+	@$(BIN)/python -m spinney.apps.monitor.demo
 
 test: lint $(VENV)/.servers
 	@$(MAKE) --no-print-directory --jobs 2 types $(VENV)/.compiled
@@ -56,7 +61,7 @@ postgres: $(VENV)/.tools $(VENV)/.servers
 	@SPINNEY_POSTGRES=pooled $(BIN)/python -m pytest -n 2 tests/contract -k pooled
 
 clean:
-	rm -rf $(VENV) demo-out build *.egg-info
+	rm -rf $(VENV) demo-out demo-monitor-out build *.egg-info
 
 # The stamps say which step has been done whole; a step that was cut off is done again.
 $(VENV)/.made:
@@ -70,7 +75,7 @@ $(VENV)/.made:
 
 $(VENV)/.runtime: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "installing Spinney and what it runs on"
-	@$(PIP) -e '.[ingest,server]'
+	@$(PIP) -e '.[ingest,server,demo]'
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.runtime
@@ -87,5 +92,12 @@ $(VENV)/.compiled: $(VENV)/.tools
 # Servers that tests start for themselves. Without them those tests are skipped, and say why.
 $(VENV)/.servers: $(VENV)/.made tests/debian-packages Makefile
 	@echo "getting servers for tests from Debian's packages"
-	@tests/debian-packages $(VENV)/debian pgbouncer chromium-headless-shell && touch $@ \
+	@tests/debian-packages $(VENV)/debian pgbouncer chromium-headless-shell \
+	  && tests/debian-packages $(VENV)/mapserver $(MAPSERVER) && touch $@ $(VENV)/.mapserver \
 	  || echo "cannot get them (is there apt, and a network?): tests that need them are skipped" >&2
+
+# In a folder of its own: its many libraries are for no other program.
+$(VENV)/.mapserver: $(VENV)/.made tests/debian-packages
+	@echo "getting MapServer and GDAL from Debian's packages"
+	@tests/debian-packages $(VENV)/mapserver $(MAPSERVER)
+	@touch $@

@@ -1,0 +1,168 @@
+"""The steps of the demo: serve, import, check, break and repair, check again, mail."""
+
+import csv
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from email import policy
+from email.parser import BytesParser
+from pathlib import Path
+from typing import NamedTuple
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.handlers import Mailbox
+
+from spinney.apps.monitor import settings
+from spinney.apps.monitor.demo.map_server import running, write_map
+from spinney.apps.monitor.inventory import results
+from spinney.apps.monitor.inventory.database import database
+from spinney.config import ENVIRONMENT
+from spinney.errors import SpinneyError, UsageError
+
+OUT = Path("demo-monitor-out").absolute()
+_COMMAND = (sys.executable, "-m", "spinney")
+_PATIENCE_S = 60.0
+_SETTINGS = """workers = 16
+network = {{ private = ["127.0.0.1"], host_limit = 16 }}
+socket = {{ listen = "" }}
+mail = {{ host = "127.0.0.1", port = {port}, security = "none", sender = "Monitor <monitor@example.org>" }}
+"""
+
+
+class Kind(NamedTuple):
+    """Services that are alike, and the codes that the first and the second check should find; none: all is well."""
+
+    name: str
+    number: int
+    map: str
+    codes: tuple[str, str]
+    versions: tuple[str, ...] = ("WMS 1.3.0", "WFS 2.0.0", "WMS 1.1.1", "WFS 1.1.0")
+
+
+KINDS = (
+    Kind("features", 156, "ows/soil", ("", "")),
+    Kind("a raster", 20, "ows/relief", ("", ""), ("WMS 1.3.0", "WMS 1.1.1")),
+    Kind("broken in between", 2, "ows/harbour", ("", "wrong_document")),
+    Kind("repaired in between", 2, "ows/ferries", ("wrong_document", "")),
+    Kind("not the version of the record", 4, "ows/soil", ("wrong_version",) * 2, ("WMS 1.4.0",)),
+    Kind("status 404", 4, "gone", ("http_status",) * 2),
+    Kind("an exception with status 200", 4, "ows/closed", ("service_exception",) * 2),
+    Kind("HTML in place of XML", 4, "ows/unknown", ("wrong_document",) * 2),
+    Kind("capabilities without a map", 2, "ows/lost", ("no_map",) * 2, ("WMS 1.3.0",)),
+    Kind("a refused connection", 2, "", ("unreachable",) * 2),
+)
+
+
+def main() -> int:
+    """Run the demo, and return the exit code."""
+    began_s = time.monotonic()
+    try:
+        faults = _run()
+    except SpinneyError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    print(*(f"FAULT {fault}" for fault in faults), f"{time.monotonic() - began_s:.1f} s in all", sep="\n")
+    return 1 if faults else 0
+
+
+def _run() -> list[str]:
+    """Run the steps, and return what is not as it should be."""
+    if OUT.exists() and not (OUT / settings.FILE).exists():
+        raise UsageError(f"{OUT} is not the folder of an earlier demo; move it away")
+    shutil.rmtree(OUT, ignore_errors=True)
+    (OUT / "maps").mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        mails = Controller(Mailbox(OUT / "mails"), hostname="127.0.0.1", port=free.getsockname()[1])
+    (OUT / settings.FILE).write_text(_SETTINGS.format(port=mails.port))
+    os.environ |= {
+        settings.VARIABLE: f"{OUT / settings.FILE}",
+        ENVIRONMENT: f"sqlite:///{OUT / 'spinney.db'}",
+    }
+    with ExitStack() as stack:
+        url = stack.enter_context(running(OUT / "maps"))
+        write_map(OUT / "maps", "ferries", url, fault="broken")
+        kinds = _write_services(url)
+        mails.start()
+        stack.callback(mails.stop)
+        _spinney("init")
+        _spinney("monitor", "init")
+        log = stack.enter_context((OUT / "node.log").open("wb"))
+        monitor = subprocess.Popen([*_COMMAND, "monitor", "run"], stdout=log, stderr=log)
+        stack.callback(monitor.wait)
+        stack.callback(monitor.send_signal, signal.SIGTERM)
+        _spinney("monitor", "import", f"{OUT / 'services.csv'}")
+        _spinney("monitor", "check", "--all", "--wait")
+        faults = _show_states(kinds, 0)
+        write_map(OUT / "maps", "ferries", url)
+        write_map(OUT / "maps", "harbour", url, fault="broken")
+        print("ferries.map is repaired, and harbour.map is broken.\n")
+        _spinney("monitor", "check", "--all", "--wait")
+        faults += _show_states(kinds, 1)
+        _spinney("monitor", "history", "--limit", "6")
+        _spinney("schedule", "run", "monitor.mails")
+        return faults + _show_mail()
+
+
+def _write_services(url: str) -> dict[int, Kind]:
+    """Write the file of all services, and return the kinds by the services' numbers."""
+    kinds = dict(enumerate((kind for kind in KINDS for _ in range(kind.number)), 1))
+    with (OUT / "services.csv").open("w", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow(("gid", "entity", "email", "type", "version", "uri", "description"))
+        for gid, kind in kinds.items():
+            owner = "Harbour" if "between" in kind.name else f"Town{gid % 7}"
+            type_, version = kind.versions[gid % len(kind.versions)].split()
+            uri = f"{url if kind.map else 'http://127.0.0.1:1'}/{kind.map}?service={type_}&nr={gid}"
+            table.writerow((gid, owner, f"{owner}@example.org", type_, version, uri, f"{type_}: {kind.name}"))
+    return kinds
+
+
+def _show_states(kinds: dict[int, Kind], check: int) -> list[str]:
+    """Print the states by kind, and return the differences from the expected ones. ``check``: 0 the first, 1 the
+    second."""
+    line = "{:<32}{:>8}{:>8}{:>8}  {:.80}".format
+    print("", line("services", "error", "warning", "ok", "for instance"), sep="\n")
+    current = results.current(database(), kinds)
+    faults = []
+    for kind in KINDS:
+        numbers = {"error": 0, "warning": 0, "ok": 0}
+        for gid in (gid for gid in kinds if kinds[gid] is kind):
+            worst = min(current[gid], key=lambda result: list(numbers).index(result.status))
+            numbers[worst.status] += 1
+            if worst.code != kind.codes[check]:
+                faults.append(f"service {gid}, {kind.name}: {worst.status} {worst.code} {worst.info}")
+        print(line(kind.name, *numbers.values(), worst.info))
+    print(flush=True)
+    return faults
+
+
+def _show_mail() -> list[str]:
+    """Wait for the mail to the owner of what changed, print it, and return what is wrong with it."""
+    end_s = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end_s:
+        for file in (OUT / "mails" / "new").iterdir():
+            mail = BytesParser(policy=policy.default).parsebytes(file.read_bytes())
+            if "Harbour" in mail["subject"]:
+                text = str((mail.get_body(("plain",)) or mail).get_content())
+                print(f"\nTo: {mail['to']}\nSubject: {mail['subject']}\n\n{text}")
+                return [] if "ok -> error" in text and "error -> ok" in text else ["the mail lacks changes"]
+        time.sleep(0.1)
+    return [f"no mail came within {_PATIENCE_S:g} s"]
+
+
+def _spinney(*words: str) -> None:
+    """Print a command, and run it."""
+    print(f"$ spinney {' '.join(words)}", flush=True)
+    if subprocess.run([*_COMMAND, *words], check=False).returncode:
+        raise UsageError(f"'spinney {' '.join(words)}' failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

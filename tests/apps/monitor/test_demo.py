@@ -1,0 +1,96 @@
+"""``make demo-monitor``: answers of a real MapServer against the checks, and the whole demo in the long form."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from long_tests import long_alone
+from spinney.apps.monitor.checks import capabilities, content
+from spinney.apps.monitor.demo.map_server import PACKAGES, running, write_map
+from spinney.apps.monitor.tasks.modules import Check
+
+from .test_own_checks import find
+
+needs_mapserver = pytest.mark.skipif(
+    not (PACKAGES / "usr/bin/mapserv").exists(),
+    reason="there is no MapServer here, and 'make test' could not get it from Debian's packages",
+)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Its URL and its folder."""
+    folder = tmp_path_factory.mktemp("maps")
+    with running(folder) as url:
+        yield url, folder
+
+
+@needs_mapserver
+@pytest.mark.parametrize(
+    ("check", "path", "version", "status", "code", "says"),
+    [
+        (capabilities.check, "soil", "WMS 1.3.0", "ok", "", "valid WMS"),
+        (capabilities.check, "soil", "WMS 1.1.1", "ok", "", "version 1.1.1"),
+        (capabilities.check, "soil", "WFS 2.0.0", "ok", "", "valid WFS"),
+        (capabilities.check, "soil", "WFS 1.1.0", "ok", "", "version 1.1.0"),
+        (capabilities.check, "relief", "WCS 2.0.1", "ok", "", "valid WCS"),
+        (capabilities.check, "soil", "WMS 1.4.0", "warning", "wrong_version", "have version 1.3.0"),
+        (capabilities.check, "relief", "WFS 2.0.0", "warning", "no_layers", "no FeatureType"),
+        (capabilities.check, "closed", "WMS 1.3.0", "error", "service_exception", "request not enabled"),
+        (capabilities.check, "closed", "WFS 2.0.0", "error", "service_exception", "request not enabled"),
+        (capabilities.check, "unknown", "WMS 1.3.0", "error", "wrong_document", "'HTML'"),
+        (content.check, "soil", "WMS 1.3.0", "ok", "", "a map of soil, image/png"),
+        (content.check, "soil", "WMS 1.1.1", "ok", "", "a map of soil, image/png"),
+        (content.check, "relief", "WMS 1.3.0", "ok", "", "a map of relief, image/png"),
+        (content.check, "soil", "WFS 2.0.0", "ok", "", "a feature of ms:soil"),
+        (content.check, "soil", "WFS 1.0.0", "ok", "", "a feature of soil"),
+        (content.check, "lost", "WMS 1.3.0", "error", "no_map", "is no picture"),
+        (content.check, "lost", "WFS 2.0.0", "error", "no_feature", "cannot be fetched"),
+    ],
+)
+def test_answers_of_mapserver(
+    served: tuple[str, Path], check: Check, path: str, version: str, status: str, code: str, says: str
+) -> None:
+    type_, _, number = version.partition(" ")
+    finding = find(check, f"{served[0]}/ows/{path}?service={type_}", type=type_, version=number)
+    assert (finding.status, finding.code) == (status, code)
+    assert says in finding.info
+
+
+@needs_mapserver
+def test_a_mapfile_that_breaks_and_is_repaired(served: tuple[str, Path]) -> None:
+    url, folder = served
+
+    def code() -> str:
+        return find(capabilities.check, f"{url}/ows/harbour").code
+
+    assert code() == ""
+    write_map(folder, "harbour", url, fault="broken")
+    assert code() == "wrong_document"
+    write_map(folder, "harbour", url)
+    assert code() == ""
+
+
+@needs_mapserver
+@long_alone
+def test_the_whole_demo(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPINNEY_")}
+    command = [sys.executable, "-m", "spinney.apps.monitor.demo"]
+    demo = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "200 added" in demo.stdout
+    assert "Subject: Services of Harbour: 2 error, 2 ok" in demo.stdout
+    assert "FAULT" not in demo.stdout
+
+
+def test_the_demo_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spinney.apps.monitor.demo.map_server.PACKAGES", tmp_path)
+    with (
+        pytest.raises(Exception, match="'make demo-monitor' gets it from Debian's packages"),
+        running(tmp_path),
+    ):
+        pass
