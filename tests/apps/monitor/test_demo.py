@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from long_tests import long_alone
-from spinney.apps.monitor.checks import capabilities, content
-from spinney.apps.monitor.demo.map_server import PACKAGES, running, write_map
+from spinney.apps.monitor.checks import capabilities, content, gdal
+from spinney.apps.monitor.demo.map_server import PACKAGES, environment, running, write_map
 from spinney.apps.monitor.tasks.modules import Check
 
 from .test_own_checks import find
@@ -58,6 +58,27 @@ def test_answers_of_mapserver(
     type_, _, number = version.partition(" ")
     finding = find(check, f"{served[0]}/ows/{path}?service={type_}", type=type_, version=number)
     assert (finding.status, finding.code) == (status, code)
+    assert says in finding.info
+
+
+@needs_mapserver
+@pytest.mark.parametrize(
+    ("path", "version", "status", "says"),
+    [
+        ("soil", "WMS 1.3.0", "ok", "Valid WMS GDAL info response"),
+        ("soil", "WFS 2.0.0", "ok", "Valid WFS GDAL info response"),
+        ("closed", "WMS 1.3.0", "error", "WMS GDAL error"),
+        ("soil", "CSW 2.0.2", "not_applicable", ""),
+    ],
+)
+def test_gdal_opens_what_is_in_order(
+    served: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, path: str, version: str, status: str, says: str
+) -> None:
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    type_, _, number = version.partition(" ")
+    finding = find(gdal.check, f"{served[0]}/ows/{path}?service={type_}", type=type_, version=number)
+    assert finding.status == status, finding.info
     assert says in finding.info
 
 

@@ -159,6 +159,7 @@ def imported(monitor: Monitor) -> Monitor:
 def test_the_command_line_lists_what_is_there(imported: Monitor) -> None:
     assert "Sea Institute" in imported.shell.ok("monitor", "entities")
     assert "http://127.0.0.1:9/2" in imported.shell.ok("monitor", "services", "town")
+    assert imported.shell.ok("monitor", "report") == "Sea Institute: 1 unchecked\n\nTown: 1 unchecked\n"
     assert imported.shell.run("monitor", "status", "99").stderr.startswith("spinney: there is no service 99")
 
 

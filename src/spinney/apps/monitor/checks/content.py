@@ -104,5 +104,9 @@ def _feature(fetched: Fetched, name: str) -> Finding:
 
 
 def _beginning(fetched: Fetched) -> str:
-    text = fetched.body[:300].decode("utf-8", "replace")
-    return f"{fetched.media_type or 'something'}: {' '.join(text.split())}"
+    """Return what a response that was not expected says: the text of an XML document, else its first characters."""
+    try:
+        text = "".join(ElementTree.fromstring(fetched.body).itertext())  # noqa: S314 - see ``document``
+    except ElementTree.ParseError:
+        text = fetched.body[:300].decode("utf-8", "replace")
+    return f"{fetched.media_type or 'something'}: {' '.join(text.split())[:300]}"

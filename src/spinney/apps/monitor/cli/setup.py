@@ -11,7 +11,7 @@ from spinney.apps.monitor.inventory import TABLES, importing
 from spinney.apps.monitor.inventory.database import database
 from spinney.command_line import Exit, StoreOption, open_control
 
-_CHECKS = ("uri", "http", "capabilities", "content")
+_CHECKS = ("uri", "http", "capabilities", "content", "gdal")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -20,7 +20,7 @@ from spinney.errors import UsageError
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (services, entities, tasks, status, history):
+    for command in (services, entities, tasks, status, history, report):
         app.command()(command)
 
 
@@ -107,6 +107,41 @@ def history(
     _show(
         json, [asdict(change) for change in listed], ("time", "gid", "task", "before", "status", "info"), rows
     )
+
+
+def report(json: JsonOption = False) -> None:
+    """Report on every entity: how many of its services are in which state, and what fails since when."""
+    tables = database()
+    reports: list[dict[str, Any]] = []
+    for entity in entity_table.query(tables, alphabetically=True):
+        listed = service_table.of_entity(tables, entity.eid)
+        current = results.current(tables, [service.gid for service in listed])
+        failing = [
+            {
+                "gid": s.gid,
+                "service": s.description or s.uri,
+                "task": r.task,
+                "since_us": r.since_us,
+                "info": r.info,
+            }
+            for s in listed
+            for r in current.get(s.gid, [])
+            if r.status == "error"
+        ]
+        counts = service_table.counts(tables, entity.eid)
+        reports.append(
+            {"eid": entity.eid, "entity": entity.description, "services": counts, "failing": failing}
+        )
+    if json:
+        display.print_json(reports)
+        return
+    for number, one in enumerate(reports):
+        states = ", ".join(f"{count:,} {state}" for state, count in one["services"].items() if count)
+        typer.echo(f"{chr(10) if number else ''}{one['entity']}: {states or 'no services'}")
+        for line in one["failing"]:
+            typer.echo(
+                f"  {line['gid']}  {line['service']}: {line['info']} ({line['task']}, since {_time(line['since_us'])})"
+            )
 
 
 def _show(json: bool, value: Any, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -76,14 +76,23 @@ def write_map(folder: Path, name: str, url: str, *, fault: str = "") -> None:
     (folder / f"{name}.map").write_text(text.replace(*FAULTS.get(fault, ("", ""))))
 
 
+def environment() -> dict[str, str]:
+    """Return the variables with which the unpacked programs find their libraries and data."""
+    libraries = sorted({str(file.parent) for file in PACKAGES.glob("usr/lib/**/*.so.*")})
+    variables = {
+        "PATH": f"{PACKAGES}/usr/bin:{os.environ.get('PATH', '')}",
+        "LD_LIBRARY_PATH": ":".join(libraries),
+        "MAPSERVER_CONFIG_FILE": "mapserver.conf",
+    }
+    for name, path in (("PROJ_LIB", PACKAGES / "usr/share/proj"), ("GDAL_DATA", PACKAGES / "usr/share/gdal")):
+        variables |= {name: str(path)} if path.exists() else {}
+    return variables
+
+
 def _start(folder: Path, program: str, *options: str, stdin: int | None = None) -> "subprocess.Popen[bytes]":
     """Start an unpacked program where it finds its libraries and tables."""
-    libraries = sorted({str(file.parent) for file in PACKAGES.glob("usr/lib/**/*.so.*")})
-    environment = {"LD_LIBRARY_PATH": ":".join(libraries), "MAPSERVER_CONFIG_FILE": "mapserver.conf"}
-    for name, path in (("PROJ_LIB", PACKAGES / "usr/share/proj"), ("GDAL_DATA", PACKAGES / "usr/share/gdal")):
-        environment |= {name: str(path)} if path.exists() else {}
     command = [f"{PACKAGES}/usr/bin/{program}", *options]
-    return subprocess.Popen(command, cwd=folder, stdin=stdin, env=os.environ | environment)
+    return subprocess.Popen(command, cwd=folder, stdin=stdin, env=os.environ | environment())
 
 
 def _handler(mapserver: tuple[str, int]) -> type[BaseHTTPRequestHandler]:

@@ -50,7 +50,7 @@ def command_of(file: Path) -> Sequence[str]:
 
 def identify(command: Sequence[str], file: Path) -> tuple[str, str]:
     """Return the name and the description by which a program identifies itself. Raises ProgramFailed."""
-    output = _run((*command, "identify"), file, IDENTIFY_S, lambda: False)
+    output = output_of((*command, "identify"), file.parent.parent, IDENTIFY_S)
     try:
         words = tcl_list.parse(output.strip())
     except tcl_list.MalformedList as problem:
@@ -74,18 +74,21 @@ def run(command: Sequence[str], file: Path, *, timeout_s: float, stopped: Callab
 
     Raises OSError when it cannot be started for lack of memory or processes, which is no fault of the service."""
     try:
-        return of_output(_run(command, file, timeout_s, stopped))
+        return of_output(output_of(command, file.parent.parent, timeout_s, stopped))
     except ProgramFailed as failure:
         return error(failure.code, str(failure))
     except Unreadable as problem:
         return error("unreadable_result", f"the task {file.name} failed: {problem}")
 
 
-def _run(command: Sequence[str], file: Path, timeout_s: float, stopped: Callable[[], bool]) -> str:
+def output_of(
+    command: Sequence[str], folder: Path, timeout_s: float, stopped: Callable[[], bool] = lambda: False
+) -> str:
+    """Run a program in a folder, and return what it printed. Raises ProgramFailed; what it left running is killed."""
     try:
         process = subprocess.Popen(
             command,
-            cwd=file.parent.parent,
+            cwd=folder,
             env={name: value for name, value in os.environ.items() if name not in _PRIVATE},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -1,0 +1,45 @@
+"""GDAL: ``gdalinfo`` or ``ogrinfo`` opens the service, where they are installed.
+
+GDAL fetches by itself, so the URI is fetched first by the rules of the settings: a host that checks may not reach is
+not given to GDAL."""
+
+import shutil
+from pathlib import Path
+
+from spinney.apps.monitor.checks.capabilities import capabilities_uri
+from spinney.apps.monitor.checks.fetch import Unreachable, fetch
+from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.tasks import programs
+from spinney.apps.monitor.tasks.findings import NOT_APPLICABLE, Finding, error
+from spinney.apps.monitor.tasks.modules import Context
+
+NAME = "gdal_info"
+DESCRIPTION = "GDAL opens the service"
+_PROGRAMS = {
+    "WMS": ("gdalinfo",),
+    "WCS": ("gdalinfo",),
+    "WMTS": ("gdalinfo",),
+    "WFS": ("ogrinfo", "-so", "-ro"),
+}
+_TEXT_MAX = 300
+
+
+def check(service: Service, context: Context) -> Finding:
+    """Start the program for the type of the service."""
+    name, *options = _PROGRAMS.get(service.type, ("",))
+    program = shutil.which(name) if name else None
+    if program is None:
+        return NOT_APPLICABLE
+    uri = capabilities_uri(service)
+    try:
+        fetch(uri, context, body_max=1)
+        output = programs.output_of(
+            (program, *options, f"{service.type}:{uri}"), Path.cwd(), context.timeout_s, context.stopped
+        )
+    except Unreachable as unreachable:
+        return unreachable.finding
+    except programs.ProgramFailed as failure:
+        return error("gdal_error", f"{service.type} GDAL error: {failure}")
+    if problem := next((line for line in output.splitlines() if line.startswith("ERROR")), None):
+        return error("gdal_error", f"{service.type} GDAL error: {problem[:_TEXT_MAX]}")
+    return Finding(info=f"Valid {service.type} GDAL info response (version {service.version})")
