@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -74,22 +75,20 @@ def pooled(url: str) -> Iterator[str]:
         ini.write_text(
             f"[databases]\npooled = {' '.join(f'{n}={v}' for n, v in to.items())}\n"
             f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
-            f"pool_mode = transaction\ndefault_pool_size = {POOL}\n"
+            f"pool_mode = transaction\ndefault_pool_size = {POOL}\nlogfile = {place}/log\npidfile = {place}/pid\n"
         )
-        command = [program, str(ini)]
+        command = [program, "-d", str(ini)]  # on its own: tests of nodes end all descendants of this process
         if os.geteuid() == 0:  # it refuses to be root, and the server's socket may be for its owner alone
-            Path(place).chmod(0o755)
+            Path(place).chmod(0o777)
             host = Path(str(to["host"]))
             command[1:1] = ["-u", host.owner() if host.is_absolute() and host.exists() else "nobody"]
         libraries = ":".join(str(folder) for folder in DEBIAN.glob("usr/lib/*-linux-gnu"))
-        with Path(place, "log").open("wb") as log:
-            server = subprocess.Popen(command, stderr=log, env=os.environ | {"LD_LIBRARY_PATH": libraries})
+        subprocess.run(command, check=True, env=os.environ | {"LD_LIBRARY_PATH": libraries})
         try:
-            _require_listening(port, server, Path(place, "log"))
+            _require_listening(port, Path(place, "log"))
             yield f"postgresql://postgres@127.0.0.1:{port}/pooled?schema={url.rpartition('schema=')[2]}"
         finally:
-            server.terminate()
-            server.wait()
+            os.kill(int(Path(place, "pid").read_text()), signal.SIGTERM)
 
 
 _TO = ("host", "port", "user", "password", "dbname")
@@ -106,13 +105,13 @@ def _pgbouncer() -> str:
     return program
 
 
-def _require_listening(port: int, server: "subprocess.Popen[bytes]", log: Path) -> None:
+def _require_listening(port: int, log: Path) -> None:
     give_up = time.monotonic() + _START_S
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
             return
         except OSError:
-            if server.poll() is not None or time.monotonic() > give_up:
+            if time.monotonic() > give_up:
                 raise AssertionError(f"PgBouncer did not start: {log.read_text()}") from None
             time.sleep(0.01)

@@ -12,9 +12,10 @@ from starlette.responses import Response
 from spinney.apps.monitor import requests
 from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.database import database
-from spinney.errors import Forbidden
+from spinney.errors import Forbidden, StoreUnavailable
 from spinney.operations import Control
 from spinney.routes import Authenticated, RequestContext, routes
+from spinney.tables import TablesUnusable
 
 T = TypeVar("T")
 
@@ -82,7 +83,10 @@ async def metrics(context: Authenticated) -> Response:
 async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
     if not context.principal.rights.everywhere:
         raise Forbidden("the monitor needs rights that are not limited to collections or queues")
-    return await context.run(read)
+    try:
+        return await context.run(read)
+    except TablesUnusable as error:
+        raise StoreUnavailable(str(error)) from error
 
 
 def _answer(rows: Sequence[Mapping[str, Any]], format_: str) -> Any:

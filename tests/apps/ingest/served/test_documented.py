@@ -33,7 +33,11 @@ def routes() -> Iterator[APIRoute]:
     app = FastAPI(title="Spinney", version="0")
     extensions.add_routes(app)
     for route in app.routes:
-        if isinstance(route, APIRoute) and route.include_in_schema and route.path.startswith(PREFIX):
+        if (
+            isinstance(route, APIRoute)
+            and route.include_in_schema
+            and route.path.startswith(f"{PREFIX}/apps/ingest")
+        ):
             yield route
 
 

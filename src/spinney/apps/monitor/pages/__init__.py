@@ -17,9 +17,10 @@ from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
-from spinney.errors import Forbidden, UsageError
+from spinney.errors import Forbidden, StoreUnavailable, UsageError
 from spinney.operations import Control
 from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
+from spinney.tables import TablesUnusable
 
 T = TypeVar("T")
 
@@ -40,7 +41,10 @@ def _require_unlimited(context: RequestContext) -> None:
 
 async def _read(context: RequestContext, read: Callable[[Control], T]) -> T:
     _require_unlimited(context)
-    return await context.run(read)
+    try:
+        return await context.run(read)
+    except TablesUnusable as error:
+        raise StoreUnavailable(str(error)) from error
 
 
 @pages.get("")
