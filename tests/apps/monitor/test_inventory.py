@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from spinney.apps.monitor.inventory import entities, importing, results, services, thinning
-from spinney.apps.monitor.inventory.importing import Imported, Row
+from spinney.apps.monitor.inventory import entities, imports, old_results, results, services
+from spinney.apps.monitor.inventory.imports import Imported, Row
 from spinney.apps.monitor.inventory.model import Result
 from spinney.tables.database import Database
 
@@ -18,7 +18,7 @@ def row(line: int, **fields: object) -> Row:
 
 
 def run(tables: Database, *rows: Row | str, is_part: bool = False) -> Imported:
-    return importing.run(tables, iter(rows), is_part=is_part)
+    return imports.run(tables, iter(rows), is_part=is_part)
 
 
 def result(gid: int, task: str, status: str, at_us: int, job_id: int, drops: tuple[str, ...] = ()) -> Result:
@@ -146,7 +146,7 @@ def test_old_results_are_thinned_to_the_changes(tables: Database) -> None:
     for at_us, status in ((1, "ok"), (2, "ok"), (3, "error"), (4, "error"), (50, "error")):
         results.write(tables, [result(1, "http", status, at_us, job_id=at_us)])
 
-    assert thinning.thin(tables, before_us=10) == 2
+    assert old_results.thin(tables, before_us=10) == 2
     assert [change.at_us for change in results.changes(tables)] == [50, 3, 1]
 
 

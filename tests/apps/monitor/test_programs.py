@@ -20,7 +20,7 @@ def run(folder: Path, script: str, timeout_s: float = 20.0) -> Finding:
     file.parent.mkdir(exist_ok=True)
     file.write_text(script)
     command = (*programs.command_of(file), *programs.arguments_of(SERVICE, folder / "tmp", folder / "data"))
-    return programs.run(command, file, timeout_s=timeout_s, stopped=lambda: False)
+    return programs.run(command, file, timeout_s=timeout_s)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_program_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
     file.write_text("#!/no/such/interpreter\n")
     file.chmod(0o755)
 
-    finding = programs.run((str(file),), file, timeout_s=5, stopped=lambda: False)
+    finding = programs.run((str(file),), file, timeout_s=5)
 
     assert finding.code == "not_started"
 

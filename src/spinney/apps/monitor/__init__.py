@@ -8,10 +8,10 @@ stages are the tasks: files in a folder, run in the order of their names.
     spinney monitor import services.csv
     spinney monitor run
 
-- ``application``: job types, queues, schedules. ``checking``, ``sequences``, ``upkeep``: their stages.
+- ``application``: job types, queues, schedules. ``check_stages``, ``sequences``, ``upkeep``: their stages.
 - ``settings``. ``inventory``: services and results, in tables of the application's own. ``tasks``: the tasks' folder,
   and how a task is run. ``checks``: checks that come with Spinney.
-- ``requests``: what people ask for, on a store. ``cli``, ``pages``, ``routes``, ``door``: how they ask."""
+- ``requests``: what people ask for, on a store. ``cli``, ``pages``, ``routes``, ``line_protocol``: how they ask."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
     """Load ``app`` with all its stages on first use, so that importing one package does not import the others."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from spinney.apps.monitor import checking, sequences, upkeep  # noqa: F401 - these give the application its stages
+    from spinney.apps.monitor import check_stages, sequences, upkeep  # noqa: F401 - these give the application its stages
     from spinney.apps.monitor.application import app
 
     return app

@@ -1,4 +1,4 @@
-"""The application: its job types and queues. The stages are in ``checking``, ``sequences`` and ``upkeep``."""
+"""The application: its job types and queues. The stages are in ``check_stages``, ``sequences`` and ``upkeep``."""
 
 from spinney import Spinney
 from spinney.apps.monitor import settings

@@ -8,12 +8,11 @@ from typing import Any
 
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
 from spinney.errors import Refused
-from spinney.jobs import Filter, Job, State
+from spinney.jobs import LEASED, SETTLED, Filter, Job, State
 from spinney.operations import CancelJob, Control
 
-OPEN = (State.SCHEDULED, State.PENDING, State.HELD, State.CLAIMED, State.RUNNING, State.WAITING)
+OPEN = tuple(state for state in State if state not in SETTLED and state != State.DELETED)
 LISTED = 1000
-_AT_WORK = (State.CLAIMED, State.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def sequences(control: Control) -> list[SequenceStatus]:
 
 def running(control: Control) -> list[RunningCheck]:
     """Return the checks at work, in the order in which they were made."""
-    jobs = control.queries.jobs(Filter(type=CHECK_TYPE, states=_AT_WORK), limit=LISTED)
+    jobs = control.queries.jobs(Filter(type=CHECK_TYPE, states=tuple(LEASED)), limit=LISTED)
     return [
         RunningCheck(
             job_id=job.id,
@@ -98,7 +97,7 @@ def _cancel(control: Control, job_id: int) -> int:
 
 def _status(job: Job, states: Any) -> SequenceStatus:
     counts: dict[str, int] = {str(state): number for state, number in states.items()}
-    at_work = sum(counts.get(state, 0) for state in _AT_WORK)
+    at_work = sum(counts.get(state, 0) for state in LEASED)
     still_open = sum(counts.get(state, 0) for state in OPEN)
     total = sum(counts.values())
     return SequenceStatus(

@@ -96,7 +96,7 @@ class Network(_Table):
 
 
 class Socket(_Table):
-    """The line protocol for older clients (``spinney.apps.monitor.door``)."""
+    """The line protocol for older clients (``spinney.apps.monitor.line_protocol``)."""
 
     listen: str = Field(default="127.0.0.1:4422", pattern=r"^$|^.+:\d{1,5}$")
     """Host and port; empty: no TCP."""

@@ -34,7 +34,7 @@ def check(service: Service, context: Context) -> Finding:
     try:
         fetch(uri, context, body_max=1)
         output = programs.output_of(
-            (program, *options, f"{service.type}:{uri}"), Path.cwd(), context.timeout_s, context.stopped
+            (program, *options, f"{service.type}:{uri}"), Path.cwd(), context.timeout_s
         )
     except Unreachable as unreachable:
         return unreachable.finding

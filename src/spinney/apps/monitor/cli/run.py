@@ -5,6 +5,7 @@ The node is a process of its own. When the files of the tasks change, a new one 
 import asyncio
 import signal
 import sys
+import time
 from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -14,9 +15,9 @@ import typer
 
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.cli.store import use_store
-from spinney.apps.monitor.door.commands import Door
-from spinney.apps.monitor.door.server import DoorServer
 from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.line_protocol.commands import Door
+from spinney.apps.monitor.line_protocol.server import LineServer
 from spinney.apps.monitor.settings import Settings
 from spinney.apps.monitor.tasks import task_list
 from spinney.command_line import StoreOption, open_control
@@ -56,7 +57,7 @@ def run(
         slots,
     ]
     with ExitStack() as stack:
-        door = DoorServer(_opener(stack, store, config), config.socket)
+        door = LineServer(_opener(stack, store, config), config.socket)
         raise typer.Exit(asyncio.run(_run(door, command if node else None, config)))
 
 
@@ -70,7 +71,7 @@ def _opener(stack: ExitStack, store: str | None, config: Settings) -> Callable[[
     return open_door
 
 
-async def _run(door: DoorServer, command: list[str] | None, config: Settings) -> int:
+async def _run(door: LineServer, command: list[str] | None, config: Settings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, door.stop)
@@ -99,7 +100,7 @@ class _Nodes:
     async def run(self, config: Settings) -> None:
         """Keep a node running; when the tasks have changed, start one that takes over, while the old one drains."""
         stamps = task_list.fingerprint(config)
-        pause_s = _LOOK_S
+        pause_s, started_s = _LOOK_S, time.monotonic()
         await self._start()
         while True:
             await asyncio.sleep(_LOOK_S)
@@ -113,8 +114,10 @@ class _Nodes:
                 await self._start()
             elif not self._running:
                 typer.echo("the node has ended; it is started again", err=True)
+                lived_s = time.monotonic() - started_s
+                pause_s = _LOOK_S if lived_s > _PAUSE_MAX_S else min(_PAUSE_MAX_S, 2 * pause_s)
                 await asyncio.sleep(pause_s)
-                pause_s = min(_PAUSE_MAX_S, 2 * pause_s)
+                started_s = time.monotonic()
                 await self._start()
 
     async def stop(self) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from spinney.apps.monitor import settings
 from spinney.apps.monitor.cli.store import use_store
-from spinney.apps.monitor.inventory import TABLES, importing
+from spinney.apps.monitor.inventory import TABLES, imports
 from spinney.apps.monitor.inventory.database import database
 from spinney.command_line import Exit, StoreOption, open_control
 
@@ -52,7 +52,7 @@ def import_(
     ] = False,
 ) -> None:
     """Import services; those that the file no longer names are retired."""
-    imported = importing.run(database(), importing.read(file), is_part=part)
+    imported = imports.run(database(), imports.read(file), is_part=part)
     for sentence in imported.wrong:
         typer.echo(sentence, err=True)
     typer.echo(

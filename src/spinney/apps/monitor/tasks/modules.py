@@ -23,8 +23,6 @@ class Context:
     """A folder of this service, which stays; the check makes it where it needs it."""
     network: Network
     """What it may reach."""
-    stopped: Callable[[], bool] = lambda: False
-    """Whether the check has been stopped."""
 
 
 Check = Callable[[Service, Context], Finding]

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,22 +68,19 @@ def arguments_of(service: Service, scratch: Path, data: Path) -> tuple[str, str,
     return record, str(scratch), str(data)
 
 
-def run(command: Sequence[str], file: Path, *, timeout_s: float, stopped: Callable[[], bool]) -> Finding:
+def run(command: Sequence[str], file: Path, *, timeout_s: float) -> Finding:
     """Run a program, and return what it found: an error, too, where it failed, was too slow or printed nonsense.
-    ``stopped``: asked again and again; True ends the program.
 
     Raises OSError when it cannot be started for lack of memory or processes, which is no fault of the service."""
     try:
-        return of_output(output_of(command, file.parent.parent, timeout_s, stopped))
+        return of_output(output_of(command, file.parent.parent, timeout_s))
     except ProgramFailed as failure:
         return error(failure.code, str(failure))
     except Unreadable as problem:
         return error("unreadable_result", f"the task {file.name} failed: {problem}")
 
 
-def output_of(
-    command: Sequence[str], folder: Path, timeout_s: float, stopped: Callable[[], bool] = lambda: False
-) -> str:
+def output_of(command: Sequence[str], folder: Path, timeout_s: float) -> str:
     """Run a program in a folder, and return what it printed. Raises ProgramFailed; what it left running is killed."""
     try:
         process = subprocess.Popen(
@@ -100,7 +97,7 @@ def output_of(
             raise  # the machine's trouble, and not the task's
         raise ProgramFailed("not_started", f"the task cannot be started: {problem.strerror}") from None
     try:
-        output = _read(process, time.monotonic() + timeout_s, timeout_s, stopped)
+        output = _read(process, time.monotonic() + timeout_s, timeout_s)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # also what it left running; the session is all its own
@@ -112,9 +109,7 @@ def output_of(
     return output.decode("utf-8", "replace")
 
 
-def _read(
-    process: "subprocess.Popen[bytes]", until_s: float, timeout_s: float, stopped: Callable[[], bool]
-) -> bytes:
+def _read(process: "subprocess.Popen[bytes]", until_s: float, timeout_s: float) -> bytes:
     """Read until the program has ended. A process that it left behind may keep the pipe open; it is not waited for."""
     assert process.stdout is not None
     output = bytearray()
@@ -134,8 +129,6 @@ def _read(
                 return bytes(output)
             if time.monotonic() > until_s:
                 raise ProgramFailed("task_timeout", f"the task did not end within {timeout_s:g} s")
-            if stopped():
-                raise ProgramFailed("stopped", "the check was stopped")
 
 
 def _take(fd: int, output: bytearray, *, everything: bool) -> bool:

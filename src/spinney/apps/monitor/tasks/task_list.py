@@ -137,7 +137,7 @@ def run(task: Task, settings: Settings, service: Service, context: Context, scra
         command = ("tclsh", str(_WRAPPER), str(file), *_tcl_arguments(service, scratch, context.data))
     else:
         command = (*programs.command_of(file), *programs.arguments_of(service, scratch, context.data))
-    return programs.run(command, file, timeout_s=context.timeout_s, stopped=context.stopped)
+    return programs.run(command, file, timeout_s=context.timeout_s)
 
 
 # --- the folder -------------------------------------------------------------------------------

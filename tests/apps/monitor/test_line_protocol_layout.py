@@ -2,9 +2,9 @@
 
 import pytest
 
-from spinney.apps.monitor.door import layout
-from spinney.apps.monitor.door.command_line import CommandLine, InvalidLine, parse
-from spinney.apps.monitor.door.selections import integer, named
+from spinney.apps.monitor.line_protocol import layout
+from spinney.apps.monitor.line_protocol.command_line import CommandLine, InvalidLine, parse
+from spinney.apps.monitor.line_protocol.selections import integer, named
 
 BOX = """\
 +--------------------------------------------------------------------------------+

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.apps.monitor.door import layout
+from spinney.apps.monitor.line_protocol import layout
 
 _MISSING = {"error_code": "missing_argument", "error_info": ""}
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from spinney.apps.monitor.door import command_line, layout, replies
-from spinney.apps.monitor.door.commands import COMMANDS, Door
-from spinney.apps.monitor.door.replies import Reply
+from spinney.apps.monitor.line_protocol import command_line, layout, replies
+from spinney.apps.monitor.line_protocol.commands import COMMANDS, Door
+from spinney.apps.monitor.line_protocol.replies import Reply
 from spinney.apps.monitor.settings import Socket
 from spinney.apps.monitor.tasks.tcl_list import MalformedList
 from spinney.errors import SpinneyError, UsageError
@@ -51,7 +51,7 @@ class Connection:
         return "\r\n" if self.kind == "TCP/IP" else "\n"
 
 
-class DoorServer:
+class LineServer:
     """Serves the line protocol until it is stopped: by ``stop``, or by a client's ``SHUTDWN``."""
 
     def __init__(self, open_door: Callable[[], Door], limits: Socket) -> None:

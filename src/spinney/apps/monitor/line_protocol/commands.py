@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from spinney.apps.monitor import requests
-from spinney.apps.monitor.door import layout
-from spinney.apps.monitor.door.replies import Reply, box, nothing_found, refusal, reply
-from spinney.apps.monitor.door.selections import integer, named
 from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.model import CurrentStatus, Service
+from spinney.apps.monitor.line_protocol import layout
+from spinney.apps.monitor.line_protocol.replies import Reply, box, nothing_found, refusal, reply
+from spinney.apps.monitor.line_protocol.selections import integer, named
 from spinney.apps.monitor.requests import RunningCheck, SequenceStatus
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.settings import Settings
