@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from spinney.apps.monitor.inventory import entities, imports, old_results, results, services
-from spinney.apps.monitor.inventory.imports import Imported, Row
+from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
 from spinney.tables.database import Database
 
@@ -14,10 +14,10 @@ from .monitor import Monitor, service
 
 def row(line: int, **fields: object) -> Row:
     made = {"entity": "Sea Institute", "type": "wms", "uri": f"http://h/{line}", **fields}
-    return Row(line=line, **made)  # type: ignore[arg-type]
+    return Row(place=f"line {line}", **made)  # type: ignore[arg-type]
 
 
-def run(tables: Database, *rows: Row | str, is_part: bool = False) -> Imported:
+def run(tables: Database, *rows: Row | WrongRow, is_part: bool = False) -> Imported:
     return imports.run(tables, iter(rows), is_part=is_part)
 
 
@@ -50,7 +50,7 @@ def test_a_part_retires_nothing_and_neither_does_a_file_with_a_wrong_line(tables
     run(tables, row(2), row(3))
 
     assert run(tables, row(2), is_part=True).retired == 0
-    wrong = run(tables, row(2), "line 3: uri is missing")
+    wrong = run(tables, row(2), WrongRow(sentence="line 3: uri is missing"))
     assert (wrong.retired, wrong.wrong) == (0, ["line 3: uri is missing"])
     doubled = run(tables, row(2), row(3), row(4, uri="http://h/2"))
     assert doubled.wrong == ["line 4: it is the same service as line 2; leave one of them out"]
@@ -74,6 +74,43 @@ def test_wrong_lines_are_told_by_their_numbers(monitor: Monitor) -> None:
         "line 6",
     ]
     assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 4 wrong\n"
+
+
+def test_wrong_items_of_json_are_told_by_their_numbers(monitor: Monitor) -> None:
+    (monitor.place / "s.json").write_text(
+        '[{"entity": "Sea",\n"type": "WMS", "uri": "http://h/1", "language": "pt-BR"},\n"no object",'
+        '{"entity": "Sea", "type": "WMS", "uri": "http://h/3", "language": "Portuguese (Brazil)"},'
+        '{"entity": "Sea", "type": "WMS", "uri": "http://h/1"}]'
+    )
+    done = monitor.shell.run("monitor", "import", "s.json")
+
+    assert done.stderr.splitlines()[:3] == [
+        "item 2: it is no object; write an object with entity, type, uri",
+        "item 3: language must be a tag such as 'pt' or 'pt-BR', not 'Portuguese (Brazil)'",
+        "item 4: it is the same service as item 1; leave one of them out",
+    ]
+    assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 3 wrong\n"
+
+
+def test_a_file_that_a_spreadsheet_wrote_is_read(monitor: Monitor) -> None:
+    (monitor.place / "s.csv").write_bytes(
+        "\ufeffEntity; Type ;URI;Description;\r\n"
+        'Sea;WMS;http://h/1;"Soil; two\u00a0parts";\r\n'
+        ";;;;\r\n"
+        "Sea;WMS;http://h/1;;\r\n"
+        ";;;;\r\n".encode()
+    )
+    done = monitor.shell.run("monitor", "import", "s.csv")
+
+    assert done.stderr.splitlines()[0] == "line 4: it is the same service as line 2; leave one of them out"
+    assert done.stdout == "1 added, 0 changed, 0 as before, 0 retired, 1 wrong\n"
+
+
+def test_one_identifier_for_two_numbers_is_told(tables: Database) -> None:
+    one = "0a5c1b1e-0000-4000-8000-000000000001"
+    assert run(tables, row(2, gid=1, uuid=one), row(3, gid=2, uuid=one)).wrong == [
+        "line 3: it is the same service as line 2; leave one of them out"
+    ]
 
 
 def test_patterns_are_those_of_sql_and_case_counts(tables: Database) -> None:

@@ -8,7 +8,8 @@ recorded as passed. Upkeep thins old results (``old_results``). Nothing else wri
 its task; a stage that runs again after a crash writes the same row again, so no result is stored twice.
 
 ``schema`` the tables · ``database`` the open database of this process · ``model`` the classes · ``entities`` and
-``services`` reading · ``imports`` CSV and JSON · ``results`` results and history · ``old_results`` old results."""
+``services`` reading · ``imports`` CSV, JSON, and what catalogues have · ``results`` results and
+history · ``old_results`` old results."""
 
 from pathlib import Path
 

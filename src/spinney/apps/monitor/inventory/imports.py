@@ -1,8 +1,11 @@
-"""Importing services from CSV and JSON, again and again.
+"""Importing services from CSV, JSON and catalogues, again and again.
 
 Each row is one service with its entity. A service is the one that has the row's ``gid``, else its ``uuid``, else the
-same URI with the same entity; otherwise it is new. What the file no longer names is retired, unless the caller says
-that the file is only a part, or a row is wrong: a typing error must not retire a service."""
+same URI with the same entity; otherwise it is new. What a file no longer names is retired, unless the caller says
+that the file is only a part, or a row is wrong: a typing error must not retire a service.
+
+A service belongs to the source that brought it in: a catalogue, or the files. A source retires its own services only.
+A file takes over a service that a catalogue brought in; a catalogue changes no service of another source."""
 
 import csv
 import io
@@ -10,7 +13,7 @@ import re
 import secrets
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ from spinney.tables.database import Database
 FILE_MAX = 200 << 20
 TEXT_MAX = 2000
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,19}")
+LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+"""The form of a language's tag (RFC 5646, 2.1)."""
 _SCHEMES = ("http", "https", "ftp")
 _REQUIRED = ("entity", "type", "uri")
 _OPTIONAL = ("gid", "uuid", "version", "description", "contact", "email", "language")
@@ -34,9 +39,10 @@ _OPTIONAL = ("gid", "uuid", "version", "description", "contact", "email", "langu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One service, as a file names it."""
+    """One service, as a file or a catalogue names it."""
 
-    line: int
+    place: str
+    """Where it is, for people: ``line 3``, ``item 3``."""
     entity: str
     type: str
     uri: str
@@ -49,6 +55,16 @@ class Row:
     language: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongRow:
+    """A row that cannot be imported."""
+
+    sentence: str
+    """Where it is, and what is wrong."""
+    uuid: str = ""
+    """The service that it is about, where that is certain; it is not retired."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Imported:
     """What an import did."""
@@ -58,12 +74,11 @@ class Imported:
     same: int = 0
     retired: int = 0
     wrong: list[str] = field(default_factory=list)
-    """A sentence for each wrong row, with its line."""
+    """A sentence for each wrong row, with its place."""
 
 
-def read(path: Path) -> Iterator[Row | str]:
-    """Yield the rows of a file, ``.csv`` or ``.json``; a sentence in place of a wrong one. Raises UsageError for a file
-    that cannot be read as a whole."""
+def read(path: Path) -> Iterator[Row | WrongRow]:
+    """Yield the rows of a file, ``.csv`` or ``.json``. Raises UsageError for a file that cannot be read as a whole."""
     try:
         if path.stat().st_size > FILE_MAX:
             raise UsageError(f"{path} is larger than {FILE_MAX:,} bytes; import it in parts, with --part")
@@ -71,48 +86,70 @@ def read(path: Path) -> Iterator[Row | str]:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}; name another file") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 at byte {error.start}; convert it") from None
+        raise UsageError(
+            f"{path} is not UTF-8 at byte {error.start}; save it as CSV UTF-8, or convert it"
+        ) from None
     yield from (_json_rows if path.suffix.lower() == ".json" else _csv_rows)(path, text)
 
 
-def run(database: Database, rows: Iterator[Row | str], *, is_part: bool = False) -> Imported:
-    """Write the rows in one transaction, and retire what they do not name."""
+def run(
+    database: Database, rows: Iterable[Row | WrongRow], *, is_part: bool = False, catalogue: str = ""
+) -> Imported:
+    """Write the rows in one transaction, and retire what they do not name. ``catalogue``: the catalogue that they are
+    from; empty: they are from a file."""
     imported = Imported()
     now_us = time.time_ns() // 1000
+    # All are read before the transaction, which holds up others. Rows with a number come first, so that no new service
+    # takes a number that a later row names.
+    ordered = sorted(rows, key=lambda row: isinstance(row, WrongRow) or row.gid is None)
     with database.write() as connection:
-        writer = _Writer(connection, now_us, imported)
+        writer = _Writer(connection, now_us, imported, catalogue)
         advanced = False
-        # Rows with a number come first, so that no new service takes a number that a later row names.
-        for row in sorted(rows, key=lambda row: isinstance(row, str) or row.gid is None):
-            if isinstance(row, str):
-                imported.wrong.append(row)
+        for row in ordered:
+            if isinstance(row, WrongRow):
+                imported.wrong.append(row.sentence)
                 continue
             if row.gid is None and not advanced:
                 writer.advance_numbers(database.dialect)
                 advanced = True
             writer.write(row)
-        if not is_part and not imported.wrong and writer.named:
-            writer.retire()
+        # Somebody mends a wrong line of a file; a catalogue may have wrong records for ever.
+        if not is_part and writer.named and (catalogue or not imported.wrong):
+            writer.retire({row.uuid for row in ordered if isinstance(row, WrongRow)})
     return imported
+
+
+def parse(place: str, fields: Mapping[Any, Any]) -> Row | WrongRow:
+    """Return a row with these fields; where one is wrong, what is wrong with it."""
+    # Cells of spreadsheets and texts of catalogues have line breaks and no-break spaces in them.
+    values = {name: " ".join(str(fields.get(name) or "").split()) for name in (*_REQUIRED, *_OPTIONAL)}
+    try:
+        _check(fields, values)
+    except ValueError as problem:
+        return WrongRow(sentence=f"{place}: {problem}")
+    gid = values.pop("gid")
+    values["uuid"] = str(uuid.UUID(values["uuid"])) if values["uuid"] else ""
+    return Row(place=place, gid=int(gid) if gid else None, **values)
 
 
 # --- files ------------------------------------------------------------------------------------
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[Row | str]:
+def _csv_rows(path: Path, text: str) -> Iterator[Row | WrongRow]:
     first = text.partition("\n")[0]
     delimiter = max((",", ";", "\t"), key=first.count)
     lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        names = lines.fieldnames or ()
-        _require_columns(path, names)
+        lines.fieldnames = [name.strip().lower() for name in lines.fieldnames or ()]
+        _require_columns(path, lines.fieldnames)
         for fields in lines:
-            yield _row(lines.line_num, fields)
+            if any(fields.values()):  # spreadsheets write rows of nothing but delimiters
+                yield parse(f"line {lines.line_num}", fields)
     except csv.Error as error:
         raise UsageError(f"{path}, line {lines.line_num}: {error}; correct it there") from None
 
 
-def _json_rows(path: Path, text: str) -> Iterator[Row | str]:
+def _json_rows(path: Path, text: str) -> Iterator[Row | WrongRow]:
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -122,9 +159,11 @@ def _json_rows(path: Path, text: str) -> Iterator[Row | str]:
         raise UsageError(f"{path} must be a JSON list of services, or an object with a list 'services'")
     for number, fields in enumerate(rows, 1):
         if isinstance(fields, dict):
-            yield _row(number, {name: "" if value is None else str(value) for name, value in fields.items()})
+            texts = {name: "" if value is None else str(value) for name, value in fields.items()}
+            yield parse(f"item {number}", texts)
         else:
-            yield f"line {number}: it is no object; write an object with {', '.join(_REQUIRED)}"
+            needed = ", ".join(_REQUIRED)
+            yield WrongRow(sentence=f"item {number}: it is no object; write an object with {needed}")
 
 
 def _require_columns(path: Path, names: Sequence[str]) -> None:
@@ -133,17 +172,6 @@ def _require_columns(path: Path, names: Sequence[str]) -> None:
             f"{path} has no column {missing[0]!r}; its first line must name the columns: {', '.join(_REQUIRED)}, "
             f"and optionally {', '.join(_OPTIONAL)}"
         )
-
-
-def _row(line: int, fields: Mapping[Any, Any]) -> Row | str:
-    values = {name: str(fields.get(name) or "").strip() for name in (*_REQUIRED, *_OPTIONAL)}
-    try:
-        _check(fields, values)
-    except ValueError as problem:
-        return f"line {line}: {problem}"
-    gid = values.pop("gid")
-    values["uuid"] = str(uuid.UUID(values["uuid"])) if values["uuid"] else ""
-    return Row(line=line, gid=int(gid) if gid else None, **values)
 
 
 def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
@@ -165,6 +193,8 @@ def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
         raise ValueError(f"type must be a word of up to 20 letters and digits, not {values['type'][:40]!r}")
     if "|" in values["version"]:
         raise ValueError("version must not contain '|', which tasks take for the end of the field")
+    if values["language"] and not LANGUAGE.fullmatch(values["language"]):
+        raise ValueError(f"language must be a tag such as 'pt' or 'pt-BR', not {values['language'][:40]!r}")
     if values["email"]:
         mailbox(values["email"])
     try:
@@ -181,10 +211,12 @@ def _check(fields: Mapping[Any, Any], values: Mapping[str, str]) -> None:
 class _Writer:
     """Writes rows within one transaction. What is there is read once, at the beginning."""
 
-    def __init__(self, connection: Connection, now_us: int, imported: Imported) -> None:
+    def __init__(self, connection: Connection, now_us: int, imported: Imported, catalogue: str) -> None:
         self._connection, self._now_us, self._imported = connection, now_us, imported
-        self.named: dict[int, int] = {}
-        """The lines of the file by the numbers of their services."""
+        self._catalogue = catalogue
+        self.named: dict[int, str] = {}
+        """The places of the rows by the numbers of their services."""
+        self._named_uuids: dict[str, str] = {}
         self._entities = {
             row.description: row._asdict() for row in connection.execute(select(entities)).all()
         }
@@ -196,13 +228,21 @@ class _Writer:
 
     def write(self, row: Row) -> None:
         """Write one service and its entity."""
-        eid = self._entity(row)
-        gid = self._number(row, eid)
-        if gid is not None and gid in self.named:
+        gid = self._number(row)
+        other = self._named_uuids.get(row.uuid) or self.named.get(gid or 0)
+        if other:
             self._imported.wrong.append(
-                f"line {row.line}: it is the same service as line {self.named[gid]}; leave one of them out"
+                f"{row.place}: it is the same service as {other}; leave one of them out"
             )
             return
+        if row.uuid:
+            self._named_uuids[row.uuid] = row.place
+        before = self._services.get(gid or 0)
+        if before and before["retired_us"] is None and self._catalogue not in ("", before["catalogue"]):
+            self.named[before["gid"]] = row.place
+            self._imported.same += 1
+            return
+        eid = self._entity(row)
         values = {
             "eid": eid,
             "type": row.type.upper(),
@@ -210,22 +250,22 @@ class _Writer:
             "uri": row.uri,
             "description": row.description,
             "retired_us": None,
+            "catalogue": self._catalogue,
         }
-        if gid is None or gid not in self._services:
+        if gid is None or before is None:
             new = {**values, "uuid": row.uuid or str(uuid.uuid4()), "added_us": self._now_us}
             if gid is not None:
                 new["gid"] = gid
             inserted = self._connection.execute(
                 insert(services).values(new).returning(services.c.gid)
             ).scalar_one()
-            self.named[inserted] = row.line
+            self.named[inserted] = row.place
             self._by_uuid[new["uuid"]] = self._by_uri[(eid, row.uri)] = inserted
             self._imported.added += 1
             return
         if row.uuid:
             values["uuid"] = row.uuid
-        self.named[gid] = row.line
-        before = self._services[gid]
+        self.named[gid] = row.place
         if all(before[name] == value for name, value in values.items()):
             self._imported.same += 1
             return
@@ -239,10 +279,15 @@ class _Writer:
             sequence = func.pg_get_serial_sequence("mon_services", "gid")
             self._connection.execute(select(func.setval(sequence, next_number, False)))
 
-    def retire(self) -> None:
-        """Retire the services that no row named."""
+    def retire(self, kept: Collection[str]) -> None:
+        """Retire the services of this source that no row named, but not those with these UUIDs."""
         gone = [
-            gid for gid, row in self._services.items() if gid not in self.named and row["retired_us"] is None
+            gid
+            for gid, row in self._services.items()
+            if gid not in self.named
+            and row["retired_us"] is None
+            and row["catalogue"] == self._catalogue
+            and row["uuid"] not in kept
         ]
         for gid in gone:
             self._connection.execute(
@@ -250,12 +295,13 @@ class _Writer:
             )
         self._imported.retired = len(gone)
 
-    def _number(self, row: Row, eid: int) -> int | None:
+    def _number(self, row: Row) -> int | None:
         if row.gid is not None:
             return row.gid
         if row.uuid:
             return self._by_uuid.get(row.uuid)
-        return self._by_uri.get((eid, row.uri))
+        entity = self._entities.get(row.entity)
+        return None if entity is None else self._by_uri.get((entity["eid"], row.uri))
 
     def _entity(self, row: Row) -> int:
         details = {
@@ -269,7 +315,7 @@ class _Writer:
             ).scalar_one()
             self._entities[row.entity] = {"eid": eid, "contact": "", "email": "", "language": "en", **values}
             return int(eid)
-        if any(there[name] != value for name, value in details.items()):
+        if not self._catalogue and any(there[name] != value for name, value in details.items()):
             self._connection.execute(update(entities).where(entities.c.eid == there["eid"]).values(details))
             there.update(details)
         return int(there["eid"])

@@ -45,6 +45,7 @@ services = Table(
     Column("added_us", _Id, nullable=False),
     Column("retired_us", _Id),  # when an import no longer named it; its results are kept
     Column("checked_us", _Id),  # its newest result
+    Column("catalogue", Text, nullable=False, server_default=""),  # where it came from; empty: from a file
     Index("mon_services_by_entity", "eid"),
     Index("mon_services_by_check", "checked_us"),
     Index("mon_services_by_uuid", "uuid"),

@@ -32,6 +32,7 @@ def upgrade() -> None:
         sa.Column("added_us", ID, nullable=False),
         sa.Column("retired_us", ID),
         sa.Column("checked_us", ID),
+        sa.Column("catalogue", sa.Text, nullable=False, server_default=""),
     )
     op.create_index("mon_services_by_entity", "mon_services", ["eid"])
     op.create_index("mon_services_by_check", "mon_services", ["checked_us"])
