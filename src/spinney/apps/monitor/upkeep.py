@@ -1,11 +1,12 @@
-"""Upkeep: mails to owners whose pages changed, and thinning of old results."""
+"""Upkeep: mails to owners whose pages changed, thinning of old results, and harvests of catalogues."""
 
 import time
+from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from spinney import Job
-from spinney.apps.monitor import settings
+from spinney.apps.monitor import catalogue, settings
 from spinney.apps.monitor.application import UPKEEP, app, outbox
 from spinney.apps.monitor.inventory import entities, old_results, results, services
 from spinney.apps.monitor.inventory.database import database
@@ -61,6 +62,13 @@ def thin(job: Job) -> int:
         removed += number
         job.check_cancelled()
     return removed
+
+
+@app.job(name="monitor.harvest", queue=UPKEEP, max_attempts=3)
+def harvest(job: Job, url: str) -> dict[str, Any]:
+    """Import the services of a catalogue (CSW 2.0.2)."""
+    imported = asdict(catalogue.harvest(url))
+    return {**imported, "wrong": len(imported["wrong"])}
 
 
 app.schedule(mails, every="1h", name="monitor.mails")

@@ -48,8 +48,10 @@ class Fetched:
     certificate_ends: datetime | None
 
 
-def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX) -> Fetched:
-    """Fetch a URI by GET, following redirects one by one. Raises Unreachable."""
+def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX, xml: bytes | None = None) -> Fetched:
+    """Fetch a URI by GET, or by POST of an ``xml`` document that asks for something, following redirects one by one.
+    Raises Unreachable."""
+    method, headers = ("GET", _HEADERS) if xml is None else ("POST", {**_HEADERS, "Content-Type": "text/xml"})
     began_s = time.monotonic()
     redirects: list[int] = []
     while True:
@@ -59,7 +61,7 @@ def fetch(uri: str, context: Context, *, body_max: int = BODY_MAX) -> Fetched:
             with (
                 closing(_transport(context, left_s)) as transport,
                 httpx.Client(transport=transport, timeout=left_s, trust_env=False) as client,
-                client.stream("GET", uri, headers=_HEADERS) as response,
+                client.stream(method, uri, headers=headers, content=xml) as response,
             ):
                 target = response.headers.get("location")
                 if (

@@ -1,7 +1,7 @@
 """Check network services around the clock, and know who answers for them.
 
-``setup`` init, import · ``run`` the node and the line protocol · ``views`` services, entities, tasks, status, history ·
-``orders`` check and stop."""
+``setup`` init, import, harvest · ``run`` the node and the line protocol · ``views`` services, entities, tasks,
+status, history · ``orders`` check and stop."""
 
 import typer
 

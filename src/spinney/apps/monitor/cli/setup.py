@@ -1,11 +1,11 @@
-"""Commands for who sets a monitor up: init, import."""
+"""Commands for who sets a monitor up: init, import, harvest."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spinney.apps.monitor import settings
+from spinney.apps.monitor import catalogue, settings
 from spinney.apps.monitor.cli.store import use_store
 from spinney.apps.monitor.inventory import TABLES, imports
 from spinney.apps.monitor.inventory.database import database
@@ -18,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(init)
     app.command("import")(import_)
+    app.command()(harvest)
 
 
 def init(
@@ -53,12 +54,23 @@ def import_(
 ) -> None:
     """Import services; those that the file no longer names are retired."""
     imported = imports.run(database(), imports.read(file), is_part=part)
+    _print(imported)
+    if imported.wrong:
+        typer.echo("No service was retired, since some rows are wrong.", err=True)
+        raise typer.Exit(Exit.USAGE)
+
+
+def harvest(
+    url: Annotated[str, typer.Argument(help="Where the catalogue (CSW 2.0.2) answers: https://…/csw")],
+) -> None:
+    """Import the services of a catalogue; those of it that it no longer has are retired."""
+    _print(catalogue.harvest(url))
+
+
+def _print(imported: imports.Imported) -> None:
     for sentence in imported.wrong:
         typer.echo(sentence, err=True)
     typer.echo(
         f"{imported.added:,} added, {imported.changed:,} changed, {imported.same:,} as before, "
         f"{imported.retired:,} retired, {len(imported.wrong):,} wrong"
     )
-    if imported.wrong:
-        typer.echo("No service was retired, since some lines are wrong.", err=True)
-        raise typer.Exit(Exit.USAGE)

@@ -1,0 +1,160 @@
+"""Harvesting a catalogue: the service records of a CSW 2.0.2 server, as rows of an import.
+
+The monitor itself fetches the pages of records, by the rules of checks (``checks.fetch``): OWSLib, which would reach
+any address, only reads them. A record is one service, and its ``fileIdentifier`` the service's UUID."""
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from spinney.apps.monitor import settings
+from spinney.apps.monitor.checks.fetch import Unreachable, fetch
+from spinney.apps.monitor.inventory import imports
+from spinney.apps.monitor.inventory.database import database
+from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
+from spinney.apps.monitor.tasks.modules import Context
+from spinney.errors import UsageError
+
+PAGE = 50
+"""How many records one request asks for."""
+RECORDS_MAX = 100_000
+_CSW = "{http://www.opengis.net/cat/csw/2.0.2}"
+_REQUEST = """<?xml version="1.0" encoding="UTF-8"?>
+<csw:GetRecords xmlns:csw="http://www.opengis.net/cat/csw/2.0.2" xmlns:ogc="http://www.opengis.net/ogc" service="CSW"
+  version="2.0.2" resultType="results" startPosition="{start}" maxRecords="{page}" outputFormat="application/xml"
+  outputSchema="http://www.isotc211.org/2005/gmd"><csw:Query typeNames="csw:Record">
+  <csw:ElementSetName>full</csw:ElementSetName><csw:Constraint version="1.1.0"><ogc:Filter><ogc:PropertyIsEqualTo>
+  <ogc:PropertyName>dc:type</ogc:PropertyName><ogc:Literal>service</ogc:Literal>
+  </ogc:PropertyIsEqualTo></ogc:Filter></csw:Constraint></csw:Query></csw:GetRecords>"""
+_TYPE = re.compile(r"(?<![A-Z])(WMTS|WMS|WFS|WCS|CSW|WPS|SOS)(?![A-Z])", re.IGNORECASE)
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
+
+
+def harvest(url: str) -> Imported:
+    """Import the services of a catalogue, and retire those of it that it no longer has. Raises UsageError where it
+    cannot be read to its end; then nothing is changed."""
+    return imports.run(database(), records(url), catalogue=_name(url))
+
+
+def records(url: str, page: int = PAGE) -> Iterator[Row | WrongRow]:
+    """Yield the service records of a catalogue, of which one page at a time is in memory. Raises UsageError."""
+    start, matched, identifiers = 1, 1, set()
+    while start <= matched:
+        results = _results(url, start, page)
+        count = results.get("numberOfRecordsMatched", "")
+        matched = int(count) if count.isdecimal() else 0
+        if matched > RECORDS_MAX:
+            raise UsageError(f"{url} has {matched:,} services; at most {RECORDS_MAX:,} can be harvested")
+        if start <= matched and not len(results):
+            raise UsageError(f"{url} ended at record {start - 1:,} of {matched:,}; harvest it again later")
+        for element in results:
+            row, identifier = _row(element)
+            if identifier not in identifiers:  # records move to another page when the catalogue is written to
+                identifiers.add(identifier)
+                yield row
+        start += len(results)
+
+
+def _name(url: str) -> str:
+    """Return the name under which services of a catalogue are kept: its URL without the scheme."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as problem:
+        raise UsageError(f"{url!r} is no URL: {problem}") from None
+    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc:
+        raise UsageError(
+            f"the catalogue {parts.hostname or url!r} needs a URL with http:// or https://, and no password"
+        )
+    return parts._replace(scheme="", fragment="").geturl().lstrip("/")
+
+
+def _results(url: str, start: int, page: int) -> Any:
+    """Return the ``SearchResults`` of one page, an element of lxml."""
+    try:
+        from owslib.etree import etree
+    except ImportError:
+        raise UsageError("harvesting needs OWSLib; install it with: pip install 'spinney[monitor]'") from None
+    config = settings.load()
+    context = Context(timeout_s=config.timeout_s, data=config.data, network=config.network)
+    request = _REQUEST.format(start=start, page=page).encode()
+    try:
+        fetched = fetch(url, context, xml=request)
+    except Unreachable as unreachable:
+        raise UsageError(f"the catalogue cannot be read: {unreachable.finding.info}") from None
+    if fetched.status >= 400 or not fetched.is_whole:
+        raise UsageError(
+            f"{url} answered with status {fetched.status} and {len(fetched.body):,} bytes: no catalogue"
+        )
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
+    try:
+        root = etree.fromstring(fetched.body, parser)
+    except etree.XMLSyntaxError as problem:
+        raise UsageError(f"{url} answered with invalid XML: {problem}") from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise UsageError(f"{url} answered with XML that declares a document type, which is refused")
+    results = root.find(f"{_CSW}SearchResults")
+    if results is None:
+        text = " ".join("".join(root.itertext()).split())[:300]
+        raise UsageError(f"{url} answered with no records of CSW 2.0.2: {text!r}")
+    return results
+
+
+def _row(element: Any) -> tuple[Row | WrongRow, str]:
+    from owslib.iso import MD_Metadata
+
+    identifier, row = "", None
+    try:
+        record = MD_Metadata(element)
+        identifier = record.identifier or ""
+        row = imports.parse(f"record {identifier!r}", _fields(record))
+        sentence = row.sentence if isinstance(row, WrongRow) else ""
+    except Exception as problem:  # noqa: BLE001 - what others write may fail in any way
+        sentence = f"record {identifier!r}: it cannot be read: {type(problem).__name__}: {problem}"
+    if isinstance(row, Row):
+        return row, identifier
+    return WrongRow(sentence=sentence, uuid=_uuid(identifier)), identifier
+
+
+def _fields(record: Any) -> Mapping[str, str]:
+    if not record.identifier:
+        raise ValueError("it has no fileIdentifier")
+    service = next(part for part in record.identification if part.identtype == "service")
+    url, protocol = _resource(record, service)
+    kind, version = getattr(service, "type", "") or "", getattr(service, "version", "") or ""
+    parts = urlsplit(url)
+    typed = _TYPE.search(f"{kind} {protocol} {version} {parts.query} {parts.path}")
+    versioned = _VERSION.search(f"{version} {protocol if _TYPE.search(protocol) else ''}")
+    parties = [party for party in (*service.contact, *record.contact) if party.organization]
+    language = record.languagecode or record.language or ""
+    fields = {
+        "uuid": _uuid(record.identifier),
+        "type": typed[0] if typed else "HTTP",
+        "version": versioned[0] if versioned else "",
+        "uri": url,
+        "description": service.title,
+        "entity": parties[0].organization if parties else "",
+        "contact": parties[0].name if parties else "",
+        "email": parties[0].email if parties else "",
+        "language": language if imports.LANGUAGE.fullmatch(language) else "",
+    }
+    return {name: (text or "")[: imports.TEXT_MAX] for name, text in fields.items()}
+
+
+def _resource(record: Any, service: Any) -> tuple[str, str]:
+    """Return where the service is, and its protocol: that of its capabilities, else one with a protocol of OGC, else
+    any."""
+    operations = getattr(service, "operations", ())
+    capabilities = [p for o in operations if o["name"] == "GetCapabilities" for p in o["connectpoint"]]
+    online = record.distribution.online if record.distribution else []
+    typed = [resource for resource in online if _TYPE.search(resource.protocol or "")]
+    resources = (*capabilities, *typed, *online)
+    return next(((r.url, r.protocol or "") for r in resources if r.url), ("", ""))
+
+
+def _uuid(identifier: str) -> str:
+    try:
+        return str(uuid.UUID(identifier))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, identifier))
