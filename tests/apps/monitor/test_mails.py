@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +49,9 @@ def test_an_owner_gets_one_mail_a_day_with_what_changed(changed: Monitor) -> Non
 
     assert mail["to"] == ["sea@example.org"]
     assert mail["subject"] == "Services of Sea Institute: 1 error"
-    assert "- Map 1: http new -> error. It <is> broken" in mail["text"]
+    assert re.search(
+        r"^- \d{4}-\d\d-\d\d \d\d:\d\d UTC, Map 1: http, new -> error. It <is> broken$", mail["text"], re.M
+    )
     assert "It &lt;is&gt; broken" in mail["html"]
     entity = entities.get(database(), 1)
     assert entity is not None

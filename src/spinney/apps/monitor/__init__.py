@@ -11,6 +11,7 @@ stages are the tasks: files in a folder, run in the order of their names.
 - ``application``: job types, queues, schedules. ``check_stages``, ``sequences``, ``upkeep``: their stages.
 - ``settings``. ``inventory``: services and results, in tables of the application's own. ``catalogue``: harvests.
   ``tasks``: the tasks' folder, and how a task is run. ``checks``: checks that come with Spinney.
+- ``languages``: the sentences of mails and public pages.
 - ``requests``: what people ask for, on a store. ``cli``, ``pages``, ``routes``, ``line_protocol``: how they ask."""
 
 from typing import TYPE_CHECKING, Any

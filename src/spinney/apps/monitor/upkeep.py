@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
@@ -11,6 +12,7 @@ from spinney.apps.monitor.application import UPKEEP, app, outbox
 from spinney.apps.monitor.inventory import entities, old_results, results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
+from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.settings import Mail
 
 _DAY_US = 86_400_000_000
@@ -76,27 +78,41 @@ app.schedule(thin, cron="30 3 * * *", name="monitor.thin")
 
 
 def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
+    spoken = language(entity.language)
+    words = spoken.sentences
     numbers = sorted({change.gid for change in changes})
     named = {s.gid: s.description or s.uri for s in services.by_numbers(database(), numbers)}
     link = f"{mail.url.rstrip('/')}/apps/monitor/of/{entity.page_key}"
-    counts = services.counts(database(), entity.eid)
-    states = ", ".join(f"{number} {state}" for state, number in counts.items() if number)
+    states = spoken.counted(services.counts(database(), entity.eid))
     lines = [
-        (named.get(c.gid, f"#{c.gid}"), c.task, c.before or "new", c.status, c.info[:300]) for c in changes
+        (
+            f"{datetime.fromtimestamp(change.at_us / 1_000_000, UTC):%Y-%m-%d %H:%M UTC}",
+            named.get(change.gid, f"#{change.gid}"),
+            change.task,
+            *(spoken.states.get(status, status) for status in (change.before or "new", change.status)),
+            change.info[:300],
+        )
+        for change in changes
     ]
     text = "\n".join(
-        f"- {name}: {task} {before} -> {status}. {info}" for name, task, before, status, info in lines
+        f"- {at}, {name}: {task}, {before} -> {status}. {info}"
+        for at, name, task, before, status, info in lines
     )
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
-    greeting = f"Dear {entity.contact}," if entity.contact else "Good day,"
-    opening = f"the state of services of {entity.description} has changed. Now: {states}."
+    head = [words[name] for name in ("time", "service", "task", "before", "now", "info")]
+    table = "".join(
+        f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+        for tag, cells in [("th", head), *(("td", line) for line in lines)]
+    )
+    greeting = words["greeting" if entity.contact else "greeting_nobody"].format(contact=entity.contact)
+    opening = words["opening"].format(entity=entity.description, states=states)
+    name = " ".join(entity.description.split())[:150]
     return {
         "sender": mail.sender,
         "to": [entity.email],
-        "subject": f"Services of {' '.join(entity.description.split())[:150]}: {states}",
-        "text": f"{greeting}\n\n{opening}\n\n{text}\n\nAll services: {link}\n",
+        "subject": words["subject"].format(entity=name, states=states),
+        "text": f"{greeting}\n\n{opening}\n\n{text}\n\n{words['all_services']}: {link}\n",
         "html": (
-            f"<p>{escape(greeting)}</p><p>{escape(opening)}</p><table><tr><th>Service</th><th>Task</th><th>Before</th>"
-            f'<th>Now</th><th>What it says</th></tr>{rows}</table><p><a href="{escape(link)}">All services</a></p>'
+            f'<div lang="{spoken.tag}"><p>{escape(greeting)}</p><p>{escape(opening)}</p><table>{table}</table>'
+            f'<p><a href="{escape(link)}">{words["all_services"]}</a></p></div>'
         ),
     }

@@ -15,6 +15,7 @@ from spinney.apps.monitor import requests, settings
 from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
+from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
 from spinney.errors import Forbidden, StoreUnavailable, UsageError
@@ -78,14 +79,15 @@ async def overview(request: Request, context: Authenticated) -> Response:
 async def entity_page(request: Request, context: Authenticated, eid: int) -> Response:
     """Show the services of an entity."""
     shown = await _read(context, lambda control: _entity(entities.get(database(), eid)))
-    return pages.show(request, context, "entity.html", public=False, **shown)
+    return pages.show(request, context, "entity.html", public=False, spoken=language("en"), **shown)
 
 
 @pages.get("/of/{page_key}", public=True)
 async def public_page(request: Request, page_key: str) -> Response:
-    """Show an entity to everybody who has this address."""
+    """Show an entity to everybody who has this address, in its language."""
     shown = await run_in_threadpool(lambda: _entity(entities.by_page_key(database(), page_key)))
-    response = pages.show(request, None, "entity.html", public=True, **shown)
+    spoken = language(shown["entity"].language)
+    response = pages.show(request, None, "entity.html", public=True, spoken=spoken, **shown)
     response.headers["Referrer-Policy"] = "no-referrer"  # its address is its key
     response.headers["X-Robots-Tag"] = "noindex"
     return response
