@@ -14,6 +14,7 @@ from rich.table import Table
 from benchmarks import (
     claims,
     cluster,
+    failing,
     fairness,
     holds,
     ingest,
@@ -38,6 +39,7 @@ CASES = {
     "claim beside 5,000,000": cluster.flat_beside_finished,
     "transaction held open": cluster.held_open,
     "dead rows": cluster.dead_rows,
+    "failing": failing.frames,
     "reading": reading.reading,
     "hold and release 100,000": holds.hold_and_release,
     "hold what is next": holds.hold_what_is_next,

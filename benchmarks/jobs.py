@@ -32,6 +32,27 @@ async def rest(seconds: float) -> None:
 
 
 @app.job
+def refuse(text: str) -> None:
+    """A failure with the frames and variables of a common one."""
+    _look_up([{"id": n, "name": f"row {n}", "values": [n] * 20} for n in range(200)], text)
+
+
+@app.job(name="refuse-bare", postmortem=False)
+def refuse_bare(text: str) -> None:
+    """The same, without its frames being kept."""
+    _look_up([{"id": n, "name": f"row {n}", "values": [n] * 20} for n in range(200)], text)
+
+
+def _look_up(rows: list[dict[str, object]], text: str) -> None:
+    index = {row["name"]: row for row in rows}
+    try:
+        row = index[text]
+    except KeyError as error:
+        raise LookupError(f"there is no row {text!r} among {len(rows)}") from error
+    print(row)
+
+
+@app.job
 def stamp(submitted_ns: int) -> int:
     """How long after its submission began it was started, in nanoseconds."""
     return time.time_ns() - submitted_ns

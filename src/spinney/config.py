@@ -27,7 +27,7 @@ directory above by surprise."""
 ENVIRONMENT = "SPINNEY_STORE"
 DEFAULT_STORE = "sqlite:///spinney.db"
 _KEYS = ("store", "folders", "app")
-_TABLES = ("spinney", "server")
+_TABLES = ("spinney", "node", "server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

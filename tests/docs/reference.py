@@ -22,6 +22,7 @@ from spinney.define.job.options import Options
 from spinney.define.jobtype import ConfiguredJob, JobType, Pipeline, SubmittableType, job_types, stage
 from spinney.model.types import Backoff, LockSpec, StageSpec, TypeSpec
 from spinney.model.values.durations import Duration
+from spinney.node.settings_table import NodeTable
 from spinney.reports import Outbox, verify
 from spinney.testing import Child, Spawned, StageHarness, StageResult, run_stage
 from spinney.web.settings import Oidc, ServerSettings
@@ -174,9 +175,14 @@ def _settings() -> str:
             "Where things are.",
             [(name, "text", "", text) for name, _, _, text in _dataclass(config.Settings)],
         ),
+        (
+            "`[node]`",
+            "What `spinney node` goes by, unless its options say otherwise.",
+            _model(NodeTable),
+        ),
         ("`[server]`", "What `spinney serve` goes by ([the server](../server.md)).", _model(ServerSettings)),
         ("`[server.oidc]`", _first_line(Oidc), _model(Oidc)),
-        ("`spinney node`", "Options of the command; a node has no table of its own.", _command("node")),
+        ("`spinney node`", "Options of the command, which win over `[node]`.", _command("node")),
     )
 
 

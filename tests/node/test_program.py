@@ -43,6 +43,7 @@ async def test_a_program_gets_its_parameters_and_leaves_its_value(host, run):
     assert env == {
         "SPINNEY_PARAMS": f"{own}.params.json",
         "SPINNEY_RESULT": f"{own}.result.json",
+        "SPINNEY_POSTMORTEM": f"{own}.frames",
         "SPINNEY_JOB": "1270",
         "SPINNEY_TYPE": "program",
         "SPINNEY_STAGE": "script",

@@ -8,9 +8,10 @@ import sys
 import pytest
 from node_fixtures import Cluster, cluster
 
+from spinney.cli import main
 from spinney.model.errors import UsageError
 from spinney.model.fleet import SLOTS_MAX
-from spinney.node import supervisor_main
+from spinney.node import settings_table, supervisor_main
 from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.settings import NodeSettings
 
@@ -101,3 +102,42 @@ def test_a_fault_is_told_in_a_sentence_and_traced_in_the_log(monkeypatch, capsys
     (line,) = [r for r in caplog.records if r.name == supervisor_main.log.name]
     assert line.exc_info is not None
     assert line.exc_info[0] is KeyError
+
+
+# --- the table [node] of spinney.toml ---------------------------------------------------------------
+
+
+def test_the_table_of_the_file_sets_what_a_node_goes_by(tmp_path):
+    (tmp_path / "spinney.toml").write_text(
+        '[node]\nslots = 3\nlease = "1m"\nignore = ["slow"]\npostmortem_bytes = 0\n'
+    )
+    fields = settings_table.read(tmp_path)
+    settings = NodeSettings(store="sqlite:////x", app="a:b", folders="x", **fields)
+    assert (settings.slots, settings.lease_period_s, settings.ignored) == (3, 60.0, ("slow",))
+    assert settings.postmortem_bytes == 0
+    assert settings_table.read(tmp_path / "elsewhere") == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("slot = 3", "slot: Extra inputs"),
+        ('slots = "many"', "slots: Input should be a valid integer"),
+        ('lease = "soon"', "lease: "),
+        ("active = 3", "active: "),
+    ],
+)
+def test_a_wrong_key_or_value_is_refused_by_its_name(tmp_path, line, reason):
+    (tmp_path / "spinney.toml").write_text(f"[node]\n{line}\n")
+    with pytest.raises(UsageError, match=f"spinney.toml: .node. {reason}"):
+        settings_table.read(tmp_path)
+
+
+def test_an_option_wins_over_the_table_and_the_table_over_the_default(tmp_path, monkeypatch):
+    taken = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spinney.node.run.run_node", lambda settings: taken.append(settings) or 0)
+    (tmp_path / "spinney.toml").write_text('[node]\nslots = 3\nlog_level = "debug"\n')
+    main.run(["node", "jobs:app", "--store", "sqlite:///x.db"])
+    main.run(["node", "jobs:app", "--store", "sqlite:///x.db", "--slots", "5", "--log-level", "error"])
+    assert [(s.slots, s.log_level) for s in taken] == [(3, "debug"), (5, "error")]

@@ -18,6 +18,7 @@ from spinney import Job, Spinney
 from spinney.host import filesystem
 from spinney.model.errors import Refused, StaleFence
 from spinney.node.worker import result_rows
+from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import CallRecorder, ProcessState
 from spinney.node.worker.serial_worker import SerialWorker
@@ -198,7 +199,12 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
     with there, here:
         port = Port(Channel(here), page)
         serial = SerialWorker(
-            port, page, BoundaryWriter(page, b"t" * 16), StageRunners({}), folder_root=str(tmp_path)
+            port,
+            page,
+            BoundaryWriter(page, b"t" * 16),
+            StageRunners({}),
+            FailureFrames(str(tmp_path), {}, most_bytes=0, depth=4),
+            folder_root=str(tmp_path),
         )
         there.sendall(pack({"run": [["gone", "stage", [[7, 7, 1, "{}", None, 7]]]]}))
         serial._done = [[n, 1, 2] for n in range(200)]  # so many that the next is told at once
@@ -238,6 +244,7 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
             page,
             BoundaryWriter(page, b"t" * 16),
             StageRunners(application.types),
+            FailureFrames(str(tmp_path), application.types, most_bytes=0, depth=4),
             folder_root=str(tmp_path),
         )
         there.sendall(pack({"run": [["writing", "writing", [[7, 7, 1, "{}", None, 7]]]]}))

@@ -231,10 +231,16 @@ def node(
             help_="The node's folder root (default: as in spinney.toml, then beside the database file).",
         ),
     ] = None,
-    log_level: Annotated[str, typer.Option(help="The log level: debug, info, warning or error.")] = "info",
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            help="The log level: debug, info, warning or error (default: info).", show_default=False
+        ),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Run a node, which takes jobs from the store and runs their stages, until SIGTERM."""
+    from spinney.node import settings_table
     from spinney.node.run import run_node
     from spinney.node.settings import NodeSettings
 
@@ -249,7 +255,10 @@ def node(
         folders=str(configured.folders),
         app=application,
         replace=replace,
-        log_level=log_level,
-        **options.settings(),
+        **{
+            **settings_table.read(Path.cwd()),
+            **options.settings(),
+            **({} if log_level is None else {"log_level": log_level}),
+        },
     )
     raise typer.Exit(run_node(settings))

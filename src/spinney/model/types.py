@@ -178,6 +178,8 @@ class TypeSpec:
     """Limit (``collection``, ``queue``, ``share``, ``submitter``) to the parameter that must be within it, with dots
     where it is nested. A server checks it: a user who is limited to a collection cannot submit for another one. It is
     data and no function, because servers load no code of applications."""
+    postmortem: bool = True
+    """Whether the frames and variables of its failures are kept."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -191,6 +193,7 @@ class TypeSpec:
             if self.breaker > BREAKER_MAX:
                 raise UsageError(f"{where}: breaker must be up to {BREAKER_MAX:,} jobs, not {self.breaker!r}")
         _check_flag(where, "serial", self.serial)
+        _check_flag(where, "postmortem", self.postmortem)
         _check_keep(where, self.keep)
         if not _is_text(self.description):
             raise UsageError(f"{where}: description must be text in UTF-8, not {self.description!r}")

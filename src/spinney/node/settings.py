@@ -77,6 +77,10 @@ class NodeSettings:
     """An idle worker is ended after so long; one stays warm."""
     output_bytes: int = 10 * 1024**2
     """The most bytes of output that are kept of one attempt."""
+    postmortem_bytes: int = 2**20
+    """The most bytes that are kept of the frames and variables of one failure; 0: none are kept."""
+    postmortem_depth: int = 4
+    """How many levels of the parts of a variable are kept."""
     log_level: str = "info"
 
     def __post_init__(self) -> None:
@@ -104,8 +108,9 @@ class NodeSettings:
         for setting, most in _AT_MOST.items():
             if getattr(self, setting) > most:
                 raise UsageError(f"{setting} is {getattr(self, setting)}; it must be {most:,} or less")
-        if self.drain_limit_s < 0:
-            raise UsageError(f"drain_limit_s is {self.drain_limit_s}; it must be 0 or more")
+        for setting in ("drain_limit_s", "postmortem_bytes"):
+            if getattr(self, setting) < 0:
+                raise UsageError(f"{setting} is {getattr(self, setting)}; it must be 0 or more")
         if self.lease_period_s < 3 * self.beat_s:
             raise UsageError(
                 f"lease_period_s is {self.lease_period_s} with a heartbeat every {self.beat_s} s; "
@@ -171,10 +176,15 @@ _AT_LEAST_ONE = (
     "recycle_after_jobs",
     "worker_memory_bytes",
     "output_bytes",
+    "postmortem_depth",
 )
 _BY_STORE = {"lookahead_jobs": (400, 800), "batch_records": (600, 1_000)}
 """With a database file, smaller exchanges let others write sooner; with a server each costs round trips
 (docs/benchmarks.md)."""
 _POSITIVE = ("lease_period_s", "beat_s", "poll_s", "tick_s", "lookahead_s", "retention_s", "idle_end_s")
 _YEAR_S = 366 * 86_400.0
-_AT_MOST = dict.fromkeys((*_POSITIVE, "drain_limit_s"), _YEAR_S) | {"slots": SLOTS_MAX}
+_AT_MOST = dict.fromkeys((*_POSITIVE, "drain_limit_s"), _YEAR_S) | {
+    "slots": SLOTS_MAX,
+    "postmortem_bytes": 64 * 2**20,
+    "postmortem_depth": 20,
+}

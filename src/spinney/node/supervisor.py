@@ -107,6 +107,8 @@ class Supervisor:
             live_pids=live_pids,
             node=settings.name,
             lock_fd=lock_fd,
+            postmortem_bytes=settings.postmortem_bytes,
+            postmortem_depth=settings.postmortem_depth,
         )
         self._queue = RecordQueue()
         self._health = NodeHealth(held_back=self._queue.__len__)

@@ -35,6 +35,7 @@ from spinney.features.jobs import job_page as job
 from spinney.features.jobs import list_page as jobs
 from spinney.features.locks import page as locks
 from spinney.features.nodes import page as nodes
+from spinney.features.postmortem import page as postmortem
 from spinney.features.queues import page as queues
 from spinney.features.schedules import page as schedules
 from spinney.features.stats import page as overview
@@ -71,6 +72,7 @@ def routers() -> list[APIRouter]:
         overview.router,
         jobs.router,
         job.router,
+        postmortem.router,
         batches.router,
         batch.router,
         failures.router,

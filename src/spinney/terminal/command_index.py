@@ -27,6 +27,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "stats": "features.stats.cli",
         "top": "features.stats.top",
         "failures": "features.failures.cli",
+        "postmortem": "features.postmortem.cli",
     },
     "Operate": {
         "hold": "features.holds.cli",

@@ -55,7 +55,7 @@ def paths(job: int) -> Iterator[str]:
         "/jobs?state=failed",
         "/jobs/verbs?verb=retry&state=failed",
     )
-    yield from (f"/jobs/{job}{part}" for part in ("", "/output", "/files", "/below"))
+    yield from (f"/jobs/{job}{part}" for part in ("", "/output", "/files", "/below", "/postmortem"))
 
 
 # --- who --------------------------------------------------------------------------------------

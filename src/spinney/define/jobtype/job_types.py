@@ -67,6 +67,9 @@ class CommonTypeOptions(TypedDict, total=False):
     submit_limits: Mapping[str, str]
     """Parameters that must be within the limits of a caller who submits through a server: ``{"collection":
     "dataset"}``."""
+    postmortem: bool
+    """Whether the frames of a failed stage are kept with their variables, for ``spinney postmortem``; false for types
+    whose variables hold what must not reach a disk."""
     description: str
     """One line for people; by default the first line of the function's docstring."""
 

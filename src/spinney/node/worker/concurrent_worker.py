@@ -31,6 +31,7 @@ from spinney.define.job import Assignment, Job
 from spinney.model.outcomes import Outcome
 from spinney.node.worker import result_rows
 from spinney.node.worker.attempt_output import AttemptOutput, current_output
+from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
@@ -61,6 +62,8 @@ class _Attempt:
     """Whether it was stopped with the worker, and not by its own cancel request: its outcome does not count."""
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     task: "asyncio.Task[None] | None" = None
+    document: bytes | None = None
+    """The frames of its failure, until its folder is synced."""
 
 
 class ConcurrentWorker:
@@ -72,12 +75,13 @@ class ConcurrentWorker:
         page: SharedPage,
         marker: BoundaryWriter,
         stages: StageRunners,
+        frames: FailureFrames,
         *,
         folder_root: str,
         log_name: str,
     ) -> None:
         self._channel, self._requests = channel, RequestMultiplexer(channel)
-        self._page, self._marker, self._stages = page, marker, stages
+        self._page, self._marker, self._stages, self._frames = page, marker, stages, frames
         self._root, self._folders, self._log_name = folder_root, Path(folder_root), log_name
         self._pid = os.getpid()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
@@ -188,12 +192,7 @@ class ConcurrentWorker:
             value = runner(assignment.params, Job(assignment, attempt.port, self._stages.types))
             detail = result_rows.value_detail(assignment.stage, value)
         except BaseException as error:  # noqa: BLE001 - any exception ends the attempt
-            detail = result_rows.exception_detail(
-                assignment.stage,
-                error,
-                self._stages.redactor(assignment.type, assignment.params),
-                assignment.params,
-            )
+            detail = self._caught(attempt, error)
         self._leave_fork()
         self._end_in_thread(attempt, detail)
 
@@ -217,14 +216,9 @@ class ConcurrentWorker:
                     error, message="the stage cancelled its own task; return or raise Fail instead"
                 )
         except BaseException as error:  # noqa: BLE001 - as above
-            detail = result_rows.exception_detail(
-                assignment.stage,
-                error,
-                self._stages.redactor(assignment.type, assignment.params),
-                assignment.params,
-            )
+            detail = self._caught(attempt, error)
         self._leave_fork()
-        if has_folder(self._root, assignment.job_id):
+        if attempt.document is not None or has_folder(self._root, assignment.job_id):
             # The disk may be slow. Nothing is awaited: a cancel request that comes now must not break this off.
             self._pool.submit(self._end_in_thread, attempt, detail)
             return
@@ -235,15 +229,26 @@ class ConcurrentWorker:
 
     # --- ending ---------------------------------------------------------------------------
 
+    def _caught(self, attempt: _Attempt, error: BaseException) -> result_rows.Detail:
+        """Return the detail of an attempt that raised, and capture the frames of a failure."""
+        assignment = attempt.assignment
+        redactor = self._stages.redactor(assignment.type, assignment.params)
+        detail = result_rows.exception_detail(assignment.stage, error, redactor, assignment.params)
+        attempt.document = self._frames.capture(error, detail, assignment.type, assignment.stage, redactor)
+        return detail
+
     def _leave_fork(self) -> None:
         """End this process if user code forked it and the fork has returned into the worker's code."""
         if os.getpid() != self._pid:
             os._exit(1)
 
     def _end_in_thread(self, attempt: _Attempt, detail: result_rows.Detail | None) -> None:
-        job_id = attempt.assignment.job_id
+        assignment = attempt.assignment
+        job_id = assignment.job_id
         if has_folder(self._root, job_id):
             detail = synced(detail, self._root, job_id, attempt.since_ns)
+        if attempt.document is not None:
+            self._frames.write(job_id, assignment.stage, assignment.fence, attempt.document)
         self._finish(attempt, detail)
         self._send_done()
         self._stop_if_ended()

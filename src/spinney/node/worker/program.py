@@ -21,8 +21,10 @@ from spinney.model.attempts.signals import Defer, Fail, Finish, Hold, NotApplica
 from spinney.model.errors import SpinneyError
 from spinney.model.outcomes import Outcome
 from spinney.model.types import StageSpec
+from spinney.node.worker.failure_frames import SUFFIX
 from spinney.node.worker.result_rows import RESULT_BYTES, BadResult
 from spinney.node.worker.sync import OWN
+from spinney.postmortem.programs import VARIABLE
 
 _PARAMS, _RESULT = "{}.params.json", "{}.result.json"
 _UNREADABLE = "the result file of the program {}; have it write JSON into the file that SPINNEY_RESULT names"
@@ -66,13 +68,14 @@ class ProgramRunner:
         """Return the stage's result. Raises a Signal or an exception by the exit code."""
         own = job.folder / OWN
         own.mkdir(mode=0o700, exist_ok=True)
+        frames = own / f"{job.stage}.{job.fence}.{SUFFIX}"
         for file in (*own.glob(_PARAMS.format("*")), *own.glob(_RESULT.format("*"))):
             _remove(file)  # by an attempt that was killed
         attempt = f"{job.stage}.{job.fence}"
         params_file, result = own / _PARAMS.format(attempt), own / _RESULT.format(attempt)
         params_file.write_bytes(params.encode())
         try:
-            code = self._run(job, _environment(job, params, params_file, result))
+            code = self._run(job, _environment(job, params, params_file, result) | {VARIABLE: str(frames)})
             return self._meaning(code, job, result)
         finally:
             _remove(params_file)

@@ -27,6 +27,7 @@ from typing import Any, NoReturn, TextIO
 from spinney.define.job import Assignment, Job
 from spinney.model.outcomes import Outcome
 from spinney.node.worker import result_rows
+from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
@@ -60,11 +61,14 @@ class SerialWorker:
         page: SharedPage,
         marker: BoundaryWriter,
         stages: StageRunners,
+        frames: FailureFrames,
         *,
         folder_root: str,
     ) -> None:
         self._port, self._page, self._marker, self._stages = port, page, marker, stages
-        self._root = folder_root
+        self._root, self._frames = folder_root, frames
+        self._document: bytes | None = None
+        """The frames of the attempt that has just failed, until its folder is synced."""
         self._forked = False
         """Whether this is a process that user code forked from the worker."""
         os.register_at_fork(after_in_child=self._note_fork)
@@ -190,6 +194,9 @@ class SerialWorker:
                 self._end_leftovers()
             if job.folder_requested or (job_id not in bare and has_folder(root, job_id)):
                 detail = synced(detail, root, job_id, since_ns, descriptor)
+            if detail is not None and self._document is not None:
+                self._frames.write(job_id, stage, fence, self._document)
+                self._document = None
             if wrote():
                 self._marker.set(fence)
                 detail = (detail or {"outcome": Outcome.OK}) | {"output": True}
@@ -210,7 +217,10 @@ class SerialWorker:
             # Its output is flushed first, so that the pump assigns it to this attempt.
             self._flush()
             raise error
-        return result_rows.exception_detail(stage, error, self._stages.redactor(type_, params), params)
+        redactor = self._stages.redactor(type_, params)
+        detail = result_rows.exception_detail(stage, error, redactor, params)
+        self._document = self._frames.capture(error, detail, type_, stage, redactor)
+        return detail
 
     def _note_fork(self) -> None:
         self._forked = True

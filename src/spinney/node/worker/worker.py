@@ -27,6 +27,7 @@ from spinney.node.workers.worker_startup import FLUSH_SIGNAL, WorkerStartup
 if TYPE_CHECKING:
     from spinney.app import Spinney
     from spinney.define.jobtype import JobType
+    from spinney.node.worker.failure_frames import FailureFrames
 
 EXIT_UNLOADABLE = 2
 """The application cannot be loaded."""
@@ -115,6 +116,7 @@ def _run_serial(
         page,
         _marker(startup, page),
         StageRunners(types, pass_fds),
+        _frames(startup, types),
         folder_root=startup.folder_root,
     )
     signal.signal(FLUSH_SIGNAL, lambda *_: serial.on_flush_signal())
@@ -143,6 +145,7 @@ def _run_concurrent(
         page,
         _marker(startup, page),
         StageRunners(types),
+        _frames(startup, types),
         folder_root=startup.folder_root,
         log_name=startup.log,
     )
@@ -159,6 +162,14 @@ def _run_concurrent(
     if terminated.is_set():
         die_of(signal.SIGTERM)
     return 0
+
+
+def _frames(startup: WorkerStartup, types: "Mapping[str, JobType]") -> "FailureFrames":
+    from spinney.node.worker.failure_frames import FailureFrames
+
+    return FailureFrames(
+        startup.folder_root, types, most_bytes=startup.postmortem_bytes, depth=startup.postmortem_depth
+    )
 
 
 def _marker(startup: WorkerStartup, page: SharedPage) -> BoundaryWriter:

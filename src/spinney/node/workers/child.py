@@ -118,6 +118,8 @@ class Child:
         concurrent: bool = False,
         node: str = "",
         lock_fd: int | None = None,
+        postmortem_bytes: int = 0,
+        postmortem_depth: int = 4,
         python: str = sys.executable,
         env: Mapping[str, str] | None = None,
         launch: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
@@ -142,6 +144,7 @@ class Child:
         self.returned = 0
         """The number of attempts reported done or handed back so far; it has the difference."""
         self._page_path, self._folder_root, self._node = page, folder_root, node
+        self._postmortem = {"postmortem_bytes": postmortem_bytes, "postmortem_depth": postmortem_depth}
         self._python, self._env, self._launch = python, dict(env or {}), launch
         self._events, self._live_pids, self._lock_fd = events, live_pids, lock_fd
         self._lists = 0
@@ -416,6 +419,7 @@ class Child:
             log=self.log_file.name,
             folder_root=str(self._folder_root),
             node=self._node,
+            **self._postmortem,
             pipe_watch_fd=pipe_watch_fd,
         )
         concurrent = ["--concurrent"] if self.concurrent else []

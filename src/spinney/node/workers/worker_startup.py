@@ -28,6 +28,10 @@ class WorkerStartup:
     """The name of the worker's log, for output that belongs to no attempt."""
     folder_root: str
     node: str
+    postmortem_bytes: int
+    """The most bytes that are kept of the frames of one failure; 0: none."""
+    postmortem_depth: int
+    """How many levels of the parts of a variable are kept."""
     pipe_watch_fd: int | None = None
     """The epoll that shows whether anything is in the worker's pipes (``boundaries.pipe_watch``)."""
 

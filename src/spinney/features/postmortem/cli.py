@@ -1,0 +1,51 @@
+"""The command ``postmortem``: walk through the frames of a failed stage."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from spinney.terminal.arguments import JobArgument, JsonOption, StoreOption
+from spinney.terminal.connection import open_commands
+from spinney.terminal.display import safe
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command()(postmortem)
+
+
+def postmortem(
+    job: JobArgument,
+    attempt: Annotated[
+        int | None,
+        typer.Option(
+            help="The attempt, by its number in 'spinney show' (default: the latest that failed).",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Open a shell at the frames of a failed stage, with the variables that were kept."""
+    from spinney.commands.job_queries import ListAttempts
+    from spinney.features.files.job_files import files_of
+    from spinney.features.postmortem import kept_frames
+    from spinney.features.postmortem.shell import PostmortemShell, where_lines
+
+    with open_commands(store) as performer:
+        attempts = performer.do(ListAttempts(job=job)).items
+        files = files_of(performer, job, store)
+
+        def read_file(path: str) -> bytes:
+            return b"".join(files.content(path, must=False))
+
+        failed, exceptions = kept_frames.latest(attempts, lambda path: [read_file(path)], job, fence=attempt)
+        if json:
+            typer.echo(read_file(kept_frames.path_of(failed)))
+            return
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        PostmortemShell(f"{job} {failed.stage}", exceptions, sys.stdout).run()
+        return
+    for line in where_lines(exceptions, 0, len(exceptions[0].frames) - 1):
+        typer.echo(safe(line))

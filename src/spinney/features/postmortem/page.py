@@ -1,0 +1,59 @@
+"""The frames of a failure with their variables, on the page of its job."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.features.files.page import files_of
+from spinney.features.postmortem import kept_frames
+from spinney.model.errors import Refused
+from spinney.model.jobs import JOB_ID_MAX, Attempt
+from spinney.postmortem.documents import ExceptionView, left_out, parts, summary
+from spinney.web.pages.forms import page_or_part
+from spinney.web.request_context import Authenticated
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/jobs/{job}/postmortem", summary="The frames of a failure")
+async def job_postmortem(
+    request: Request,
+    context: Authenticated,
+    job: Annotated[int, Path(ge=1, le=JOB_ID_MAX)],
+    fence: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+) -> Response:
+    """Show the frames of the latest failure whose frames are kept, or of one attempt."""
+    root = request.app.state.folders
+
+    def look(control: Control) -> tuple[Attempt, Sequence[ExceptionView]]:
+        files, redactor = files_of(control, job, root), control.queries.redactor(job)
+
+        def read_file(path: str) -> list[bytes]:
+            # Programs write their frames themselves, and do not know which parameters are secret.
+            text = b"".join(files.content(path, must=False)).decode(errors="replace")
+            return [redactor.text(text).encode()]
+
+        return kept_frames.latest(control.queries.attempts(job), read_file, job, fence=fence)
+
+    attempt: Attempt | None = None
+    exceptions: Sequence[ExceptionView] = ()
+    trouble = None
+    try:
+        attempt, exceptions = await context.run(look, long=True)
+    except Refused as error:
+        trouble = str(error)
+    return page_or_part(
+        request,
+        context,
+        "job_postmortem",
+        job_id=job,
+        attempt=attempt,
+        exceptions=exceptions,
+        trouble=trouble,
+        summary=summary,
+        parts=parts,
+        left_out=left_out,
+    )

@@ -1,0 +1,128 @@
+"""Read the document of a failure, which a worker or a program of anybody may have written, so nothing in it is trusted.
+
+Only what fits the dataclasses below is taken over; a description stays a JSON object whose fields are read by the
+functions of this module.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from spinney.model.errors import Refused
+
+Described = Mapping[str, Any]
+"""The description of a value, as ``descriptions`` makes it."""
+
+_NOTHING: Described = {"type": "?", "text": "not described"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameView:
+    """One frame: where it was, and what its variables held."""
+
+    file: str
+    line: int
+    function: str
+    source: Sequence[tuple[int, str]]
+    """Lines around the one that ran, with their numbers."""
+    arguments: Sequence[str]
+    """Which of the variables are arguments of the function."""
+    variables: Mapping[str, Described]
+
+    @property
+    def code(self) -> str:
+        """Return the line that ran; an empty text where the source was not there."""
+        return next((text.strip() for number, text in self.source if number == self.line), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExceptionView:
+    """One exception of a failure."""
+
+    type: str
+    message: str
+    relation: str | None
+    """What it is to exception number ``of``: its ``cause``, its ``context`` or a ``member`` of its group; None: the one
+    by which the stage failed."""
+    of: int | None
+    frames: Sequence[FrameView]
+    """The outermost first."""
+    hidden_frames: int
+    """How many frames in the middle are left out."""
+
+    @property
+    def name(self) -> str:
+        """Return the type without its module, as people say it."""
+        return self.type.rpartition(".")[2]
+
+
+def read(text: bytes) -> Sequence[ExceptionView]:
+    """Return the exceptions of a document, that by which the stage failed first. Raises Refused for anything else."""
+    try:
+        document = orjson.loads(text)
+        exceptions = [_exception(item) for item in document["exceptions"]]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Refused(
+            "the kept frames of this failure cannot be read, they may have been cut off or changed; "
+            "'spinney show' has its traceback"
+        ) from error
+    return exceptions
+
+
+def summary(described: Described) -> str:
+    """Return a description in one line, without its parts."""
+    words = [str(described.get("type", "?"))]
+    if "shape" in described:
+        words.append("x".join(str(n) for n in _list(described["shape"])))
+    if "dtype" in described:
+        words.append(str(described["dtype"]))
+    if "len" in described:
+        words.append(f"({described['len']})")
+    if "text" in described:
+        words.append(f"= {described['text']}")
+    return " ".join(words)
+
+
+def parts(described: Described) -> Iterator[tuple[str, Described]]:
+    """Yield the parts of a value: the step to each (``.name``, ``[3]``), and its description."""
+    for part in _list(described.get("parts")):
+        if isinstance(part, list) and len(part) == 2:
+            yield str(part[0]), part[1] if isinstance(part[1], dict) else _NOTHING
+
+
+def left_out(described: Described) -> int:
+    """Return how many parts of a value were not kept."""
+    cut = described.get("cut", 0)
+    return cut if type(cut) is int else 0
+
+
+def _exception(item: Mapping[str, Any]) -> ExceptionView:
+    of = item.get("of")
+    return ExceptionView(
+        type=str(item["type"]),
+        message=str(item["message"]),
+        relation=None if item.get("relation") is None else str(item["relation"]),
+        of=int(of) if of is not None else None,
+        frames=[_frame(frame) for frame in item["frames"]],
+        hidden_frames=int(item.get("hidden_frames", 0)),
+    )
+
+
+def _frame(item: Mapping[str, Any]) -> FrameView:
+    return FrameView(
+        file=str(item["file"]),
+        line=int(item["line"]),
+        function=str(item["function"]),
+        source=[(int(number), str(text)) for number, text in item["source"]],
+        arguments=[str(name) for name in _list(item.get("arguments"))],
+        variables={
+            str(name): value if isinstance(value, dict) else _NOTHING
+            for name, value in (item.get("locals") or {}).items()
+        },
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,62 @@
+"""Follow an expression such as ``order.rows[3]['id']`` along the values that were kept.
+
+Nothing is evaluated: the expression must consist of steps that the document has, as they are written there.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from spinney.model.errors import UsageError
+from spinney.postmortem.documents import Described, left_out, parts
+
+_STEP = re.compile(
+    r"\.flat\[\d+\]|\.iloc\[\d+\]|\.\w+|\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]]*)\]|\{\d+\}"
+)
+_NAME = re.compile(r"\.?\w+")
+
+
+def follow(variables: Mapping[str, Described], expression: str) -> Described:
+    """Return the description that an expression leads to. Raises UsageError with what there is instead."""
+    head = _NAME.match(expression)
+    if head is None:
+        raise UsageError(f"{expression!r} begins with no variable; write for example: p order.rows[3]['id']")
+    described = variables.get(head[0])
+    if described is None:
+        raise UsageError(f"this frame has no variable {head[0]!r}; it has {_listed(variables)}")
+    at = head.end()
+    while at < len(expression):
+        step = _STEP.match(expression, at)
+        if step is None:
+            raise UsageError(f"{expression[at:]!r} is no step; steps are .name, [3] and ['key']")
+        described = _part(described, step[0], expression[:at])
+        at = step.end()
+    return described
+
+
+def completions(variables: Mapping[str, Described], beginning: str) -> Iterator[str]:
+    """Yield the expressions that begin so, one step further than the last whole step of ``beginning``."""
+    yield from (name for name in variables if name.startswith(beginning))
+    for end in range(len(beginning), 0, -1):
+        try:
+            described = follow(variables, beginning[:end])
+        except UsageError:
+            continue
+        whole = (beginning[:end] + step for step, _ in parts(described))
+        yield from (text for text in whole if text.startswith(beginning) and text != beginning)
+        return
+
+
+def _part(described: Described, step: str, path: str) -> Described:
+    wanted = step.replace('"', "'") if step.startswith('["') else step
+    for other, part in parts(described):
+        if other == wanted:
+            return part
+    steps = [other for other, _ in parts(described)]
+    more = left_out(described)
+    kept = f"kept are {_listed(steps)}" if steps else "no part of it was kept"
+    raise UsageError(f"{path} has no {step}; {kept}" + (f", {more:,} more were not kept" if more else ""))
+
+
+def _listed(names: Mapping[str, Described] | list[str]) -> str:
+    shown = list(names)[:20]
+    return (", ".join(shown) or "none") + (" …" if len(names) > len(shown) else "")

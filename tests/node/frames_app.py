@@ -1,0 +1,67 @@
+"""The application of ``test_failure_frames.py``."""
+
+import sys
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from spinney import Defer, Fail, Hold, Spinney, Warn
+
+app = Spinney()
+kept = app.pipeline("kept")
+
+
+@kept.stage
+def raises(n: int) -> float:
+    return n / 0
+
+
+@kept.stage
+def fails(n: int) -> None:
+    raise Fail("wrong", retryable=False)
+
+
+@kept.stage(isolation="async")
+async def awaits(n: int) -> None:
+    raise ValueError("late")
+
+
+@kept.stage
+def passes(n: int) -> int:
+    return n
+
+
+@kept.stage
+def defers(n: int) -> None:
+    raise Defer(1.0, "later")
+
+
+@kept.stage
+def holds(n: int) -> None:
+    raise Hold("look")
+
+
+@kept.stage
+def warns(n: int) -> None:
+    raise Warn("odd")
+
+
+@app.job(postmortem=False)
+def private(n: int) -> float:
+    return n / 0
+
+
+@app.job
+def secretive(pin: SecretStr) -> None:
+    plain = pin.get_secret_value()
+    copy = {"spare": f"it is {plain}", "path": Path(plain)}
+    raise ValueError(str(copy))
+
+
+PROGRAM = """
+import spinney.postmortem
+spinney.postmortem.install()
+rows = [1, 2]
+rows[0] / 0
+"""
+app.program("program", [sys.executable, "-c", PROGRAM])

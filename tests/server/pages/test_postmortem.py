@@ -1,0 +1,75 @@
+"""The frames of a failure on the page of its job."""
+
+import orjson
+
+from server.conftest import World
+from spinney.features.postmortem import kept_frames
+
+
+def failing(world: World, document: bytes) -> tuple[int, int]:
+    """A job that failed, and the attempt whose frames are this document."""
+    job = world.submit()
+    world.site.fail(world.site.run(job), error={"type": "ValueError", "message": "bold", "traceback": ""})
+    attempt = world.control().queries.attempts(job)[-1]
+    path = world.folder(job) / kept_frames.path_of(attempt)
+    path.parent.mkdir()
+    path.write_bytes(document)
+    return job, attempt.fence
+
+
+def get(world: World, path: str) -> str:
+    answer = world.client("viewer").get(path, headers=HTML)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+HTML = {"Accept": "text/html"}
+DOCUMENT = {
+    "exceptions": [
+        {
+            "type": "builtins.ValueError",
+            "message": "<b>bold</b>",
+            "frames": [
+                {
+                    "file": "/srv/jobs.py",
+                    "line": 7,
+                    "function": "work",
+                    "source": [[7, "raise <ValueError>"]],
+                    "arguments": ["rows"],
+                    "locals": {
+                        "rows": {
+                            "type": "list",
+                            "len": 3,
+                            "cut": 2,
+                            "parts": [["[0]", {"type": "str", "text": "'<script>'"}]],
+                        }
+                    },
+                }
+            ],
+        }
+    ]
+}
+
+
+def test_frames_are_shown_with_their_variables_and_escaped(world: World) -> None:
+    job, fence = failing(world, orjson.dumps(DOCUMENT))
+
+    page = get(world, f"/jobs/{job}/postmortem?fence={fence}")
+
+    assert "&lt;b&gt;bold" in page
+    assert "&lt;script&gt;" in page
+    assert "<script>'" not in page
+    assert "2 more were not kept" in page
+    assert f"/jobs/{job}/postmortem?fence={fence}" in get(world, f"/jobs/{job}")
+
+
+def test_a_document_that_cannot_be_read_is_said_to_be_so(world: World) -> None:
+    job, _ = failing(world, b"{")
+
+    assert "cannot be read" in get(world, f"/jobs/{job}/postmortem")
+
+
+def test_who_may_not_see_the_job_does_not_see_its_frames(world: World) -> None:
+    job, _ = failing(world, orjson.dumps(DOCUMENT))
+
+    assert world.client("limited").get(f"/jobs/{job}/postmortem", headers=HTML).status_code == 404
