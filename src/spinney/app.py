@@ -132,6 +132,7 @@ class Spinney:
         limit: Limit | None = None,
         order: str = "default",
         sharing: str | None = None,
+        turn: int = 1,
         type: JobType | str | None = None,  # noqa: A002 - the word that people know
         pinned: Sequence[str] = (),
         barred: Sequence[str] = (),
@@ -139,6 +140,8 @@ class Spinney:
         """Declare a queue; return its name, for ``queue=`` of stages and options.
 
         ``limit``: how many slots its jobs may occupy over all nodes, or which part of them: ``"50%"``, rounded up.
+        ``turn``: with ``sharing="quota"``, how many jobs of one share may start in one turn; a share may hold as many
+        slots however many shares there are.
         ``type``: the job type of submissions that name only the queue (``submit_to``). ``pinned``: the names of the
         only nodes that may serve it; ``barred``: of nodes that may not. Operators may change these settings at run
         time; then theirs are in force."""
@@ -150,6 +153,7 @@ class Spinney:
                 limit=limit,
                 order=order,
                 sharing=sharing,
+                turn=turn,
                 type=type.name if isinstance(type, JobType) else type,
                 pinned=_names("pinned", pinned),
                 barred=_names("barred", barred),

@@ -138,3 +138,28 @@ def test_a_newcomer_under_a_quota_is_served_at_once(site: Site) -> None:
     newcomer = site.submit_one(share="bob", queue="q")
 
     assert [lease.job_id for lease in site.claim(node)] == [newcomer]
+
+
+def test_under_a_quota_with_a_turn_shares_are_served_by_turns_of_that_many(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", sharing="quota", turn=4)])
+    for k in range(5):
+        site.submit(n=20, share=f"s{k}", queue="q")
+    node = site.node("n", slots=12)
+
+    first, second = site.claim(node, slots=4), site.claim(node, slots=8)
+
+    assert list(_shares(site, first).values()) == [4]
+    assert sorted(_shares(site, second).values()) == [4, 4]
+    assert not set(_shares(site, first)) & set(_shares(site, second))
+
+
+def test_a_turn_is_a_floor_of_the_quota(site: Site) -> None:
+    site.knows(queues=[QueueSpec(name="q", sharing="quota", turn=4)])
+    for k in range(5):
+        site.submit(n=20, share=f"s{k}", queue="q")
+    node = site.node("n", slots=10)
+
+    leases = site.claim(node)
+
+    assert max(_shares(site, leases).values()) <= 4
+    assert len(leases) == 10

@@ -99,6 +99,8 @@ REFUSED = {
     "a negative limit": lambda: QueueSpec(name="q", limit=-1),
     "an unknown order": lambda: QueueSpec(name="q", order="random"),
     "an unknown sharing": lambda: QueueSpec(name="q", sharing="fair"),
+    "a turn without a quota": lambda: QueueSpec(name="q", turn=3),
+    "a turn of none": lambda: QueueSpec(name="q", sharing="quota", turn=0),
     "a queue with a path": lambda: QueueSpec(name="a/b"),
     "a limit in words": lambda: QueueSpec(name="q", limit="2"),
     "half a slot": lambda: QueueSpec(name="q", limit=1.5),

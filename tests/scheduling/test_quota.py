@@ -33,6 +33,23 @@ def test_the_table_of_the_formula(slots: int, shares: int, most: int) -> None:
     assert quota(slots, shares) == most
 
 
+@pytest.mark.parametrize(
+    ("slots", "shares", "turn", "most"),
+    [
+        (50, 1, 10, 45),
+        (50, 2, 10, 23),
+        (50, 5, 10, 10),  # int(0.9 * 11) = 9
+        (50, 30, 10, 10),
+        (8, 3, 10, 7),  # one slot stays for a newcomer
+        (1, 3, 10, 1),
+    ],
+)
+def test_a_share_may_hold_a_turn_however_many_there_are(
+    slots: int, shares: int, turn: int, most: int
+) -> None:
+    assert quota(slots, shares, turn) == most
+
+
 @given(SLOTS, st.integers(1, 100_000))
 def test_it_is_the_formula_of_the_design(slots: int, shares: int) -> None:
     n = min(shares, slots)

@@ -280,6 +280,9 @@ class QueueSpec:
     """``default`` (earliest lineage first), ``fifo`` or ``lifo``."""
     sharing: str | None = None
     """``shares``, ``quota`` or ``none``; None: ``none`` for fifo and lifo, else ``shares``."""
+    turn: int = 1
+    """With ``quota``: so many jobs of one share may start in one turn, and a share may hold as many slots however many
+    shares there are."""
     type: str | None = None
     """The job type of submissions that name only the queue; None: they are refused."""
     pinned: tuple[str, ...] = ()
@@ -299,6 +302,11 @@ class QueueSpec:
             raise UsageError(f"queue {self.name!r}: order must be default, fifo or lifo")
         if self.sharing not in (None, "shares", "quota", "none"):
             raise UsageError(f"queue {self.name!r}: sharing must be shares, quota or none")
+        _check_count(f"queue {self.name!r}", "turn", self.turn)
+        if self.turn > 1 and self.sharing != "quota":
+            raise UsageError(
+                f"queue {self.name!r}: turn is for queues with sharing 'quota'; set both or neither"
+            )
 
     @property
     def shared(self) -> str:
@@ -323,7 +331,8 @@ class QueueSpec:
         set, so that nodes of a version that does not know a field refuse only queues that use it."""
         optional = {field: getattr(self, field) for field in ("type", "pinned", "barred")}
         always = {"name": self.name, "limit": self.limit, "order": self.order, "sharing": self.sharing}
-        return always | {field: value for field, value in optional.items() if value}
+        turn = {"turn": self.turn} if self.turn > 1 else {}
+        return always | {field: value for field, value in optional.items() if value} | turn
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "QueueSpec":

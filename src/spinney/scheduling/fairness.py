@@ -14,12 +14,14 @@ def deal(
     n: int,
     at_most: int | None = None,
     run: int = 1,
+    turn: int = 1,
 ) -> list[K]:
     """Return up to ``n`` picks: each goes to the share that holds the fewest and still has supply.
 
     ``rotation`` lists the shares, the next to be served first; ``held`` counts what each holds now,
     and every pick counts at once. ``at_most``: the quota, which no share may exceed.
-    ``run``: so many picks go to a share at a turn, as long as that leaves as many for each of the others.
+    ``run``: so many picks go to a share at once, as long as that leaves as many for each of the others; ``turn``: so
+    many in any case.
     Work-conserving: fewer than ``n`` picks only when no share has supply and is below ``at_most``.
     """
     heap = [(held.get(k, 0), i, k, supply.get(k, 0)) for i, k in enumerate(rotation)]
@@ -29,9 +31,10 @@ def deal(
     while heap and len(picks) < n:
         holds, place, share, remaining = heap[0]
         even = max(1, (n - len(picks)) // len(heap))
-        turn = min(run, remaining, even, run if at_most is None else at_most - holds)
-        picks += [share] * turn
-        holds, remaining = holds + turn, remaining - turn
+        most = min(remaining, n - len(picks), remaining if at_most is None else at_most - holds)
+        taken = min(most, max(turn, min(run, even)))
+        picks += [share] * taken
+        holds, remaining = holds + taken, remaining - taken
         if remaining > 0 and (at_most is None or holds < at_most):
             # Served once more it stands behind its equals: its place in the rotation moves on.
             heapq.heapreplace(heap, (holds, place + len(rotation), share, remaining))

@@ -9,8 +9,9 @@ from spinney.reports import MailSettings, Outbox
 app = Spinney(submit=INTERNAL)
 """People start checks through ``requests``, which names their services."""
 
-CHECKS = app.queue("monitor", sharing="quota")
-"""The queue of checks. Each sequence is a share: they take turns, and none may hold all workers while others wait."""
+CHECKS = app.queue("monitor", sharing="quota", turn=10)
+"""The queue of checks. Each sequence is a share: they take turns of up to ten services, and none may hold all workers
+while others wait."""
 UPKEEP = app.queue("monitor-upkeep")
 HOST_LOCK = "monitor-host:"
 """The prefix of the lock that a check holds while one of its tasks runs, one for each host."""

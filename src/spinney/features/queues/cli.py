@@ -253,7 +253,7 @@ def _facts(info: "QueueInfo") -> list[tuple[str, Any]]:
         ("limit", f"{limits.as_text(spec.limit, info.limit)}{_declared(info, 'limit', 'no limit')}"),
         ("type", f"{spec.type or 'none'}{_declared(info, 'type', 'none')}"),
         ("nodes", f"{_nodes_text(spec)}{_declared_nodes(info)}"),
-        ("order", f"{spec.order}, sharing {spec.shared}"),
+        ("order", f"{spec.order}, sharing {spec.shared}{f', {spec.turn} a turn' if spec.turn > 1 else ''}"),
         ("served by", ", ".join(info.nodes) or "no active node"),
         ("pending", f"{info.pending:,}"),
         ("running", f"{info.running:,}"),

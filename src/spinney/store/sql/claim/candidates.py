@@ -161,14 +161,14 @@ class Candidates:
         self, queue: str, lanes: list[Lane], priority: int, shares: list[int], n: int, run: int
     ) -> list[Candidate]:
         held = {share: len(slots) for share, slots in self._held_by(queue).items()}
-        at_most = None
-        if self.registry.queue(queue).shared == "quota":
-            at_most = quota(self._slots_serving(queue), len(set(shares) | set(held)))
+        at_most, spec = None, self.registry.queue(queue)
+        if spec.shared == "quota":
+            at_most = quota(self._slots_serving(queue), len(set(shares) | set(held)), spec.turn)
         # A share is read as deep as it is dealt; when others have too few, twice as deep, so that few rounds suffice.
         supply, depth = dict.fromkeys(shares, n), dict.fromkeys(shares, 0)
         candidates: dict[int, list[Candidate]] = {}
         while True:
-            picks = deal(held, shares, supply, n, at_most, run)
+            picks = deal(held, shares, supply, n, at_most, run, spec.turn)
             deeper = {s: max(k, 2 * depth[s]) for s, k in Counter(picks).items() if k > depth[s]}
             if not deeper:
                 break
