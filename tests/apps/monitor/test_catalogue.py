@@ -178,6 +178,9 @@ def test_a_catalogue_that_ends_early_changes_nothing(server: Catalogue, monitor:
     server.body = empty
     with pytest.raises(UsageError, match="ended at record 0 of 9; harvest it again later"):
         catalogue.harvest(server.url)
+    server.body = empty.replace(b' numberOfRecordsMatched="9"', b"")
+    with pytest.raises(UsageError, match="counts '' services"):
+        catalogue.harvest(server.url)
     server.body = empty.replace(b'"9"', b'"0"')
     assert catalogue.harvest(server.url).retired == 0
 

@@ -38,15 +38,15 @@ def harvest(url: str) -> Imported:
     return imports.run(database(), records(url), catalogue=_name(url))
 
 
-def records(url: str, page: int = PAGE) -> Iterator[Row | WrongRow]:
+def records(url: str) -> Iterator[Row | WrongRow]:
     """Yield the service records of a catalogue, of which one page at a time is in memory. Raises UsageError."""
     start, matched, identifiers = 1, 1, set()
     while start <= matched:
-        results = _results(url, start, page)
+        results = _results(url, start)
         count = results.get("numberOfRecordsMatched", "")
-        matched = int(count) if count.isdecimal() else 0
-        if matched > RECORDS_MAX:
-            raise UsageError(f"{url} has {matched:,} services; at most {RECORDS_MAX:,} can be harvested")
+        if not count.isdecimal() or int(count) > RECORDS_MAX:
+            raise UsageError(f"{url} counts {count!r} services; at most {RECORDS_MAX:,} can be harvested")
+        matched = int(count)
         if start <= matched and not len(results):
             raise UsageError(f"{url} ended at record {start - 1:,} of {matched:,}; harvest it again later")
         for element in results:
@@ -64,13 +64,11 @@ def _name(url: str) -> str:
     except ValueError as problem:
         raise UsageError(f"{url!r} is no URL: {problem}") from None
     if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc:
-        raise UsageError(
-            f"the catalogue {parts.hostname or url!r} needs a URL with http:// or https://, and no password"
-        )
+        raise UsageError("a catalogue needs a URL with http:// or https://, a host and no password")
     return parts._replace(scheme="", fragment="").geturl().lstrip("/")
 
 
-def _results(url: str, start: int, page: int) -> Any:
+def _results(url: str, start: int) -> Any:
     """Return the ``SearchResults`` of one page, an element of lxml."""
     try:
         from owslib.etree import etree
@@ -78,27 +76,24 @@ def _results(url: str, start: int, page: int) -> Any:
         raise UsageError("harvesting needs OWSLib; install it with: pip install 'spinney[monitor]'") from None
     config = settings.load()
     context = Context(timeout_s=config.timeout_s, data=config.data, network=config.network)
-    request = _REQUEST.format(start=start, page=page).encode()
-    try:
-        fetched = fetch(url, context, xml=request)
-    except Unreachable as unreachable:
-        raise UsageError(f"the catalogue cannot be read: {unreachable.finding.info}") from None
-    if fetched.status >= 400 or not fetched.is_whole:
-        raise UsageError(
-            f"{url} answered with status {fetched.status} and {len(fetched.body):,} bytes: no catalogue"
-        )
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     try:
+        fetched = fetch(url, context, xml=_REQUEST.format(start=start, page=PAGE).encode())
         root = etree.fromstring(fetched.body, parser)
-    except etree.XMLSyntaxError as problem:
-        raise UsageError(f"{url} answered with invalid XML: {problem}") from None
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise UsageError(f"{url} answered with XML that declares a document type, which is refused")
-    results = root.find(f"{_CSW}SearchResults")
-    if results is None:
-        text = " ".join("".join(root.itertext()).split())[:300]
-        raise UsageError(f"{url} answered with no records of CSW 2.0.2: {text!r}")
-    return results
+    except Unreachable as unreachable:
+        problem = unreachable.finding.info
+    except etree.XMLSyntaxError as error:
+        problem = f"status {fetched.status} with {len(fetched.body):,} bytes of invalid XML: {error}"
+    else:
+        results = root.find(f"{_CSW}SearchResults")
+        if root.getroottree().docinfo.internalDTD is not None:
+            problem = "it declares a document type, which is refused"
+        elif results is None:
+            text = " ".join("".join(root.itertext()).split())[:300]
+            problem = f"status {fetched.status} with no records of CSW 2.0.2, but {text!r}"
+        else:
+            return results
+    raise UsageError(f"the catalogue cannot be read: {problem}")
 
 
 def _row(element: Any) -> tuple[Row | WrongRow, str]:

@@ -44,18 +44,8 @@ def run(
     """Run checks, and serve the line protocol, until SIGTERM or SHUTDWN."""
     use_store(store)
     config = settings.load()
-    slots = str(workers or config.workers)
-    command = [
-        sys.executable,
-        "-m",
-        "spinney",
-        "node",
-        "spinney.apps.monitor:app",
-        "--name",
-        name,
-        "--slots",
-        slots,
-    ]
+    node_options = ["--name", name, "--slots", str(workers or config.workers)]
+    command = [sys.executable, "-m", "spinney", "node", "spinney.apps.monitor:app", *node_options]
     with ExitStack() as stack:
         door = LineServer(_opener(stack, store, config), config.socket)
         raise typer.Exit(asyncio.run(_run(door, command if node else None, config)))
