@@ -49,6 +49,7 @@ CASES = {
     "ingest": ingest.deposit,
     "ingest of 100,000": ingest.accept,
     "monitor": monitor.check_all,
+    "monitor: pages and lists": monitor.pages,
 }
 
 

@@ -11,9 +11,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sqlalchemy import insert
+
+from benchmarks.place import percentile, site
+from benchmarks.serving import client_of, server_of
+from spinney.apps.monitor.inventory import TABLES
+from spinney.apps.monitor.inventory.schema import entities, history, services, statuses
+
 SERVICES, TASKS, WORKERS = 4_500, 6, 50
 HOSTS = 150
 """Services share hosts, as they do in a catalogue; all of these names are this machine."""
+HISTORY = 200_000
+"""The rows of the history where pages are measured: each service is checked every four hours."""
+LARGE = 900
+"""The services of entity 1; the others have as many each."""
+ROUNDS = 20
+_ADDRESSES = (
+    "/apps/monitor",
+    "/apps/monitor/entities/1",
+    "/apps/monitor/of/key-1",
+    "/apps/monitor/services/7",
+    "/apps/monitor/tasks",
+    "/api/v1/apps/monitor/entities",
+    "/api/v1/apps/monitor/services",
+    "/api/v1/apps/monitor/services?format=csv",
+    "/api/v1/apps/monitor/changes",
+    "/api/v1/apps/monitor/changes?format=csv",
+    "/api/v1/apps/monitor/metrics",
+)
 _COMMANDS = (
     b"NOOP",
     b"QUERY",
@@ -70,6 +95,86 @@ def check_all() -> Mapping[str, float]:
         "tasks/s": SERVICES * TASKS / took_s,
         "socket command, p99 ms": waits_s[int(len(waits_s) * 0.99)] * 1000,
     }
+
+
+def pages() -> Mapping[str, float]:
+    """Every page and list, asked one after the other: the median and the longest of each, in ms."""
+    figures = {}
+    with site() as here:
+        url = f"sqlite:///{here.folder}/monitor.db"
+        (here.folder / "monitor.toml").write_text(f'tables = "{url}"\n')
+        _fill(url)
+        with server_of(here) as (_, socket_path), client_of(socket_path) as client:
+            for address in _ADDRESSES:
+                waits_ms = []
+                for _ in range(ROUNDS):
+                    began_s = time.perf_counter()
+                    answer = client.get(address)
+                    waits_ms.append((time.perf_counter() - began_s) * 1000)
+                    answer.raise_for_status()
+                figures[f"{address}, p50 ms"] = percentile(waits_ms, 0.5)
+                figures[f"{address}, max ms"] = max(waits_ms)
+    return {"the slowest, max ms": max(figures.values()), **figures}
+
+
+def _fill(url: str) -> None:
+    """Make the tables, with services of 91 entities, their newest results, and the history of some days."""
+    tables = TABLES.open(url)
+    tables.init()
+    now_us = time.time_ns() // 1000
+    step_us = 4 * 3_600_000_000
+    numbers = range(1, SERVICES + 1)
+    of_task = HISTORY // SERVICES
+    rows = [
+        {
+            "gid": gid,
+            "task": f"task_{number % TASKS}",
+            "status": "error" if (gid + number) % 40 == 0 else "ok",
+            "before": "error" if (gid + number) % 40 == 1 else "ok",
+            "info": f"HTTP status code 200, {gid * number:,} bytes",
+            "at_us": now_us - number * step_us - gid * 1000,
+            "duration_s": 0.3,
+            "job_id": number * SERVICES + gid,
+        }
+        for number in range(of_task + 1)
+        for gid in numbers
+    ][:HISTORY]
+    newest = [
+        {**{name: row[name] for name in row if name not in ("before", "job_id")}, "since_us": row["at_us"]}
+        for row in rows[: SERVICES * TASKS]
+    ]
+    with tables.write() as connection:
+        connection.execute(
+            insert(entities),
+            [
+                {
+                    "eid": eid,
+                    "description": f"Entity {eid}",
+                    "page_key": f"key-{eid}",
+                    "email": f"{eid}@example.org",
+                }
+                for eid in range(1, 92)
+            ],
+        )
+        connection.execute(
+            insert(services),
+            [
+                {
+                    "gid": gid,
+                    "eid": 1 if gid <= LARGE else 2 + gid % 90,
+                    "uuid": str(gid),
+                    "type": "WMS",
+                    "uri": f"https://example.org/{gid}",
+                    "description": f"Service {gid}",
+                    "added_us": now_us,
+                    "checked_us": now_us - gid * 1000,
+                }
+                for gid in numbers
+            ],
+        )
+        connection.execute(insert(history), rows)
+        connection.execute(insert(statuses), newest)
+    tables.close()
 
 
 def _set_up(place: Path, port: int) -> None:

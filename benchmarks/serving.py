@@ -81,9 +81,9 @@ def pages() -> Mapping[str, float]:
         fill(here)
         with (
             here.node(slots=2),
-            _server(here) as (server, socket),
+            server_of(here) as (server, socket),
             _stocked(here),
-            _client(socket) as client,
+            client_of(socket) as client,
             _watched(socket, 1),  # a page that is open keeps a stream open: here that of the overview
         ):
             figures = {address: _p95_ms(client, address) for address in ADDRESSES}
@@ -106,7 +106,7 @@ def streams() -> Mapping[str, float]:
         fill(here)
         with here.node(slots=2):
             alone = _pace(here)
-            with _server(here) as (server, socket):
+            with server_of(here) as (server, socket):
                 beside = _pace(here)
                 with _watched(socket, STREAMS):
                     watched = _pace(here)
@@ -126,7 +126,7 @@ def submit() -> Mapping[str, float]:
     """Jobs a second in bodies of 1,000 JSON lines, one after the other, nobody running them."""
     orders = [{"type": "noop", "params": {"text": f"{n:036d}"}} for n in range(LINES)]
     body = b"".join(json.dumps(order).encode() + b"\n" for order in orders)
-    with site() as here, _server(here) as (server, socket), _client(socket) as client:
+    with site() as here, server_of(here) as (server, socket), client_of(socket) as client:
         begun = time.perf_counter()
         for _ in range(BODIES):
             answer = client.post(
@@ -142,7 +142,7 @@ def submit() -> Mapping[str, float]:
 
 
 @contextmanager
-def _server(here: Site) -> Iterator[tuple[psutil.Process, Path]]:
+def server_of(here: Site) -> Iterator[tuple[psutil.Process, Path]]:
     socket = here.folder / "bench.sock"
     command = [
         sys.executable,
@@ -170,13 +170,13 @@ def _answers(socket: Path) -> bool:
     if not socket.exists():
         return False
     try:
-        with _client(socket) as client:
+        with client_of(socket) as client:
             return client.get("/ready").status_code == 200
     except httpx.HTTPError:
         return False
 
 
-def _client(socket: Path) -> httpx.Client:
+def client_of(socket: Path) -> httpx.Client:
     return httpx.Client(
         transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost", timeout=60
     )

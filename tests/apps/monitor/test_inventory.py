@@ -1,8 +1,10 @@
 """The tables of the monitor: imports again and again, results once, and what is counted."""
 
 import threading
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
 
 from spinney.apps.monitor.inventory import entities, imports, old_results, results, services
 from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
@@ -185,6 +187,24 @@ def test_old_results_are_thinned_to_the_changes(tables: Database) -> None:
 
     assert old_results.thin(tables, before_us=10) == 2
     assert [change.at_us for change in results.changes(tables)] == [50, 3, 1]
+
+
+@pytest.mark.parametrize("monitor", ["sqlite"], indirect=True)
+def test_changes_are_read_without_the_results_between_them(tables: Database) -> None:
+    executed: list[tuple[str, Any]] = []
+
+    def listen(connection: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        executed.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        results.changes(tables, after_us=5, only_changes=True)
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    (query,) = [(text, values) for text, values in executed if text.startswith("SELECT")]
+    with tables.read() as connection:
+        plan = connection.exec_driver_sql(f"explain query plan {query[0]}", query[1]).all()
+    assert [row.detail for row in plan] == ["SEARCH mon_history USING INDEX mon_history_changes (at_us>?)"]
 
 
 @pytest.fixture

@@ -75,6 +75,10 @@ def test_everything_is_read_as_json_and_csv(world: World) -> None:
     assert [(s["gid"], [r["status"] for r in s["results"]]) for s in listed] == [(1, ["error"]), (2, [])]
     rows = list(csv.DictReader(io.StringIO(client.get(f"{API}/services?format=csv").text)))
     assert [(row["gid"], row["status"]) for row in rows] == [("1", "error"), ("2", "")]
+    first = client.get(f"{API}/services?limit=1").json()
+    rest = client.get(f"{API}/services?limit=1&after={first['next']}").json()
+    assert [[s["gid"] for s in part["items"]] for part in (first, rest)] == [[1], [2]]
+    assert client.get(f"{API}/services?after={rest['next']}").json() == {"items": [], "next": None}
     assert [c["gid"] for c in client.get(f"{API}/changes").json()["items"]] == [1]
     assert "page_key" not in client.get(f"{API}/entities").text
     assert world.client("limited").get(f"{API}/services").status_code == 403

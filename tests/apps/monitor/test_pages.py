@@ -63,6 +63,44 @@ def test_entity_service_and_tasks_have_pages(world: World) -> None:
     assert world.client("viewer").get("/apps/monitor/services/99", headers=BROWSER).status_code == 404
 
 
+def test_the_page_of_a_large_entity_has_pages(world: World, monitor: Monitor) -> None:
+    monitor.import_([service(number, entity="Large") for number in range(10, 361)])
+    entity = next(entity for entity in entities.query(database()) if entity.description == "Large")
+    own, public = f"/entities/{entity.eid}", f"/of/{entity.page_key}"
+    first, last = read(world, own), read(world, f"{public}?start=250", None)
+
+    assert first.count("<tr data-row>") == 250
+    assert 'href="?start=250"' in first
+    assert "Next page" in first
+    assert "First page" not in first
+    assert last.count("<tr data-row>") == 101
+    assert "Next page" not in last
+    assert 'href="?start=0"' in last
+
+
+def test_a_service_is_as_bad_as_the_worst_of_its_results(world: World) -> None:
+    now_us = world.control().clock()
+    statuses = {2: ("ok", "strange"), 3: ("ok", "ok")}
+    results.write(
+        database(),
+        [
+            Result(
+                gid=gid, task=f"t{n}", status=status, info=f"said {n}", at_us=now_us, duration_s=1, job_id=gid
+            )
+            for gid, pair in statuses.items()
+            for n, status in enumerate(pair)
+        ],
+    )
+    first, second = read(world, "/entities/1").split("<tr data-row>")[1:]
+    (third,) = read(world, "/entities/2").split("<tr data-row>")[1:]
+
+    assert "s-error" in first
+    assert "s-warning" in second
+    assert "said 1" in second
+    assert "s-ok" in third
+    assert "said" not in third
+
+
 def test_an_entity_s_public_page_needs_its_key_and_no_sign_in(world: World) -> None:
     entity = entities.get(database(), 1)
     assert entity is not None
@@ -91,6 +129,8 @@ def test_a_check_is_started_and_stopped_by_a_form(world: World) -> None:
     assert done.headers["location"] == "/apps/monitor/entities/1"
     assert refused.status_code == 403
     assert [sequence.name for sequence in listed] == ["Sea Institute"]
-    assert "Sea Institute" in read(world, "", "submitter")
+    overview = read(world, "", "submitter")
+    assert "Sea Institute" in overview
+    assert "A sequence is the group of checks that one request asked for." in overview
     client.post("/apps/monitor/stop", data={"sequence": str(listed[0].job_id)}, headers=BROWSER)
     assert requests.sequences(world.control()) == []

@@ -36,7 +36,7 @@ def check(
     by: ByOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all checks have ended.")] = False,
 ) -> None:
-    """Check services: one, some, those of an entity, or all."""
+    """Check services: one, some, those of an entity, or all. Their checks are a sequence, whose number is printed."""
     use_store(store)
     asked = [bool(gids), entity is not None, description is not None, hours is not None, failed, everything]
     if sum(asked) != 1:
@@ -67,7 +67,7 @@ def stop(
     store: StoreOption = None,
     by: ByOption = None,
 ) -> None:
-    """Stop sequences. Checks at work end after the task that they are at."""
+    """Stop sequences: the checks of a request end. Those at work end after the task that they are at."""
     use_store(store)
     if sum([bool(sequence), service is not None, everything]) != 1:
         raise UsageError("name what to stop in one way: numbers of sequences, --service or --all")

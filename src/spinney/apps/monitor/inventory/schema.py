@@ -12,9 +12,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
+_CHANGED = text("before <> status")
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
 entities = Table(
@@ -84,5 +86,6 @@ history = Table(
     UniqueConstraint("job_id", "task", name="mon_history_once"),
     Index("mon_history_by_service", "gid", "at_us"),
     Index("mon_history_by_time", "at_us"),
+    Index("mon_history_changes", "at_us", sqlite_where=_CHANGED, postgresql_where=_CHANGED),
 )
 """All results, thinned by age. A job writes one result of a task, however often its stage runs."""

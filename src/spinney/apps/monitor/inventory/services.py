@@ -58,6 +58,11 @@ def failing(database: Database) -> list[Service]:
     return _read(database, _present(services.c.gid.in_(failed)).order_by(services.c.gid))
 
 
+def after(database: Database, gid: int, limit: int) -> list[Service]:
+    """Return the services with a higher number, by number."""
+    return _read(database, _present(services.c.gid > gid).order_by(services.c.gid).limit(limit))
+
+
 def all_present(database: Database) -> list[Service]:
     """Return all services that are not retired, entity by entity."""
     return _read(

@@ -4,9 +4,9 @@ People whose rights are limited to collections or queues do not see them, since 
 entity has also an address without sign-in, which contains a random key, for its owner."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Request
+from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -14,7 +14,7 @@ from starlette.responses import Response
 from spinney.apps.monitor import requests, settings
 from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.database import database
-from spinney.apps.monitor.inventory.model import Change, Entity
+from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity
 from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
@@ -29,6 +29,9 @@ DAY_US = 86_400_000_000
 STRIP = 60
 """How many results the strip of a service shows."""
 CHANGES = 50
+SERVICES = 250
+"""How many services one page of an entity shows."""
+Start = Annotated[int, Query(ge=0, le=1_000_000)]
 
 pages = Pages(
     "monitor", "spinney.apps.monitor.pages", nav=[NavItem(path="", label="Monitor", icon="tick", key="m")]
@@ -61,7 +64,6 @@ async def overview(request: Request, context: Authenticated) -> Response:
             "named": _named(changes),
             "sequences": requests.sequences(control),
             "entities": entities.query(tables),
-            "failing": services.failing(tables)[:CHANGES],
         }
 
     shown = await _read(context, read)
@@ -76,16 +78,16 @@ async def overview(request: Request, context: Authenticated) -> Response:
 
 
 @pages.get("/entities/{eid}")
-async def entity_page(request: Request, context: Authenticated, eid: int) -> Response:
+async def entity_page(request: Request, context: Authenticated, eid: int, start: Start = 0) -> Response:
     """Show the services of an entity."""
-    shown = await _read(context, lambda control: _entity(entities.get(database(), eid)))
+    shown = await _read(context, lambda control: _entity(entities.get(database(), eid), start))
     return pages.show(request, context, "entity.html", public=False, spoken=language("en"), **shown)
 
 
 @pages.get("/of/{page_key}", public=True)
-async def public_page(request: Request, page_key: str) -> Response:
+async def public_page(request: Request, page_key: str, start: Start = 0) -> Response:
     """Show an entity to everybody who has this address, in its language."""
-    shown = await run_in_threadpool(lambda: _entity(entities.by_page_key(database(), page_key)))
+    shown = await run_in_threadpool(lambda: _entity(entities.by_page_key(database(), page_key), start))
     spoken = language(shown["entity"].language)
     response = pages.show(request, None, "entity.html", public=True, spoken=spoken, **shown)
     response.headers["Referrer-Policy"] = "no-referrer"  # its address is its key
@@ -158,17 +160,27 @@ async def stop(context: Authenticated, form: Form) -> Response:
     )
 
 
-def _entity(entity: Entity | None) -> dict[str, Any]:
+def _entity(entity: Entity | None, start: int) -> dict[str, Any]:
     if entity is None:
         raise HTTPException(404, "there is no such page")
     tables = database()
-    listed = services.of_entity(tables, entity.eid)
+    listed = services.of_entity(tables, entity.eid, offset=start, limit=SERVICES)
+    current = results.current(tables, [service.gid for service in listed])
     return {
+        "start": start,
+        "next": start + SERVICES if start + SERVICES < entity.services else None,
         "entity": entity,
         "services": listed,
-        "current": results.current(tables, [service.gid for service in listed]),
+        "worst": {gid: _worst(all_of_one) for gid, all_of_one in current.items()},
         "counts": services.counts(tables, entity.eid),
     }
+
+
+def _worst(current: list[CurrentStatus]) -> tuple[str, str]:
+    """Return the state of a service, and what the first task that found it says, unless all is in order."""
+    worst = min(current, key=lambda result: {"error": 0, "ok": 2}.get(result.status, 1))
+    state = worst.status if worst.status in ("error", "ok") else "warning"
+    return state, "" if state == "ok" else worst.info
 
 
 def _named(changes: list[Change]) -> dict[int, str]:

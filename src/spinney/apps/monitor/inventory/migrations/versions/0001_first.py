@@ -67,3 +67,7 @@ def upgrade() -> None:
     )
     op.create_index("mon_history_by_service", "mon_history", ["gid", "at_us"])
     op.create_index("mon_history_by_time", "mon_history", ["at_us"])
+    changed = sa.text("before <> status")
+    op.create_index(
+        "mon_history_changes", "mon_history", ["at_us"], sqlite_where=changed, postgresql_where=changed
+    )
