@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +55,14 @@ def door(monitor: Monitor) -> Iterator[Path]:
     """The Unix socket of a monitor with three services, no tasks and no node."""
     with (monitor.place / "monitor.toml").open("a") as file:
         file.write('[socket]\nlisten = "127.0.0.1:0"\nconnections = 4\nline_bytes = 1000\n')
-    monitor.import_([service(1), service(2), service(3, entity="Town", description="It's 100%")])
+    monitor.import_(
+        [
+            service(1),
+            service(2),
+            service(3, entity="Town", description="It's 100%"),
+            service(4, entity="Port", uri="http://me@Maps.Example.org:80/wms"),
+        ]
+    )
     command = [sys.executable, "-m", "spinney", "monitor", "run", "--no-node"]
     running = subprocess.Popen(command, cwd=monitor.place, env={**os.environ, "SPINNEY_STORE": monitor.store})
     path = monitor.place / "monitor.sock"
@@ -81,6 +90,7 @@ def test_replies(door: Path) -> None:
         assert "Town" not in client.ask("ENTITIES Sea%")
         assert "Sea" not in client.ask("ENTITIES {x' OR '1'='1}")
         assert "| 3   | It's 100%" in client.ask("LSSERV 2")
+        assert "| Maps.Example.org " in client.ask("LSSERV 3")
         assert "[109] No entity found with eid = 99" in client.ask("LSSERV 99")
         assert "[103] Wrong argument(s): 'abc'" in client.ask("LSSERV abc")
         assert "[503] Missing argument for code 122" in client.ask("LSSERV")
@@ -112,6 +122,55 @@ def test_sequences_are_started_shown_and_stopped(door: Path) -> None:
         assert "| seq2   | Town                | 0 " in listed
         assert "[502] Stopping operations" in client.ask("STOP")
         assert "seq" not in client.ask("QUERY").replace("Job Sequences", "")
+
+
+def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(door: Path) -> None:
+    def names() -> list[str]:
+        return re.findall(r"\| (seq\S+) ", client.ask("QUERY"))
+
+    with closing(Client(door)) as client:
+        assert all("[102] OK" in client.ask("CHECK 1") for _ in range(22))
+        assert names() == ["seq000", *(f"seq000-{n}" for n in range(1, 22))]
+        assert "[501] Server internal error: Too many sequences for the same eid 000" in client.ask("CHECK 1")
+        assert "[102] OK" in client.ask("CHECK eid=2")
+        stopped = json.loads(
+            _spinney(door, "list", "--type", "monitor.sequence", "--oldest", "--limit", "1", "--json")
+        )
+        _spinney(door, "cancel", str(stopped["id"]))
+        assert names()[0] == "seq000-1"
+        assert "[102] OK" in client.ask("CHECK 3")
+        assert names()[-1] == "seq000"
+
+
+def test_checks_at_work_are_listed_since_their_task_began_and_stopped(monitor: Monitor, door: Path) -> None:
+    ended = monitor.place / "ended"
+    monitor.task("01_first.sh", f'date +%s > {ended}\necho "ok {{}} {{}} {{}} $(date +%s)"')
+    monitor.task("02_long.sh", "exec sleep 60")
+    (monitor.place / "monitor.toml").write_text(
+        (monitor.place / "monitor.toml").read_text().replace("timeout_s = 5", "timeout_s = 60")
+    )
+    monitor.start_node()
+    with closing(Client(door)) as client:
+        client.ask("FORMAT JSON")
+
+        def at_work() -> dict[str, Any]:
+            return dict(json.loads(client.ask("JOBLIST")))
+
+        client.ask("CHECK 3")
+        monitor.wait(lambda: [job["status"] for job in at_work().get("jobs", [])] == ["long"])
+        (job,) = at_work()["jobs"]
+        assert (job["gid"], job["type"]) == (3, "WMS")
+        assert job["timestamp"] >= int(ended.read_text())
+        assert json.loads(client.ask("QUERY"))["pending"][0]["active_jobs"] == 1
+        assert json.loads(client.ask("STOP"))["code"] == "502"
+        assert (
+            at_work().get("jobs", [{"status": "stop_signal_received"}])[0]["status"] == "stop_signal_received"
+        )
+
+
+def _spinney(door: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "spinney", *words]
+    return subprocess.run(command, cwd=door.parent, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
 def test_a_client_that_sends_half_a_line_holds_up_nobody(door: Path) -> None:

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.apps.monitor.sequences import CHECK_TYPE, TYPE, Selection, params
-from spinney.errors import Refused
-from spinney.jobs import LEASED, SETTLED, Filter, Job, State
+from spinney.errors import DuplicateKey, Refused
+from spinney.jobs import LEASED, SETTLED, Filter, Job, Options, State
 from spinney.operations import CancelJob, Control
 
 OPEN = tuple(state for state in State if state not in SETTLED and state != State.DELETED)
 LISTED = 1000
+OF_ONE_NAME = 22
+"""The most open sequences of one entity, or of no entity, as in the SNIG services monitor."""
+_KEY = "monitor:"
+"""The beginning of the unique keys of sequences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,9 @@ class SequenceStatus:
     """A sequence that has not ended."""
 
     job_id: int
+    sequence_id: str
+    """The name that it has as long as it is open: ``seq`` and the number of its entity, or 000; behind it ``-1`` to
+    ``-21`` where that name was in use."""
     name: str
     eid: int | None
     """The entity whose services it checks; None: it is another selection."""
@@ -38,15 +45,25 @@ class RunningCheck:
     """A check at work."""
 
     job_id: int
+    sequence: int
+    """The job of its sequence."""
     gid: int
     task: str
     since_us: int
+    """When its task began."""
     is_stopping: bool
 
 
 def start(control: Control, name: str, selection: Selection) -> int:
-    """Start a sequence, and return the number of its job."""
-    return control.submit(TYPE, [params(name, selection)], internal=True).ids[0]
+    """Start a sequence, and return the number of its job. Raises Refused when there are too many of its name."""
+    eid = selection.eid or "000"
+    for number in range(OF_ONE_NAME):
+        key = f"{_KEY}seq{eid}{f'-{number}' if number else ''}"
+        try:
+            return control.submit(TYPE, [params(name, selection)], Options(key=key), internal=True).ids[0]
+        except DuplicateKey:
+            continue
+    raise Refused(f"Too many sequences for the same eid {eid}")
 
 
 def sequences(control: Control) -> list[SequenceStatus]:
@@ -57,18 +74,20 @@ def sequences(control: Control) -> list[SequenceStatus]:
 
 
 def running(control: Control) -> list[RunningCheck]:
-    """Return the checks at work, in the order in which they were made."""
+    """Return the checks at work by sequence, in the order in which their tasks began."""
     jobs = control.queries.jobs(Filter(type=CHECK_TYPE, states=tuple(LEASED)), limit=LISTED)
-    return [
+    checks = [
         RunningCheck(
             job_id=job.id,
+            sequence=job.root_id,
             gid=job.params["gid"],
             task=job.stage or "",
-            since_us=job.started_us or job.created_us,
+            since_us=max((a.started_us for a in control.queries.attempts(job.id)), default=job.created_us),
             is_stopping=job.cancelling,
         )
         for job in jobs
     ]
+    return sorted(checks, key=lambda check: (check.sequence, check.since_us))
 
 
 def stop(control: Control, sequences: Sequence[int] | None = None) -> int:
@@ -102,6 +121,7 @@ def _status(job: Job, states: Any) -> SequenceStatus:
     total = sum(counts.values())
     return SequenceStatus(
         job_id=job.id,
+        sequence_id=(job.key or f"{_KEY}seq-job-{job.id}").removeprefix(_KEY),
         name=job.params["name"],
         eid=job.params["selection"].get("eid"),
         running=at_work,

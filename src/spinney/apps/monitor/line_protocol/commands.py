@@ -206,15 +206,15 @@ def check(door: Door, arguments: Arguments) -> Reply:
 
 def query_sequences(door: Door, arguments: Arguments) -> Reply:
     """Show the sequences that have not ended: those with checks to begin, then those that wait for their last."""
-    listed = _identified(requests.sequences(door.control))
-    queued = [line for line in listed if not line[1].is_pending]
-    pending = [line for line in listed if line[1].is_pending]
+    listed = requests.sequences(door.control)
+    queued = [sequence for sequence in listed if not sequence.is_pending]
+    pending = [sequence for sequence in listed if sequence.is_pending]
     rows = [
-        (seq_id, layout.cut(s.name, 80), s.running, s.completed, s.total, status)
-        for status, lines in (("queued", queued), ("pending", pending))
-        for seq_id, s in lines
+        (s.sequence_id, layout.cut(s.name, 80), s.running, s.completed, s.total, status)
+        for status, sequences in (("queued", queued), ("pending", pending))
+        for s in sequences
     ]
-    running = sum(s.running for _, s in listed)
+    running = sum(s.running for s in listed)
     caption = ("Seq ID", "Description", "Running Jobs", "Completed Jobs", "Total Jobs", "Status")
     footer = f"{running} running 0 idle threads"
     hr = layout.table("[106] Job Sequences Status", caption if rows else None, rows, footer)
@@ -224,15 +224,16 @@ def query_sequences(door: Door, arguments: Arguments) -> Reply:
         "message": message,
         "threads": {"running": running, "idle": 0},
     }
-    for name, lines in (("pending", pending), ("queued", queued)):
-        if lines:
-            fields[name] = [_sequence_fields(*line) for line in lines]
+    for name, sequences in (("pending", pending), ("queued", queued)):
+        if sequences:
+            fields[name] = [_sequence_fields(sequence) for sequence in sequences]
     return reply(106, hr, fields)
 
 
 def list_jobs(door: Door, arguments: Arguments) -> Reply:
     """Show the checks at work."""
-    at_work = requests.running(door.control)
+    pending = {sequence.job_id for sequence in requests.sequences(door.control) if sequence.is_pending}
+    at_work = sorted(requests.running(door.control), key=lambda check: check.sequence in pending)
     if not at_work:
         return reply(114, layout.box("[114] No Jobs Running"), {"message": "No job running", "njobs": 0})
     of_number = {s.gid: s for s in services.by_numbers(door.tables, [check.gid for check in at_work])}
@@ -282,7 +283,9 @@ COMMANDS: Mapping[str, Callable[[Door, Arguments], Reply]] = {
 
 def _host(uri: str) -> str:
     try:
-        return urlsplit(uri if "://" in uri else f"http://{uri}").hostname or ""
+        place = urlsplit(uri if "://" in uri else f"http://{uri}").netloc.rpartition("@")[2]
+        # As it is written: ``hostname`` would be in lower case.
+        return place[1:].partition("]")[0] if place.startswith("[") else place.partition(":")[0]
     except ValueError:
         return ""
 
@@ -333,21 +336,9 @@ def _service_fields(door: Door, service: Service, current: Sequence[CurrentStatu
     }
 
 
-def _identified(listed: Sequence[SequenceStatus]) -> list[tuple[str, SequenceStatus]]:
-    """Give each sequence the name by which clients know it; a name that is in use gets a number."""
-    used: dict[str, int] = {}
-    identified = []
-    for sequence in listed:
-        base = f"seq{sequence.eid}" if sequence.eid is not None else "seq000"
-        number = used.get(base, 0)
-        used[base] = number + 1
-        identified.append((f"{base}-{number}" if number else base, sequence))
-    return identified
-
-
-def _sequence_fields(seq_id: str, sequence: SequenceStatus) -> Mapping[str, object]:
+def _sequence_fields(sequence: SequenceStatus) -> Mapping[str, object]:
     return {
-        "sequence": f"::ngis::Sequences::{seq_id}",
+        "sequence": f"::ngis::Sequences::{sequence.sequence_id}",
         "description": sequence.name,
         "active_jobs": sequence.running,
         "completed_jobs": sequence.completed,
