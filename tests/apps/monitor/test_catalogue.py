@@ -146,6 +146,21 @@ def test_a_record_that_has_become_wrong_does_not_retire_its_service(
     assert done.wrong[0].startswith(f"record '{UUID}6': the URI 'nowhere' must begin with")
 
 
+def test_records_of_every_kind_are_told_apart_and_none_ends_the_harvest(
+    server: Catalogue, monitor: Monitor
+) -> None:
+    answer = (ANSWERS / "first-1.xml").read_bytes().replace(b'Matched="6"', b'Matched="2"')
+    no_identifier = answer.replace(f"{UUID}1".encode(), b" ")
+    server.body = no_identifier.replace(b"srv:SV_ServiceIdentification", b"srv:Nothing")
+    done = catalogue.harvest(server.url)
+
+    assert done.added == 0
+    assert done.wrong == [
+        "record '': it cannot be read: ValueError: it has no fileIdentifier",
+        f"record '{UUID}2': it cannot be read: ValueError: it describes no service",
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [

@@ -99,39 +99,40 @@ def _results(url: str, start: int) -> Any:
 def _row(element: Any) -> tuple[Row | WrongRow, str]:
     from owslib.iso import MD_Metadata
 
-    identifier, row = "", None
+    identifier = (element.findtext("{*}fileIdentifier/{*}CharacterString") or "").strip()
+    place = f"record {identifier!r}"
     try:
-        record = MD_Metadata(element)
-        identifier = record.identifier or ""
-        row = imports.parse(f"record {identifier!r}", _fields(record))
-        sentence = row.sentence if isinstance(row, WrongRow) else ""
+        return imports.parse(place, _fields(MD_Metadata(element), identifier)), identifier
     except Exception as problem:  # noqa: BLE001 - what others write may fail in any way
-        sentence = f"record {identifier!r}: it cannot be read: {type(problem).__name__}: {problem}"
-    if isinstance(row, Row):
-        return row, identifier
-    return WrongRow(sentence=sentence, uuid=_uuid(identifier)), identifier
+        sentence = f"{place}: it cannot be read: {type(problem).__name__}: {problem}"
+        return WrongRow(sentence=sentence, uuid=_uuid(identifier)), identifier
 
 
-def _fields(record: Any) -> Mapping[str, str]:
-    if not record.identifier:
+def _fields(record: Any, identifier: str) -> Mapping[str, str]:
+    from owslib.iso import CI_ResponsibleParty
+
+    if not identifier:
         raise ValueError("it has no fileIdentifier")
-    service = next(part for part in record.identification if part.identtype == "service")
+    service = next((part for part in record.identification if part.identtype == "service"), None)
+    if service is None:
+        raise ValueError("it describes no service")
     url, protocol = _resource(record, service)
     kind, version = getattr(service, "type", "") or "", getattr(service, "version", "") or ""
     parts = urlsplit(url)
     typed = _TYPE.search(f"{kind} {protocol} {version} {parts.query} {parts.path}")
     versioned = _VERSION.search(f"{version} {protocol if _TYPE.search(protocol) else ''}")
     parties = [party for party in (*service.contact, *record.contact) if party.organization]
+    owner = parties[0] if parties else CI_ResponsibleParty()
     language = record.languagecode or record.language or ""
     fields = {
-        "uuid": _uuid(record.identifier),
+        "uuid": _uuid(identifier),
         "type": typed[0] if typed else "HTTP",
         "version": versioned[0] if versioned else "",
         "uri": url,
         "description": service.title,
-        "entity": parties[0].organization if parties else "",
-        "contact": parties[0].name if parties else "",
-        "email": parties[0].email if parties else "",
+        "entity": owner.organization,
+        "contact": owner.name,
+        "email": owner.email,
         "language": language if imports.LANGUAGE.fullmatch(language) else "",
     }
     return {name: (text or "")[: imports.TEXT_MAX] for name, text in fields.items()}

@@ -94,10 +94,7 @@ def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
         )
         for change in changes
     ]
-    text = "\n".join(
-        f"- {at}, {name}: {task}, {before} -> {status}. {info}"
-        for at, name, task, before, status, info in lines
-    )
+    text = "\n".join("- {}, {}: {}, {} -> {}. {}".format(*line) for line in lines)
     head = [words[name] for name in ("time", "service", "task", "before", "now", "info")]
     table = "".join(
         f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -38,8 +38,8 @@ def check(
 ) -> None:
     """Check services: one, some, those of an entity, or all. Their checks are a sequence, whose number is printed."""
     use_store(store)
-    asked = [bool(gids), entity is not None, description is not None, hours is not None, failed, everything]
-    if sum(asked) != 1:
+    ways = [bool(gids), entity is not None, description is not None, hours is not None, failed, everything]
+    if sum(ways) != 1:
         raise UsageError(
             "name the services in one way: numbers, --entity, --description, --hours, --failed or --all"
         )

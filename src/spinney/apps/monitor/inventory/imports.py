@@ -126,7 +126,7 @@ def parse(place: str, fields: Mapping[Any, Any]) -> Row | WrongRow:
     try:
         _check(fields, values)
     except ValueError as problem:
-        return WrongRow(sentence=f"{place}: {problem}")
+        return WrongRow(sentence=f"{place}: {problem}", uuid=values["uuid"])
     gid = values.pop("gid")
     values["uuid"] = str(uuid.UUID(values["uuid"])) if values["uuid"] else ""
     return Row(place=place, gid=int(gid) if gid else None, **values)
