@@ -157,6 +157,7 @@ def _load(path: Path, modified_ns: int | None, store: str) -> Settings:
     """Read the file. ``modified_ns`` and ``store`` are part of the cache's key."""
     try:
         document = tomllib.loads(path.read_text("utf-8")) if modified_ns is not None else {}
+        document.setdefault("socket", {})  # so that the default of its path begins at the file's folder, too
         if "tables" not in document:
             from spinney.apps.monitor.inventory import TABLES
 
