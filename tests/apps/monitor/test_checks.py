@@ -1,11 +1,14 @@
 """Checks as a real node does them: tasks in their order, results, stops, and deaths of the node."""
 
+import json
+import re
 import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from long_tests import LONG
 from spinney.apps.monitor.inventory import results
 from spinney.apps.monitor.inventory.database import database
 
@@ -71,31 +74,58 @@ def test_a_stopped_sequence_ends_after_the_tasks_at_work(monitor: Monitor, tmp_p
 
 
 @FILE
+def test_only_tasks_that_are_there_and_apply_count_in_the_state_of_a_service(monitor: Monitor) -> None:
+    fails = monitor.task("00_fails.sh", 'echo "error broken {} {} $(date +%s)"')
+    monitor.task("01_not_this.sh", 'echo "not_applicable {} {} {} $(date +%s)"')
+    monitor.import_([service(1), service(2)])
+    monitor.start_node()
+    first = monitor.check("1")
+    monitor.wait(lambda: monitor.is_settled(first))
+    assert _states(monitor) == {"error": 1, "warning": 0, "ok": 0, "unchecked": 1}
+
+    fails.unlink()
+    assert "fails" not in monitor.shell.ok("monitor", "tasks")
+    assert _states(monitor) == {"error": 0, "warning": 0, "ok": 1, "unchecked": 1}
+    assert monitor.status(1)["fails"] == ("error", "")  # what it found stays to be read
+
+    second = monitor.check("2")
+    monitor.wait(lambda: monitor.is_settled(second))
+    assert monitor.status(2) == {}
+    assert _states(monitor) == {"error": 0, "warning": 0, "ok": 2, "unchecked": 0}
+
+
+def _states(monitor: Monitor) -> dict[str, int]:
+    return dict(json.loads(monitor.shell.ok("monitor", "status", "--json"))["services"])
+
+
+KILLS, SERVICES = (20, 400) if LONG else (3, 60)
+
+
+@FILE
 def test_a_node_killed_at_random_leaves_no_service_unchecked_and_no_result_twice(monitor: Monitor) -> None:
     tasks = ("a", "b", "c")
     for number, name in enumerate(tasks):
         monitor.task(f"0{number}_{name}.sh", f"sleep 0.05; {OK}")
-    services = 60
     monitor.import_(
-        [service(number, uri=f"http://h{number % 9}/{number}") for number in range(1, services + 1)]
+        [service(number, uri=f"http://h{number % 9}/{number}") for number in range(1, SERVICES + 1)]
     )
     sequence = monitor.check("--all")
-    for kill in range(3):
+    for kill in range(KILLS):
         node = monitor.start_node()
-        monitor.wait(lambda seen=kill: _stored() > seen * 25)  # type: ignore[misc]
+        monitor.wait(lambda seen=kill: _stored() > seen * SERVICES // KILLS * 1.2)  # type: ignore[misc]
         node.send_signal(signal.SIGKILL)
         node.wait()
     monitor.start_node()
     monitor.wait(lambda: monitor.is_settled(sequence))
 
-    history = results.changes(database(), limit=10_000)
+    history = results.changes(database(), limit=100_000)
     assert Counter((change.gid, change.task) for change in history) == {
-        (gid, task): 1 for gid in range(1, services + 1) for task in tasks
+        (gid, task): 1 for gid in range(1, SERVICES + 1) for task in tasks
     }
 
 
 def _stored() -> int:
-    return len(results.changes(database(), limit=10_000))
+    return len(results.changes(database(), limit=100_000))
 
 
 @FILE
@@ -124,13 +154,15 @@ def test_broken_files_are_told_and_left_out(monitor: Monitor) -> None:
     monitor.task("02_same.sh", OK, identify="{good} {The same name again}")
     (monitor.place / "tasks" / "03_bad.py").write_text("import nothing_of_the_kind\n")
     (monitor.place / "tasks" / "04_mute.sh").write_text("exit 1\n")
+    (monitor.place / "tasks" / "05_warns.sh").write_text("echo '{warns} {}'; echo 'tool is missing' >&2\n")
 
     listed = monitor.shell.ok("monitor", "tasks")
 
     assert [line.split()[0] for line in listed.splitlines()[1:2]] == ["good"]
-    for file in ("01_loud.sh", "02_same.sh", "03_bad.py", "04_mute.sh"):
+    for file in ("01_loud.sh", "02_same.sh", "03_bad.py", "04_mute.sh", "05_warns.sh"):
         assert file in listed
-    assert listed.count("left out:") == 4
+    assert listed.count("left out:") == 5
+    assert "identify printed on stderr: tool is missing" in listed
 
 
 @FILE
@@ -158,3 +190,19 @@ def _checked_by(monitor: Monitor, task: str) -> bool:
     sequence = monitor.check("1")
     monitor.wait(lambda: monitor.is_settled(sequence))
     return task in monitor.status(1)
+
+
+@FILE
+def test_a_node_that_dies_again_and_again_is_started_after_longer_and_longer_pauses(monitor: Monitor) -> None:
+    with (monitor.place / "monitor.toml").open("a") as file:
+        file.write('[socket]\nlisten = ""\n')
+    running = monitor.start("monitor", "run")
+    log = monitor.place / "node-0.log"
+    for deaths in (1, 2, 3):
+        monitor.wait(lambda: bool(monitor.nodes_of(running)))
+        for node in monitor.nodes_of(running):
+            node.kill()
+        monitor.wait(lambda seen=deaths: log.read_text().count("the node has ended") == seen)  # type: ignore[misc]
+
+    pauses = [float(pause) for pause in re.findall(r"started again in ([0-9.]+) s", log.read_text())]
+    assert pauses == [pauses[0], 2 * pauses[0], 4 * pauses[0]]

@@ -11,7 +11,7 @@ from spinney.apps.monitor.inventory.imports import Imported, Row, WrongRow
 from spinney.apps.monitor.inventory.model import Result
 from spinney.tables.database import Database
 
-from .monitor import Monitor, service
+from .monitor import PATIENCE_S, Monitor, service
 
 
 def row(line: int, **fields: object) -> Row:
@@ -178,6 +178,29 @@ def test_many_threads_write_in_groups_and_nothing_is_lost(tables: Database) -> N
         thread.join()
 
     assert services.counts(tables)["ok"] == 40
+
+
+def test_a_group_waits_for_its_number_where_a_time_is_set(
+    tables: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tables, *(row(n) for n in range(2, 5)))
+    groups: list[int] = []
+    write = results.write
+    monkeypatch.setattr(results, "write", lambda *args: groups.append(len(args[1])) or write(*args))
+    writer = results.ResultWriter(tables, most=3, wait_s=PATIENCE_S)
+
+    threads = [
+        threading.Thread(target=writer.write, args=(result(gid, "http", "ok", 100, job_id=gid),))
+        for gid in (1, 2, 3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert groups == [3]
+    results.ResultWriter(tables, most=3, wait_s=0.01).write(result(1, "http", "ok", 200, job_id=4))
+    assert groups == [3, 1]
 
 
 def test_old_results_are_thinned_to_the_changes(tables: Database) -> None:

@@ -66,6 +66,8 @@ def _stage(task: Task, behind: tuple[str, ...]) -> Callable[..., None]:
         began_s, began_us = time.monotonic(), time.time_ns() // 1000
         finding = _run(task, config, service)
         if finding.status == Status.NOT_APPLICABLE:
+            if not behind:
+                services.note_checked(database(), gid, began_us)
             raise NotApplicable(finding.info[:_MESSAGE_MAX])
         _writer(os.getpid()).write(
             Result(
@@ -109,7 +111,8 @@ def _run(task: Task, config: Settings, service: Service) -> Finding:
 
 @lru_cache(maxsize=1)
 def _writer(process: int) -> ResultWriter:
-    return ResultWriter(database())
+    grouping = settings.load().results
+    return ResultWriter(database(), most=grouping.group, wait_s=grouping.wait_s)
 
 
 def _line(text: str) -> str:

@@ -9,10 +9,11 @@ import orjson
 from fastapi import Query
 from starlette.responses import Response
 
-from spinney.apps.monitor import requests
+from spinney.apps.monitor import requests, settings
 from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
+from spinney.apps.monitor.tasks import task_list
 from spinney.errors import Forbidden, StoreUnavailable
 from spinney.operations import Control
 from spinney.routes import Authenticated, RequestContext, routes
@@ -76,7 +77,8 @@ async def metrics(context: Authenticated) -> Response:
 
     def read(control: Control) -> tuple[Mapping[str, int], int, int]:
         open_sequences = requests.sequences(control)
-        return services.counts(database()), len(open_sequences), sum(s.running for s in open_sequences)
+        counts = services.counts(database(), tasks=task_list.counted(settings.load()))
+        return counts, len(open_sequences), sum(s.running for s in open_sequences)
 
     counts, sequences, running = await _read(context, read)
     lines = ["# TYPE spinney_monitor_services gauge"]

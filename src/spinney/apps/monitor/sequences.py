@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from spinney import Job
+from spinney.apps.monitor import settings
 from spinney.apps.monitor.application import CHECKS, checks, sequences
 from spinney.apps.monitor.inventory import services
 from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Service
+from spinney.apps.monitor.tasks import task_list
 
 TYPE = "monitor.sequence"
 CHECK_TYPE = "monitor.check"
@@ -49,7 +51,7 @@ class Selection(BaseModel):
         if self.unchecked_s is not None:
             return services.unchecked_since(tables, int((time.time() - self.unchecked_s) * 1_000_000))
         if self.state is not None:
-            return services.failing(tables)
+            return services.failing(tables, task_list.counted(settings.load()))
         return services.all_present(tables)
 
 

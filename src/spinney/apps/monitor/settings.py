@@ -10,6 +10,10 @@
     host_limit = 4                         # connections to one host at a time
     private = ["gis.example.lan"]          # hosts with private addresses that checks may reach; by default none
 
+    [results]
+    group = 200                            # the most results that are written together
+    wait_s = 0                             # how long one waits for others
+
     [socket]
     listen = "127.0.0.1:4422"              # empty: no TCP
     path = "monitor.sock"                  # empty: no Unix socket
@@ -95,6 +99,16 @@ class Network(_Table):
     """A TLS certificate that ends within so many days is a warning."""
 
 
+class Grouping(_Table):
+    """How results of checks that end at about the same time are written together."""
+
+    group: int = Field(default=200, ge=1, le=1000)
+    """The most results of one transaction."""
+    wait_s: float = Field(default=0.0, ge=0, le=10)
+    """How long a result waits for others while no group is being written. With 0 an idle monitor writes at once, and a
+    busy one writes together what has come while the last group was written."""
+
+
 class Socket(_Table):
     """The line protocol for older clients (``spinney.apps.monitor.line_protocol``)."""
 
@@ -133,6 +147,7 @@ class Settings(_Table):
     keep_days: int = Field(default=90, ge=1)
     """How long every result is kept; older ones are thinned to the changes of status."""
     network: Network = Network()
+    results: Grouping = Grouping()
     socket: Socket = Socket()
     mail: Mail | None = None
 

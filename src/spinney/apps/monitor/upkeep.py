@@ -14,6 +14,7 @@ from spinney.apps.monitor.inventory.database import database
 from spinney.apps.monitor.inventory.model import Change, Entity
 from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.settings import Mail
+from spinney.apps.monitor.tasks import task_list
 
 _DAY_US = 86_400_000_000
 _LISTED = 100
@@ -83,7 +84,7 @@ def _mail(mail: Mail, entity: Entity, changes: list[Change]) -> dict[str, Any]:
     numbers = sorted({change.gid for change in changes})
     named = {s.gid: s.description or s.uri for s in services.by_numbers(database(), numbers)}
     link = f"{mail.url.rstrip('/')}/apps/monitor/of/{entity.page_key}"
-    states = spoken.counted(services.counts(database(), entity.eid))
+    states = spoken.counted(services.counts(database(), entity.eid, tasks=task_list.counted(settings.load())))
     lines = [
         (
             f"{datetime.fromtimestamp(change.at_us / 1_000_000, UTC):%Y-%m-%d %H:%M UTC}",

@@ -103,9 +103,9 @@ class _Nodes:
                     typer.echo(f"{broken.file} is rejected: {broken.problem}", err=True)
                 await self._start()
             elif not self._running:
-                typer.echo("the node has ended; it is started again", err=True)
                 lived_s = time.monotonic() - started_s
                 pause_s = _LOOK_S if lived_s > _PAUSE_MAX_S else min(_PAUSE_MAX_S, 2 * pause_s)
+                typer.echo(f"the node has ended; it is started again in {pause_s:g} s", err=True)
                 await asyncio.sleep(pause_s)
                 started_s = time.monotonic()
                 await self._start()

@@ -82,7 +82,7 @@ def status(
         columns = ("task", "status", "info", "checked", "since", "seconds")
         _show(json, [asdict(result) for result in current], columns, rows)
         return
-    counts = service_table.counts(tables)
+    counts = service_table.counts(tables, tasks=task_list.counted(settings.load()))
     with open_control(store) as control:
         open_sequences = requests.sequences(control)
     value = {"services": counts, "sequences": [asdict(sequence) for sequence in open_sequences]}
@@ -113,6 +113,7 @@ def report(json: JsonOption = False) -> None:
     """Report on every entity: how many of its services are in which state, and what fails since when."""
     tables = database()
     reports: list[dict[str, Any]] = []
+    tasks = task_list.counted(settings.load())
     for entity in entity_table.query(tables, alphabetically=True):
         listed = service_table.of_entity(tables, entity.eid)
         current = results.current(tables, [service.gid for service in listed])
@@ -126,9 +127,9 @@ def report(json: JsonOption = False) -> None:
             }
             for s in listed
             for r in current.get(s.gid, [])
-            if r.status == "error"
+            if r.status == "error" and (not tasks or r.task in tasks)
         ]
-        counts = service_table.counts(tables, entity.eid)
+        counts = service_table.counts(tables, entity.eid, tasks=tasks)
         reports.append(
             {"eid": entity.eid, "entity": entity.description, "services": counts, "failing": failing}
         )

@@ -10,20 +10,19 @@ from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Result
 from spinney.apps.monitor.inventory.schema import history, services, statuses
 from spinney.tables.database import Database
 
-GROUP_MAX = 200
-"""The most results of one transaction: they are written by one statement for each table."""
 INFO_MAX = 20_000
 """The most characters of a result that are kept."""
 
 
 class ResultWriter:
     """Writes results for many threads: one writes those of all that wait, so that a busy monitor commits once for
-    many results, and an idle one at once."""
+    many results, by one statement for each table, and an idle one at once."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, *, most: int = 200, wait_s: float = 0.0) -> None:
+        """``most``: of one group. ``wait_s``: how long a group waits until it has as many."""
+        self._database, self._most, self._wait_s = database, most, wait_s
         self._waiting: list[tuple[Result, threading.Event]] = []
-        self._mutex, self._turn = threading.Lock(), threading.Lock()
+        self._mutex, self._turn = threading.Condition(), threading.Lock()
 
     def write(self, result: Result) -> None:
         """Return when the result is durable. Raises TablesUnusable; the caller may repeat it."""
@@ -31,13 +30,15 @@ class ResultWriter:
         entry = (result, written)
         with self._mutex:
             self._waiting.append(entry)
+            self._mutex.notify()
         with self._turn:
             if written.is_set():
                 return
             with self._mutex:
+                self._mutex.wait_for(lambda: len(self._waiting) >= self._most, self._wait_s)
                 self._waiting.remove(entry)
-                group = [entry, *self._waiting[: GROUP_MAX - 1]]
-                del self._waiting[: GROUP_MAX - 1]
+                group = [entry, *self._waiting[: self._most - 1]]
+                del self._waiting[: self._most - 1]
             try:
                 write(self._database, [waiting for waiting, _ in group])
             except Exception:

@@ -1,9 +1,9 @@
 """Reading services."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, case, func, or_, select, update
 
 from spinney.apps.monitor.inventory.entities import like
 from spinney.apps.monitor.inventory.model import Service
@@ -52,9 +52,9 @@ def unchecked_since(database: Database, before_us: int) -> list[Service]:
     return _read(database, _present(condition).order_by(*order))
 
 
-def failing(database: Database) -> list[Service]:
-    """Return the services of which a task found an error, by number."""
-    failed = select(statuses.c.gid).where(statuses.c.status == "error")
+def failing(database: Database, tasks: Collection[str] = ()) -> list[Service]:
+    """Return the services of which a task found an error, by number. ``tasks``: those that count; none: all."""
+    failed = select(statuses.c.gid).where(statuses.c.status == "error", *_of_tasks(tasks))
     return _read(database, _present(services.c.gid.in_(failed)).order_by(services.c.gid))
 
 
@@ -70,23 +70,40 @@ def all_present(database: Database) -> list[Service]:
     )
 
 
-def counts(database: Database, eid: int | None = None) -> Mapping[str, int]:
+def counts(database: Database, eid: int | None = None, *, tasks: Collection[str] = ()) -> Mapping[str, int]:
     """Return how many services are in each state: ``error`` or ``warning`` if a task found one, ``ok`` if all that
-    applied were, ``unchecked`` without a result."""
+    applied were, also if none did, ``unchecked`` before the first check. ``tasks``: those that count; none: all."""
     worst = func.max(case((statuses.c.status == "error", 3), (statuses.c.status == "ok", 1), else_=2))
     present: list[ColumnElement[bool]] = [services.c.retired_us.is_(None)]
     if eid is not None:
         present.append(services.c.eid == eid)
     per_service = (
-        select(worst.label("worst")).join(services).where(*present).group_by(statuses.c.gid).subquery()
+        select(worst.label("worst"))
+        .join(services)
+        .where(*present, *_of_tasks(tasks))
+        .group_by(statuses.c.gid)
+        .subquery()
     )
     names = {3: "error", 2: "warning", 1: "ok"}
     with database.read() as connection:
         rows = connection.execute(select(per_service.c.worst, func.count()).group_by(per_service.c.worst))
         by_state = {names[value]: number for value, number in rows}
-        total = connection.scalar(select(func.count()).select_from(services).where(*present)) or 0
-    by_state["unchecked"] = total - sum(by_state.values())
+        total, checked = connection.execute(
+            select(func.count(), func.count(services.c.checked_us)).select_from(services).where(*present)
+        ).one()
+    by_state["unchecked"] = total - checked
+    by_state["ok"] = checked - by_state.get("error", 0) - by_state.get("warning", 0)
     return {state: by_state.get(state, 0) for state in ("error", "warning", "ok", "unchecked")}
+
+
+def note_checked(database: Database, gid: int, at_us: int) -> None:
+    """Record that a service was checked although no task had anything to say of it."""
+    with database.write() as connection:
+        connection.execute(update(services).where(services.c.gid == gid).values(checked_us=at_us))
+
+
+def _of_tasks(tasks: Collection[str]) -> list[ColumnElement[bool]]:
+    return [statuses.c.task.in_(tasks)] if tasks else []
 
 
 def _all() -> Select[Any]:

@@ -3,7 +3,7 @@
 People whose rights are limited to collections or queues do not see them, since services belong to none. The page of an
 entity has also an address without sign-in, which contains a random key, for its owner."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request
@@ -14,7 +14,7 @@ from starlette.responses import Response
 from spinney.apps.monitor import requests, settings
 from spinney.apps.monitor.inventory import entities, results, services
 from spinney.apps.monitor.inventory.database import database
-from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity
+from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Entity, Service
 from spinney.apps.monitor.languages import language
 from spinney.apps.monitor.sequences import Selection
 from spinney.apps.monitor.tasks import task_list
@@ -59,7 +59,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
         tables = database()
         changes = results.changes(tables, after_us=control.clock() - DAY_US, only_changes=True, limit=CHANGES)
         return {
-            "counts": services.counts(tables),
+            "counts": services.counts(tables, tasks=task_list.counted(settings.load())),
             "changes": changes,
             "named": _named(changes),
             "sequences": requests.sequences(control),
@@ -166,19 +166,24 @@ def _entity(entity: Entity | None, start: int) -> dict[str, Any]:
     tables = database()
     listed = services.of_entity(tables, entity.eid, offset=start, limit=SERVICES)
     current = results.current(tables, [service.gid for service in listed])
+    tasks = task_list.counted(settings.load())
     return {
         "start": start,
         "next": start + SERVICES if start + SERVICES < entity.services else None,
         "entity": entity,
         "services": listed,
-        "worst": {gid: _worst(all_of_one) for gid, all_of_one in current.items()},
-        "counts": services.counts(tables, entity.eid),
+        "worst": {service.gid: _worst(service, current.get(service.gid, []), tasks) for service in listed},
+        "counts": services.counts(tables, entity.eid, tasks=tasks),
     }
 
 
-def _worst(current: list[CurrentStatus]) -> tuple[str, str]:
-    """Return the state of a service, and what the first task that found it says, unless all is in order."""
-    worst = min(current, key=lambda result: {"error": 0, "ok": 2}.get(result.status, 1))
+def _worst(service: Service, current: list[CurrentStatus], tasks: Collection[str]) -> tuple[str, str]:
+    """Return the state of a service, empty before its first check, and what the first task that found it says, unless
+    all is in order. ``tasks``: those that count; none: all."""
+    counted = [result for result in current if not tasks or result.task in tasks]
+    if not counted:
+        return ("" if service.checked_us is None else "ok"), ""
+    worst = min(counted, key=lambda result: {"error": 0, "ok": 2}.get(result.status, 1))
     state = worst.status if worst.status in ("error", "ok") else "warning"
     return state, "" if state == "ok" else worst.info
 

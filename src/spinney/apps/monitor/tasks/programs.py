@@ -9,6 +9,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -50,7 +51,12 @@ def command_of(file: Path) -> Sequence[str]:
 
 def identify(command: Sequence[str], file: Path) -> tuple[str, str]:
     """Return the name and the description by which a program identifies itself. Raises ProgramFailed."""
-    output = output_of((*command, "identify"), file.parent.parent, IDENTIFY_S)
+    with tempfile.TemporaryFile() as errors:
+        output = output_of((*command, "identify"), file.parent.parent, IDENTIFY_S, errors=errors.fileno())
+        if errors.tell():
+            errors.seek(0)
+            said = errors.read(200).decode("utf-8", "replace").strip()
+            raise ProgramFailed("not_identified", f"identify printed on stderr: {said}")
     try:
         words = tcl_list.parse(output.strip())
     except tcl_list.MalformedList as problem:
@@ -80,8 +86,11 @@ def run(command: Sequence[str], file: Path, *, timeout_s: float) -> Finding:
         return error("unreadable_result", f"the task {file.name} failed: {problem}")
 
 
-def output_of(command: Sequence[str], folder: Path, timeout_s: float) -> str:
-    """Run a program in a folder, and return what it printed. Raises ProgramFailed; what it left running is killed."""
+def output_of(
+    command: Sequence[str], folder: Path, timeout_s: float, *, errors: int = subprocess.DEVNULL
+) -> str:
+    """Run a program in a folder, and return what it printed. ``errors``: the descriptor for its stderr. Raises
+    ProgramFailed; what it left running is killed."""
     try:
         process = subprocess.Popen(
             command,
@@ -89,7 +98,7 @@ def output_of(command: Sequence[str], folder: Path, timeout_s: float) -> str:
             env={name: value for name, value in os.environ.items() if name not in _PRIVATE},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=errors,
             start_new_session=True,
         )
     except OSError as problem:

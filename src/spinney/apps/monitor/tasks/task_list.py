@@ -117,6 +117,12 @@ def last_read(settings: Settings) -> TaskList:
     return _kept(settings)
 
 
+def counted(settings: Settings) -> frozenset[str]:
+    """Return the names of the tasks whose results count in the states of services; those of a task whose file is gone
+    do not. Empty where no list was read yet, as on a host that has only the pages: then all count."""
+    return frozenset(task.name for task in last_read(settings).current)
+
+
 def fingerprint(settings: Settings) -> Mapping[str, str]:
     """Return what changes when the folder does: the stamp of each file, by its name."""
     return {file.name: _stamp(file) for file in _files(settings.tasks)}
