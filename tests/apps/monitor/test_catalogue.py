@@ -204,8 +204,15 @@ def test_private_addresses_and_passwords_are_refused(server: Catalogue, monitor:
     (monitor.place / "monitor.toml").write_text("timeout_s = 5\n")
     with pytest.raises(UsageError, match="name the host as 'private'"):
         catalogue.harvest(server.url)
-    with pytest.raises(UsageError, match="no password"):
-        catalogue.harvest("https://me:secret@example.org/csw")
+    for wrong in (
+        "https://me:secret@example.org/csw",
+        "file:///etc/passwd",
+        "http:///csw",
+        "https://h /csw",
+        "http://[a@b",
+    ):
+        with pytest.raises(UsageError, match="no password and no fragment"):
+            catalogue.harvest(wrong)
     assert server.requests == []
 
 

@@ -28,6 +28,7 @@ _REQUEST = """<?xml version="1.0" encoding="UTF-8"?>
   <csw:ElementSetName>full</csw:ElementSetName><csw:Constraint version="1.1.0"><ogc:Filter><ogc:PropertyIsEqualTo>
   <ogc:PropertyName>dc:type</ogc:PropertyName><ogc:Literal>service</ogc:Literal>
   </ogc:PropertyIsEqualTo></ogc:Filter></csw:Constraint></csw:Query></csw:GetRecords>"""
+_URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?")
 _TYPE = re.compile(r"(?<![A-Z])(WMTS|WMS|WFS|WCS|CSW|WPS|SOS)(?![A-Z])", re.IGNORECASE)
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 
@@ -59,13 +60,11 @@ def records(url: str) -> Iterator[Row | WrongRow]:
 
 def _name(url: str) -> str:
     """Return the name under which services of a catalogue are kept: its URL without the scheme."""
-    try:
-        parts = urlsplit(url)
-    except ValueError as problem:
-        raise UsageError(f"{url!r} is no URL: {problem}") from None
-    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc:
-        raise UsageError("a catalogue needs a URL with http:// or https://, a host and no password")
-    return parts._replace(scheme="", fragment="").geturl().lstrip("/")
+    if not _URL.fullmatch(url):
+        raise UsageError(
+            "a catalogue needs a URL with http:// or https://, a host, no password and no fragment"
+        )
+    return url.partition("://")[2]
 
 
 def _results(url: str, start: int) -> Any:
