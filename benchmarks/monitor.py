@@ -68,11 +68,33 @@ NAME, DESCRIPTION = "task_{number}", "Task {number}"
 """
 
 
+_EMPTY_MODULE = """
+from spinney.apps.monitor.tasks.findings import Finding
+
+NAME, DESCRIPTION = "task_{number}", "Task {number}"
+
+def check(service, context):
+    return Finding()
+"""
+
+
 def check_all() -> Mapping[str, float]:
-    """All services through all tasks in one sequence: from its start to its end, with socket commands beside it."""
+    """All services through all tasks in one sequence, from its start to its end, with socket commands beside it; and
+    the same with tasks that do nothing, which is the part of the engine and of the results' tables."""
+    figures = _check(_MODULE)
+    empty = _check(_EMPTY_MODULE)
+    share = empty["all services, s"] / figures["all services, s"]
+    return {
+        **figures,
+        "with tasks that do nothing, s": empty["all services, s"],
+        "share of the engine, %": 100 * share,
+    }
+
+
+def _check(module: str) -> Mapping[str, float]:
     with TemporaryDirectory() as folder, _stub() as port:
         place = Path(folder)
-        _set_up(place, port)
+        _set_up(place, port, module)
         command = [sys.executable, "-m", "spinney", "monitor", "run"]
         running = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -177,14 +199,14 @@ def _fill(url: str) -> None:
     tables.close()
 
 
-def _set_up(place: Path, port: int) -> None:
+def _set_up(place: Path, port: int, module: str) -> None:
     hosts = [f"127.0.0.{number}" for number in range(1, HOSTS + 1)]
     network = f"[network]\nprivate = {json.dumps(hosts)}\n"
     (place / "monitor.toml").write_text(f'workers = {WORKERS}\n{network}[socket]\nlisten = ""\n')
     (place / "tasks").mkdir()
     for number in range(TASKS):
         check = "http" if number == 1 else "uri"
-        (place / "tasks" / f"{number}0_task.py").write_text(_MODULE.format(check=check, number=number))
+        (place / "tasks" / f"{number}0_task.py").write_text(module.format(check=check, number=number))
     rows = [
         {
             "gid": number,

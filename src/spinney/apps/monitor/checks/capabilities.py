@@ -22,13 +22,13 @@ ROOTS = {
     "CSW": ("Capabilities",),
 }
 LAYERS = {
-    "WMS": "Layer",
-    "WFS": "FeatureType",
-    "WMTS": "Layer",
-    "WCS": "CoverageSummary",
-    "CSW": "Operation",
+    "WMS": ("Layer",),
+    "WFS": ("FeatureType",),
+    "WMTS": ("Layer",),
+    "WCS": ("CoverageSummary", "CoverageOfferingBrief"),  # the latter in version 1.0
+    "CSW": ("Operation",),
 }
-"""The element of which a useful service has at least one."""
+"""The elements of which a useful service has at least one."""
 _EXCEPTIONS = ("ServiceExceptionReport", "ExceptionReport")
 _TEXT_MAX = 300
 
@@ -55,9 +55,8 @@ def check(service: Service, context: Context) -> Finding:
             "wrong_version",
             f"The capabilities have version {version or 'none'}, and the record says {service.version}",
         )
-    layers = sum(1 for element in root.iter() if local_name(element) == LAYERS[service.type])
-    if not layers and service.type != "WCS":
-        return warning("no_layers", f"The capabilities name no {LAYERS[service.type]}")
+    if not any(local_name(element) in LAYERS[service.type] for element in root.iter()):
+        return warning("no_layers", f"The capabilities name no {LAYERS[service.type][0]}")
     return Finding(
         info=f"valid {service.type} Capabilities XML document version {version or service.version}"
     )
