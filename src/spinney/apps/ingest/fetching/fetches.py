@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spinney.apps.ingest.fetching import parallel_tasks, partial_files, urls
@@ -80,6 +80,7 @@ def fetch_all(
             surroundings=surroundings,
             journal=journal,
             client=client,
+            is_new={path.name for path in aside.iterdir()} == {JOURNAL, LOCK} and not any(folder.iterdir()),
         )
         try:
             fetched = parallel_tasks.run_parallel(
@@ -106,15 +107,16 @@ class _Fetching:
     surroundings: Surroundings
     journal: Journal
     client: HttpClient
+    is_new: bool
+    """Whether no earlier call has left a file: then none is looked for, which would take as long as writing one."""
 
     def fetch(self, file: RemoteFile, count_bytes: Callable[[int], None]) -> Fetched:
         """Return a file that has its final name, fetched unless the right one is there. Raises FetchFailed, NoRoom,
         Halted."""
         try:
             target = self._target(file)
-            return self._existing(file, target) or self._give_name(
-                file, target, self._fetch_part(file, count_bytes)
-            )
+            existing = None if self.is_new else self._existing(file, target)
+            return existing or self._give_name(file, target, self._fetch_part(file, count_bytes))
         except NotAdmitted as error:
             raise _failed(file, str(error), retryable=False) from None
         except OSError as error:
@@ -161,6 +163,7 @@ class _Fetching:
             rules=self.rules,
             surroundings=self.surroundings,
             halt=self.halt,
+            is_new=self.is_new,
         )
         tried, is_second = file.tried, False
         while True:
@@ -184,6 +187,7 @@ class _Fetching:
                     reason = f"{failure.reason} (tried {tried} times)"
                     raise _failed(file, reason, retryable=True, tried=tried) from None
                 self._pause(tried, failure.after_s or 0.0)
+            place = replace(place, is_new=False)
 
     def _try_once(
         self, file: RemoteFile, place: Place, measure: Measure, count_bytes: Callable[[int], None]
@@ -221,9 +225,7 @@ class _Fetching:
         )
         # Before the name: a name without a line would be fetched again.
         self.journal.add(entry)
-        path = self._part_path(file)
-        path.replace(target)
-        path.with_suffix(".json").unlink(missing_ok=True)
+        self._part_path(file).replace(target)
         return Fetched(name=file.name, size_bytes=part.size_bytes, sums=sums, modified=entry.modified_at)
 
     def _sums_of(self, file: RemoteFile) -> tuple[str, ...]:

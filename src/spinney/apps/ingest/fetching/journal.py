@@ -5,16 +5,17 @@ shows whether an existing file is the one that was fetched. The file is read aga
 or missing line only causes another download; therefore the journal is never synced.
 """
 
-import json
 import os
 import stat
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import orjson
 
 from spinney.apps.ingest.fetching.errors import Halted
 from spinney.apps.ingest.fetching.rules import Fetched, RemoteFile
@@ -60,7 +61,7 @@ class Journal:
     def add(self, entry: Entry) -> None:
         """Append a line."""
         with self._adding:
-            self._write(json.dumps(asdict(entry)).encode() + b"\n")
+            self._write(orjson.dumps(entry) + b"\n")
 
     def _read(self) -> None:
         self._file.seek(0)
@@ -82,7 +83,7 @@ class Journal:
 
 def _entry(line: bytes) -> Entry | None:
     try:
-        entry = Entry(**json.loads(line))
+        entry = Entry(**orjson.loads(line))
         entry.modified_at  # noqa: B018 - a date that is none makes the line none
     except (ValueError, TypeError):
         return None

@@ -44,6 +44,8 @@ class Place:
     rules: Rules
     surroundings: Surroundings
     halt: threading.Event
+    is_new: bool
+    """Whether there is no part and no mark of an earlier try."""
 
     @property
     def mark(self) -> Path:
@@ -99,7 +101,8 @@ class Part:
 
 def new_part(place: Place, head: Head) -> Part:
     """Make a new, empty part, and remove an older one of that name."""
-    remove_part(place)
+    if not place.is_new:
+        remove_part(place)
     return Part(place, place.path.open("xb", buffering=0), head, Sums(place.algorithms), 0)
 
 
@@ -108,6 +111,8 @@ def load_part(place: Place, source: str) -> Part | None:
 
     Raises Halted when aborted while it is read.
     """
+    if place.is_new:
+        return None
     mark = _read_mark(place.mark)
     if mark is None:
         return None
