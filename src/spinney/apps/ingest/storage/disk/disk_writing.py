@@ -36,6 +36,7 @@ class DiskWriting:
         "_on_step",
         "_place",
         "_shape",
+        "_staged",
         "_staging",
         "needed_bytes",
     )
@@ -55,6 +56,8 @@ class DiskWriting:
         self._build = staging / "object"
         self._shape = Shape(version="v1", content="content", algorithm="sha512")
         self._content = self._build
+        self._staged: frozenset[str] = frozenset()
+        """The digests of the contents that a killed put staged."""
         self.needed_bytes = 0
         """The space for the new contents, once they are known."""
 
@@ -102,6 +105,7 @@ class DiskWriting:
     def keep(self, files: Iterable[Incoming], have: Collection[str]) -> Iterator[Kept]:
         """See `place.Writing.keep`."""
         files = list(files)
+        self._staged = frozenset(path.name for path in self._content.iterdir())
         self.needed_bytes = self._needed(files, have)
         # Rather than fill a disk with an incomplete version.
         disk_space.require(self._staging, self.needed_bytes)
@@ -156,15 +160,13 @@ class DiskWriting:
         """Return the space for the new contents in whole blocks."""
         block = os.statvfs(self._staging).f_frsize
         sizes = {file.sums.get(self._shape.algorithm, file.path): file.size_bytes for file in files}
-        coming = (
-            n for value, n in sizes.items() if value not in have and not (self._content / value).exists()
-        )
+        coming = (n for value, n in sizes.items() if value not in have and value not in self._staged)
         return sum(-(-n // block) * block for n in coming)
 
     def _keep(self, file: Incoming, have: Collection[str]) -> Kept:
         expected = file.sums.get(self._shape.algorithm)
-        if expected is not None and (staged := self._staged(file, expected)) is not None:
-            return staged
+        if expected in self._staged and (kept := self._kept_before(file, expected)) is not None:
+            return kept
         partial = self._staging / "partial"
         sums, size = sources.sums_for(file, self._shape.algorithm), 0
         with sources.opened(file) as source, partial.open("wb") as out:
@@ -180,12 +182,10 @@ class DiskWriting:
             self._on_step("kept")
         return Kept(digest=value, size_bytes=size, sums=values, added=added)
 
-    def _staged(self, file: Incoming, value: str) -> Kept | None:
+    def _kept_before(self, file: Incoming, value: str) -> Kept | None:
         """Return the content that a killed put staged if it has the right digest, which a power cut may have
         damaged."""
         staged = self._content / value
-        if not staged.exists():
-            return None
         with sources.opened(file):
             pass
         try:
