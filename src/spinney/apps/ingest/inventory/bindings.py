@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from spinney.apps.ingest.inventory.entry_rules import KEY_MAX_BYTES, local_ids_admitted, name
 from spinney.apps.ingest.inventory.model import LocalIdTaken
@@ -11,6 +11,10 @@ from spinney.apps.ingest.inventory.schema import local_ids, minters, numbers
 
 _MANY = 500
 """The number of names in one statement; SQLite allows 32,766 parameters, older builds 999."""
+
+_NUMBER = select(numbers.c.number).where(
+    numbers.c.minter == bindparam("minter"), numbers.c.key == bindparam("key")
+)
 
 
 class Bindings(OpenTables):
@@ -21,23 +25,20 @@ class Bindings(OpenTables):
         by one minter; there may be gaps. Raises NotAdmitted."""
         name("minter", minter)
         name("key", key, KEY_MAX_BYTES)
-        query = select(numbers.c.number).where(numbers.c.minter == minter, numbers.c.key == key)
+        row = {"minter": minter, "key": key}
         with self._database.checked().write() as connection:
-            existing = connection.execute(query).scalar()
-            if existing is not None:
-                return int(existing)
             increment = (
                 self._database.insert(minters)
                 .values(minter=minter, last=1)
                 .on_conflict_do_update(index_elements=["minter"], set_={"last": minters.c.last + 1})
                 .returning(minters.c.last)
             )
-            # From here on this minter's row is locked until the commit. A transaction that has waited looks again.
+            # From here on this minter's row is locked until the commit. A key that has a number leaves a gap.
             new_number = int(connection.execute(increment).scalar_one())
-            existing = connection.execute(query).scalar()
+            existing = connection.execute(_NUMBER, row).scalar()
             if existing is not None:
                 return int(existing)
-            connection.execute(numbers.insert().values(minter=minter, key=key, number=new_number))
+            connection.execute(numbers.insert(), {**row, "number": new_number})
             return new_number
 
     def ark_of(self, collection: str, local_id: str) -> str | None:
