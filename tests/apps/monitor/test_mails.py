@@ -34,11 +34,21 @@ def changed(monitor: Monitor) -> Monitor:
     return monitor
 
 
-def break_(gid: int, info: str, status: str = "error") -> None:
+def break_(gid: int, info: str, status: str = "error", *, at_us: int | None = None) -> None:
     now_us = time.time_ns() // 1000
     results.write(
         database(),
-        [Result(gid=gid, task="http", status=status, info=info, at_us=now_us, duration_s=1, job_id=now_us)],
+        [
+            Result(
+                gid=gid,
+                task="http",
+                status=status,
+                info=info,
+                at_us=at_us or now_us,
+                duration_s=1,
+                job_id=now_us,
+            )
+        ],
     )
 
 
@@ -59,6 +69,23 @@ def test_an_owner_gets_one_mail_a_day_with_what_changed(changed: Monitor) -> Non
     harness.run(upkeep.mails, "record")
     break_(1, "fine again", "ok")
     assert StageHarness().run(upkeep.mails, "send").submitted == []  # not twice a day
+
+
+def test_a_result_that_is_written_after_a_mail_is_in_the_next_whatever_its_time(changed: Monitor) -> None:
+    harness = StageHarness()
+    harness.run(upkeep.mails, "send")
+    harness.run(upkeep.mails, "record")
+    mailed_us, mailed_id = entities.mailed(database(), 1)
+    assert mailed_id == results.newest_id(database())
+    break_(1, "late news", "warning", at_us=mailed_us - 1)
+    entities.set_mailed(database(), 1, mailed_us - 2 * 86_400_000_000, mailed_id)
+
+    (mail,) = StageHarness().run(upkeep.mails, "send").submitted
+
+    assert next(line for line in mail.params["text"].splitlines() if line.startswith("- ")).endswith(
+        "late news"
+    )
+    assert mail.params["text"].count("\n- ") == 1
 
 
 @pytest.fixture

@@ -29,23 +29,28 @@ def send(job: Job) -> dict[str, Any]:
     """Submit a mail for each owner whose page changed since the last one. Its key names the last one, so that a stage
     that runs again submits none twice."""
     mail = settings.load().mail
-    now_us = time.time_ns() // 1000
+    now_us, newest_id = time.time_ns() // 1000, results.newest_id(database())
+    eids: list[int] = []
+    sent = {"at_us": now_us, "newest_id": newest_id, "eids": eids}
     if mail is None:
-        return {"at_us": now_us, "eids": []}
-    eids = []
+        return sent
     for entity in entities.query(database()):
-        mailed_us = entities.mailed_us(database(), entity.eid)
+        mailed_us, mailed_id = entities.mailed(database(), entity.eid)
         if not entity.email or now_us - mailed_us < _DAY_US:
             continue
         listed = results.changes(
-            database(), eid=entity.eid, after_us=mailed_us, only_changes=True, limit=_LISTED
+            database(),
+            eid=entity.eid,
+            ids=range(mailed_id + 1, newest_id + 1),
+            only_changes=True,
+            limit=_LISTED,
         )
         changes = [change for change in listed if change.before or change.status != "ok"]
         if changes:
             kind = outbox.mail.options(key=f"monitor-mail-{entity.eid}-{mailed_us}", forever=True)
             job.submit(kind, **_mail(mail, entity, changes))
             eids.append(entity.eid)
-    return {"at_us": now_us, "eids": eids}
+    return sent
 
 
 @mails.stage(max_attempts=5)
@@ -53,7 +58,7 @@ def record(job: Job) -> None:
     """Record up to when the owners have been told: the next mails tell what changed since."""
     sent = job.results["send"]
     for eid in sent["eids"]:
-        entities.set_mailed(database(), eid, sent["at_us"])
+        entities.set_mailed(database(), eid, sent["at_us"], sent["newest_id"])
 
 
 @app.job(name="monitor.thin", queue=UPKEEP, max_attempts=3)

@@ -36,16 +36,21 @@ def by_page_key(database: Database, page_key: str) -> Entity | None:
     return next(iter(_read(database, _counted().where(entities.c.page_key == page_key))), None)
 
 
-def mailed_us(database: Database, eid: int) -> int:
-    """Return when the owner of an entity was last sent a mail; 0: never."""
+def mailed(database: Database, eid: int) -> tuple[int, int]:
+    """Return when the owner last got a mail, and the id of the newest result of the history then; zeros: never."""
     with database.read() as connection:
-        return connection.scalar(select(entities.c.mailed_us).where(entities.c.eid == eid)) or 0
+        row = connection.execute(
+            select(entities.c.mailed_us, entities.c.mailed_id).where(entities.c.eid == eid)
+        ).first()
+    return (0, 0) if row is None else (row[0] or 0, row[1] or 0)
 
 
-def set_mailed(database: Database, eid: int, at_us: int) -> None:
-    """Record that the owner of an entity is sent the changes up to this time."""
+def set_mailed(database: Database, eid: int, at_us: int, newest_id: int) -> None:
+    """Record a mail to the owner, which lists changes up to that result of the history."""
     with database.write() as connection:
-        connection.execute(update(entities).where(entities.c.eid == eid).values(mailed_us=at_us))
+        connection.execute(
+            update(entities).where(entities.c.eid == eid).values(mailed_us=at_us, mailed_id=newest_id)
+        )
 
 
 def _counted() -> Select[Any]:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, update
 
 from spinney.apps.monitor.inventory.model import Change, CurrentStatus, Result
 from spinney.apps.monitor.inventory.schema import history, services, statuses
@@ -111,13 +111,17 @@ def changes(
     gid: int | None = None,
     eid: int | None = None,
     after_us: int = 0,
+    ids: range | None = None,
     only_changes: bool = False,
     limit: int = 100,
 ) -> list[Change]:
-    """Return results of the history, the newest first. ``only_changes``: those whose status differs from the one
-    before."""
+    """Return results of the history, the newest first. ``ids``: those with such an id, which tell what was written
+    since an earlier look, whatever time a result has. ``only_changes``: those whose status differs from the one before.
+    """
     columns = [history.c[name] for name in Change.__slots__]
     query = select(*columns).where(history.c.at_us > after_us)
+    if ids is not None:
+        query = query.where(history.c.id >= ids.start, history.c.id < ids.stop)
     if gid is not None:
         query = query.where(history.c.gid == gid)
     if eid is not None:
@@ -127,6 +131,12 @@ def changes(
     query = query.order_by(history.c.at_us.desc(), history.c.id.desc()).limit(limit)
     with database.read() as connection:
         return [Change(**dict(zip(Change.__slots__, row, strict=True))) for row in connection.execute(query)]
+
+
+def newest_id(database: Database) -> int:
+    """Return the id of the result that was written last; 0 without one."""
+    with database.read() as connection:
+        return connection.scalar(select(func.max(history.c.id))) or 0
 
 
 Before = tuple[str, int]

@@ -30,7 +30,8 @@ entities = Table(
     Column(
         "page_key", Text, nullable=False, unique=True
     ),  # the address of its public page, which nobody can guess
-    Column("mailed_us", _Id),  # when its owner was last told of changes
+    Column("mailed_us", _Id),  # when its owner last got a mail
+    Column("mailed_id", _Id),  # the newest result of the history then
 )
 """Who answers for services."""
 

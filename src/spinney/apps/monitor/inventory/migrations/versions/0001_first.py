@@ -19,6 +19,7 @@ def upgrade() -> None:
         sa.Column("language", sa.Text, nullable=False, server_default="en"),
         sa.Column("page_key", sa.Text, nullable=False, unique=True),
         sa.Column("mailed_us", ID),
+        sa.Column("mailed_id", ID),
     )
     op.create_table(
         "mon_services",
