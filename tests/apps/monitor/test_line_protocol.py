@@ -145,7 +145,8 @@ def test_a_sequence_keeps_its_name_and_the_23rd_of_one_name_is_refused(door: Pat
 def test_checks_at_work_are_listed_since_their_task_began_and_stopped(monitor: Monitor, door: Path) -> None:
     ended = monitor.place / "ended"
     monitor.task("01_first.sh", f'date +%s > {ended}\necho "ok {{}} {{}} {{}} $(date +%s)"')
-    monitor.task("02_long.sh", "exec sleep 60")
+    may_end = monitor.place / "may_end"
+    monitor.task("02_long.sh", f"until [ -e {may_end} ]; do sleep 0.1; done")
     (monitor.place / "monitor.toml").write_text(
         (monitor.place / "monitor.toml").read_text().replace("timeout_s = 5", "timeout_s = 60")
     )
@@ -166,6 +167,7 @@ def test_checks_at_work_are_listed_since_their_task_began_and_stopped(monitor: M
         assert (
             at_work().get("jobs", [{"status": "stop_signal_received"}])[0]["status"] == "stop_signal_received"
         )
+    may_end.touch()  # a check that is stopped ends after its task
 
 
 def _spinney(door: Path, *words: str) -> str:

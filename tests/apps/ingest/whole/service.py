@@ -242,6 +242,8 @@ class Service:
             for name, found in self.objects(batch).items()
             if found["state"] == "completed"
             for path in _below(Path(found["folder"])) - KEPT
+            if Path(path).parts[0]
+            != ".spinney"  # output and frames of attempts that failed stay with the job
         ]
         return [*looked.faults, *left]
 
