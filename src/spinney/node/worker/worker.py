@@ -3,6 +3,7 @@
 Only the supervisor starts it (``child``). It loads the user's application, sends ``hello``, and serves until the
 supervisor ends it or is gone, or a signal ends it."""
 
+import ctypes
 import faulthandler
 import os
 import signal
@@ -35,6 +36,10 @@ EXIT_GONE = 1
 """The supervisor is gone."""
 
 
+_IOLBF = 1
+"""Of stdio.h."""
+
+
 def main() -> int:
     """Run the worker; return the exit code."""
     startup = worker_startup.take()
@@ -52,6 +57,7 @@ def main() -> int:
     else:
         # Line by line, so that output can be read while a stage runs.
         cast(Any, sys.stdout).reconfigure(line_buffering=True, encoding="utf-8", errors="backslashreplace")
+        _line_buffer_c_output()
     try:
         app = _load(sys.argv[1], channel)
         if app is None:
@@ -64,6 +70,12 @@ def main() -> int:
         die_of(signal.SIGTERM)
     except ConnectionError:
         return EXIT_GONE
+
+
+def _line_buffer_c_output() -> None:
+    """Let C code in this process write its standard output line by line, too, in order with what Python writes."""
+    libc = ctypes.CDLL(None)
+    libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, _IOLBF, 0)
 
 
 def _signals() -> socket.socket:
