@@ -44,7 +44,7 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     assert node.returncode == 0, err
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def until_true() -> Callable[[Callable[[], object]], None]:
     """Wait for a condition, with a deadline."""
     return _wait_until

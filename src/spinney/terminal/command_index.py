@@ -28,6 +28,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "top": "features.stats.top",
         "failures": "features.failures.cli",
         "postmortem": "features.postmortem.cli",
+        "debug": "features.debug.cli",
     },
     "Operate": {
         "hold": "features.holds.cli",

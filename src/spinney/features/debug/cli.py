@@ -1,0 +1,130 @@
+"""The command ``debug``: run a failed stage once more in the foreground, under a debugger."""
+
+import sys
+import tempfile
+from bdb import BdbQuit
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spinney.model.errors import Refused, UsageError
+from spinney.terminal import completion
+from spinney.terminal.arguments import JobArgument, StoreOption, argument, option
+from spinney.terminal.connection import open_local_store, resolve_settings
+from spinney.terminal.display import safe
+from spinney.terminal.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from spinney.features.debug.stage_copy import StageCopy
+
+_SHOWN = 200
+"""Characters of a value."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command()(debug)
+
+
+def debug(
+    job: JobArgument,
+    app: Annotated[
+        str | None,
+        argument("[APP]", "The application, as module:attribute (default: 'app' of spinney.toml)."),
+    ] = None,
+    stage: Annotated[
+        str | None,
+        option(
+            metavar="STAGE",
+            complete=completion.stages,
+            help_="The stage to run (default: the one that failed last).",
+        ),
+    ] = None,
+    step: Annotated[
+        bool, typer.Option("--step", help="Stop at the first line of the stage's function.")
+    ] = False,
+    debugger: Annotated[
+        str, typer.Option(metavar="MODULE", help="The debugger: pdb, or a module like ipdb or pudb.")
+    ] = "pdb",
+    keep: Annotated[
+        Path | None,
+        option(
+            metavar="FOLDER",
+            help_="A new or empty folder for the copies of the job's files, which stays (default: a temporary one).",
+        ),
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Run a failed stage once more in the foreground, under a debugger.
+
+    The stage gets the same parameters, the data and the results of earlier stages, and a copy of the job's folder.
+    Nothing is recorded: it changes no data, takes no lock and spawns no job in the store. What the stage does by itself
+    (requests to other hosts, writes to files elsewhere, its own databases) happens again.
+    """
+    from spinney.app import load_app, storeless
+    from spinney.features.debug.debuggers import Debugger
+    from spinney.features.debug.stage_copy import copy_stage
+
+    configured = resolve_settings(store)
+    application = app or configured.app
+    if application is None:
+        raise UsageError(
+            f"no application is named; write 'spinney debug {job} module:app', or set app in spinney.toml"
+        )
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        raise UsageError(f"the folder {keep} is not empty; name a new one with --keep")
+    opened = Debugger(debugger)
+    with storeless():
+        loaded = load_app(application)
+    with (
+        tempfile.TemporaryDirectory(prefix="spinney-debug-") if keep is None else nullcontext(keep) as folder
+    ):
+        copies = Path(folder).resolve()
+        with open_local_store(store) as opened_store:
+            copy = copy_stage(opened_store, loaded, job, stage, root=configured.folders, copies=copies)
+        typer.echo(f"running {copy.job.type}.{copy.job.stage} of job {job} in {copy.job.folder}")
+        with storeless(loaded):
+            failed = _run(
+                copy, opened, function=loaded.types[copy.job.type].function(copy.job.stage), step=step
+            )
+    if failed:
+        raise typer.Exit(Exit.REFUSED)
+
+
+def _run(copy: "StageCopy", debugger: Any, *, function: Any, step: bool) -> bool:
+    """Run the stage and print what became of it; return whether it failed. ``function``: the stage's; None for a
+    program, which no debugger of Python opens."""
+    from spinney.features.debug.stage_copy import summary
+    from spinney.model.attempts.signals import Signal
+    from spinney.model.outcomes import Outcome
+
+    def call() -> Any:
+        return copy.runner(copy.params, copy.job)
+
+    outcome, value = Outcome.OK, None
+    try:
+        value = debugger.step_into(function, call) if step else call()
+    except BdbQuit:
+        raise Refused("the debugger was left before the stage ended") from None
+    except Signal as signal:
+        outcome, value = signal.outcome, signal.message
+        if signal.outcome is Outcome.ERROR and function is not None:
+            debugger.post_mortem(signal.__traceback__)
+    except Exception as error:  # noqa: BLE001 - the exception is what the user looks for
+        import traceback
+
+        traceback.print_exception(error)
+        debugger.post_mortem(error.__traceback__)
+        outcome, value = Outcome.ERROR, f"{type(error).__name__}: {error}"
+    sys.stdout.flush()
+    typer.echo(f"the stage ended with: {outcome}" + ("" if value is None else f", {_shown(value)}"))
+    for name, of_it in summary(copy):
+        typer.echo(f"  {name}: {_shown(of_it)}")
+    return outcome is Outcome.ERROR
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return safe(text if len(text) <= _SHOWN else text[:_SHOWN] + " …")

@@ -1,0 +1,69 @@
+"""The debugger of a stage: pdb of the standard library, or another module with the same functions."""
+
+import inspect
+import os
+import pdb
+from collections.abc import Callable
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
+
+from spinney.host.imports import import_by_name
+from spinney.model.errors import UsageError
+
+PDB = "pdb"
+
+
+class Debugger:
+    """Opens at an exception, at ``breakpoint()`` in the user's code, and on request at a function's first line."""
+
+    def __init__(self, name: str) -> None:
+        """``name``: a module with ``post_mortem``, ``runcall`` and ``set_trace``. Raises UsageError for another."""
+        self._module = pdb if name == PDB else _imported(name)
+        os.environ["PYTHONBREAKPOINT"] = f"{name}.set_trace"
+
+    def step_into(self, function: Callable[..., Any] | None, call: Callable[[], Any]) -> Any:
+        """Call ``call`` and stop at the first line of ``function``. Another debugger than pdb stops where it does by
+        itself: at the first line that it sees."""
+        if self._module is not pdb or function is None:
+            return self._module.runcall(call)
+        return _FunctionDebugger(inspect.unwrap(function)).runcall(call)
+
+    def post_mortem(self, traceback: TracebackType | None) -> None:
+        """Open at the frame where an exception was raised."""
+        self._module.post_mortem(traceback)
+
+
+class _FunctionDebugger(pdb.Pdb):
+    """Stays silent until the code of one function begins."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._code = getattr(function, "__code__", None)
+        self._begun = self._code is None
+
+    def user_call(self, frame: FrameType, argument_list: None) -> None:
+        if self._begun:
+            super().user_call(frame, argument_list)
+
+    def user_line(self, frame: FrameType) -> None:
+        self._begun = self._begun or frame.f_code is self._code
+        if self._begun:
+            super().user_line(frame)
+
+    def user_return(self, frame: FrameType, return_value: Any) -> None:
+        if self._begun:
+            super().user_return(frame, return_value)
+
+    def user_exception(self, frame: FrameType, exc_info: Any) -> None:
+        if self._begun:
+            super().user_exception(frame, exc_info)
+
+
+def _imported(name: str) -> ModuleType:
+    module = import_by_name(name)
+    missing = [each for each in ("post_mortem", "runcall", "set_trace") if not hasattr(module, each)]
+    if missing:
+        raise UsageError(
+            f"the module {name!r} is no debugger: it has no {missing[0]}(); name pdb, ipdb or pudb"
+        )
+    return module

@@ -1,0 +1,147 @@
+"""A copy of a job as one of its stages finds it: parameters, data, results of earlier stages, subjobs and folders.
+
+The stage runs in this process. Its handle answers from memory, so that it writes nothing to the store and takes no lock
+that others wait for; it writes files into copies of the folders."""
+
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinney.app import Spinney
+from spinney.define.job import Assignment, Child, Job
+from spinney.define.job.memory_port import MemoryPort
+from spinney.define.params.values import to_text
+from spinney.features.files.job_folder import OWN, elsewhere
+from spinney.model import jobs
+from spinney.model.errors import NoSuch, Refused, UsageError
+from spinney.model.outcomes import PASSED
+from spinney.model.types import Isolation, TypeSpec
+from spinney.model.values.paths import job_folder
+from spinney.node.worker.stage_runners import Runner, StageRunners
+from spinney.store.contract import Store
+
+_FIRST_CHILD_ID = 10**11
+"""The ids of jobs that the stage spawns begin here, so that none is that of a real job."""
+_CHILDREN_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageCopy:
+    """A stage of a job, ready to run in this process."""
+
+    job: Job
+    params: str
+    port: MemoryPort
+    runner: Runner
+    spec: TypeSpec
+
+
+def copy_stage(
+    store: Store, app: Spinney, job_id: int, stage: str | None, *, root: Path, copies: Path
+) -> StageCopy:
+    """Return a copy of a stage, by default the one that failed last.
+
+    ``root``: the folder root of this host. ``copies``: an empty folder, where the folders of the job, its parent and
+    its root are copied to.
+
+    Raises NoSuchJob; NoSuch where no stage has failed and none is named; UsageError for a stage or type that the
+    application lacks; Refused where the job's folder is on another host."""
+    row = store.job(job_id)
+    kind = app.types.get(row.type)
+    if kind is None:
+        raise UsageError(
+            f"the application has no job type {row.type!r}; name the application whose node ran job {job_id}"
+        )
+    home = elsewhere(store, job_id, root)
+    if home is not None:
+        raise Refused(f"the folder of job {job_id} is on {home}; run this command there")
+    attempts = store.attempts(job_id)
+    stage = stage or _failed_stage(attempts, job_id)
+    spec = kind.spec.stage(stage)
+    if spec is None or spec.isolation is Isolation.EXTERNAL:
+        names = ", ".join(each.name for each in kind.spec.stages if each.isolation is not Isolation.EXTERNAL)
+        raise UsageError(f"job type {row.type!r} has no stage {stage!r} that runs here; it has: {names}")
+    family = {id_ for id_ in (row.id, row.parent_id, row.root_id) if id_ is not None}
+    for id_ in family:
+        _copy_folder(root / job_folder(id_), copies / job_folder(id_))
+    earlier = [each.name for each in kind.spec.stages]
+    earlier = earlier[: earlier.index(stage)]
+    results = store.results(job_id)
+    port = MemoryPort(
+        {id_: dict(store.get_data(id_)) for id_ in family},
+        results={name: value for name, value in results.items() if name in earlier},
+        children=_children(store, job_id),
+        first_id=_FIRST_CHILD_ID,
+        place="a debugged stage",
+    )
+    params = to_text(row.params, "the parameters")
+    assignment = Assignment(
+        job_id=row.id,
+        fence=max((each.fence for each in attempts), default=0) + 1,
+        type=row.type,
+        stage=stage,
+        attempt=sum(each.stage == stage for each in attempts) + 1,
+        params=params,
+        parent_id=row.parent_id,
+        root_id=row.root_id,
+        folder_root=copies,
+    )
+    return StageCopy(
+        job=Job(assignment, port, app.types),
+        params=params,
+        port=port,
+        runner=StageRunners(app.types).blocking(row.type, stage),
+        spec=kind.spec,
+    )
+
+
+def _failed_stage(attempts: list[jobs.Attempt], job_id: int) -> str:
+    for attempt in reversed(attempts):
+        if attempt.outcome is not None and attempt.outcome not in PASSED and attempt.error:
+            return attempt.stage
+    raise NoSuch(f"no stage of job {job_id} has failed with an error; name one with --stage")
+
+
+def _children(store: Store, job_id: int) -> Iterator[Child]:
+    after = 0
+    while page := store.children(job_id, after=after, limit=_CHILDREN_PAGE):
+        for job in page:
+            yield Child(
+                job.id, job.type, job.state, job.stage, job.code, job.message, job.warnings, job.params
+            )
+        after = page[-1].id
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    """Copy files, directories and links; leave out what the engine keeps there, and pipes, sockets and devices."""
+    if not source.is_dir():
+        return
+
+    def left_out(directory: str, names: list[str]) -> set[str]:
+        here = Path(directory)
+        return {
+            name
+            for name in names
+            if (here == source and name == OWN) or not _is_copied((here / name).lstat().st_mode)
+        }
+
+    shutil.copytree(source, target, symlinks=True, ignore=left_out)
+
+
+def _is_copied(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+
+
+def summary(copy: StageCopy) -> Iterator[tuple[str, Any]]:
+    """Yield what the stage did through its handle, as pairs of a name and a value; only what there is."""
+    port = copy.port
+    if port.spawned:
+        yield "subjobs spawned", len(port.spawned)
+    if port.submitted:
+        yield "jobs submitted", len(port.submitted)
+    if port.locks:
+        yield "locks taken", ", ".join(port.locks)
+    yield from ((f"data[{name!r}]", value) for name, value in sorted(port.data_of(copy.job.id).items()))

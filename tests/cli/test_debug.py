@@ -1,0 +1,138 @@
+"""A failed stage once more under a debugger, without a trace in the store."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spinney.terminal.connection import open_local_store
+
+from .shell import Shell, furnish
+from .terminal import Terminal
+
+HANDLERS = """
+import os
+from spinney import Job, Spinney
+
+app = Spinney()
+sort = app.pipeline("sort")
+
+@app.job
+def piece(n: int) -> None:
+    pass
+
+@sort.stage
+def unpack(job: Job, n: int) -> int:
+    (job.folder / "raw.txt").write_text("raw")
+    job.data["lines"] = 3
+    return n + 1
+
+@sort.stage(max_attempts=1)
+async def divide(job: Job, n: int) -> int:
+    (job.folder / "raw.txt").write_text("changed by the stage")
+    job.data["lines"] += 1
+    job.lock("receiver:7")
+    job.spawn_many(piece, [{"n": i} for i in range(n)])
+    first = job.results["unpack"]
+    if "MENDED" not in os.environ:
+        raise ValueError(f"cannot divide {first}")
+    return job.data["lines"] * first
+
+app.program("script", ["sh", "-c", "echo from the program in $PWD; exit 3"])
+"""
+
+
+@pytest.fixture(scope="module")
+def shell(
+    tmp_path_factory: pytest.TempPathFactory, until_true: Callable[[Callable[[], object]], None]
+) -> Iterator[Shell]:
+    """A store with a node that has run the pipeline ``sort`` of ``handlers.py``."""
+    shell = furnish(tmp_path_factory.mktemp("debug"))
+    (shell.folder / "handlers.py").write_text(HANDLERS)
+    node = shell.start("node", "handlers:app", "--slots", "2")
+    with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
+        until_true(lambda: "sort" in store.types())
+    yield shell
+    node.terminate()
+    node.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def failed(shell: Shell) -> str:
+    job = shell.ok("submit", "sort", "-p", "n=2").strip()
+    assert shell.call("wait", job).returncode == 1
+    return job
+
+
+def everything(shell: Shell, job: str) -> tuple[object, ...]:
+    """All that the store and the folder have of a job."""
+    folder = next((shell.folder / "spinney.folders").rglob(f"{int(job):012d}"))
+    files = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return (
+        json.loads(shell.ok("show", job, "--json")),
+        shell.ok("list", "--json"),
+        shell.ok("locks", "--json"),
+        files,
+    )
+
+
+def test_the_debugger_opens_where_the_stage_fails_and_nothing_is_recorded(shell: Shell, failed: str) -> None:
+    before = everything(shell, failed)
+    with Terminal(shell.folder, ["-m", "spinney", "debug", failed, "handlers:app"]) as terminal:
+        terminal.wait_for("ValueError: cannot divide 3")
+        terminal.wait_for("(Pdb)")
+        terminal.type("p first * 1000\n")
+        terminal.wait_for("3000")
+        terminal.type("q\n")
+        terminal.wait_for("subjobs spawned: 2")
+        terminal.wait_for("locks taken: receiver:7")
+        terminal.wait_for("data['lines']: 5")
+        assert terminal.end() == 1
+    assert everything(shell, failed) == before
+
+
+def test_a_mended_stage_passes_with_the_results_of_earlier_stages(
+    shell: Shell, failed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = everything(shell, failed)
+    monkeypatch.setenv("MENDED", "1")
+    kept = tmp_path / "copies"
+
+    output = shell.ok("debug", failed, "handlers:app", "--keep", str(kept))
+
+    assert "the stage ended with: ok, 15" in output
+    (copy,) = kept.rglob("raw.txt")
+    assert copy.read_text() == "changed by the stage"
+    assert everything(shell, failed) == before
+    assert "is not empty" in shell.refused(2, "debug", failed, "handlers:app", "--keep", str(kept))
+
+
+def test_step_stops_at_the_first_line_of_the_stage(shell: Shell, failed: str) -> None:
+    arguments = ["-m", "spinney", "debug", failed, "handlers:app", "--step", "--stage", "unpack"]
+    with Terminal(shell.folder, arguments) as terminal:
+        terminal.wait_for('-> (job.folder / "raw.txt").write_text("raw")')
+        terminal.type("p n, dict(job.results)\n")
+        terminal.wait_for("(2, {})")
+        terminal.type("c\n")
+        terminal.wait_for("the stage ended with: ok, 3")
+        assert terminal.end() == 0
+
+
+def test_a_program_runs_in_the_copy(shell: Shell) -> None:
+    job = shell.ok("submit", "script").strip()
+    shell.call("wait", job)
+    shown = shell.run("debug", job, "handlers:app")
+    assert shown.returncode == 1
+    assert "from the program in /" in shown.stdout
+    assert "spinney-debug-" in shown.stdout
+    assert "exited with code 3" in shown.stdout
+
+
+def test_what_cannot_be_debugged_is_refused(shell: Shell, failed: str, working: Shell) -> None:
+    passed = shell.ok("submit", "piece", "-p", "n=1", "--wait").split()[0]
+    assert "name one with --stage" in shell.refused(1, "debug", passed, "handlers:app")
+    assert "no stage 'polish'" in shell.refused(2, "debug", failed, "handlers:app", "--stage", "polish")
+    assert "has no job type 'sort'" in shell.refused(2, "debug", failed, "jobs:app")
+    assert "no application is named" in shell.refused(2, "debug", failed)
+    assert "is no debugger" in shell.refused(2, "debug", failed, "handlers:app", "--debugger", "json")
