@@ -224,7 +224,7 @@ def test_at_each_place_what_can_be_given_there(rich: Shell, line: str, found: li
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("sta", ["stats"]),
+        ("sta", ["stats", "stack"]),
         ("schedule p", ["pause"]),
         ("--ver", ["--version"]),
         ("audit --st", ["--steps", "--store"]),

@@ -22,10 +22,12 @@ from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import CallRecorder, ProcessState
 from spinney.node.worker.serial_worker import SerialWorker
+from spinney.node.worker.stack_dump import StackDump
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.worker import _load
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_RECALL, SharedPage
+from spinney.node.workers.stack_memory import StackMemory
 from spinney.node.workers.wire import Channel, Decoder, pack
 
 __all__ = ["host", "shared_host"]
@@ -204,6 +206,7 @@ def test_an_attempt_whose_row_cannot_be_sent_is_still_on_the_page(tmp_path):
             BoundaryWriter(page, b"t" * 16),
             StageRunners({}),
             FailureFrames(str(tmp_path), {}, most_bytes=0, depth=4),
+            StackDump(StackMemory().fd),
             folder_root=str(tmp_path),
         )
         there.sendall(pack({"run": [["gone", "stage", [[7, 7, 1, "{}", None, 7]]]]}))
@@ -245,6 +248,7 @@ def test_its_disk_is_synced_by_what_was_opened_before_it_wrote(tmp_path, monkeyp
             BoundaryWriter(page, b"t" * 16),
             StageRunners(application.types),
             FailureFrames(str(tmp_path), application.types, most_bytes=0, depth=4),
+            StackDump(StackMemory().fd),
             folder_root=str(tmp_path),
         )
         there.sendall(pack({"run": [["writing", "writing", [[7, 7, 1, "{}", None, 7]]]]}))

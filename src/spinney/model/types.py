@@ -112,6 +112,8 @@ class StageSpec:
     max_attempts: int = 1
     backoff: Backoff = field(default_factory=Backoff)
     timeout_s: float | None = None
+    stack_after_s: float | None = None
+    """An attempt that runs longer leaves its stacks in the job's folder, once; None: none does."""
     grace_s: float = 5.0
     """Seconds between TERM and KILL when an attempt is killed."""
     locks: tuple[LockSpec, ...] = ()
@@ -134,6 +136,10 @@ class StageSpec:
         if self.timeout_s is not None and not (_is_number(self.timeout_s) and self.timeout_s > 0):
             raise UsageError(
                 f"{where}: timeout must be more than 0 seconds and finite, not {self.timeout_s!r}"
+            )
+        if self.stack_after_s is not None and not (_is_number(self.stack_after_s) and self.stack_after_s > 0):
+            raise UsageError(
+                f"{where}: stack_after must be more than 0 seconds and finite, not {self.stack_after_s!r}"
             )
         if not _is_number(self.grace_s) or self.grace_s < 0:
             raise UsageError(f"{where}: grace must be 0 seconds or more and finite, not {self.grace_s!r}")

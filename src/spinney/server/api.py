@@ -25,6 +25,7 @@ from spinney.features.nodes import commands as nodes
 from spinney.features.queues import commands as queues
 from spinney.features.retention import commands as retention
 from spinney.features.schedules import commands as schedules
+from spinney.features.stacks import commands as stacks
 from spinney.features.stats import commands as stats
 from spinney.features.submission import api as submissions
 from spinney.features.submission import commands as batches
@@ -38,7 +39,7 @@ from spinney.web.files import spool
 from spinney.web.request_context import Authenticated, AuthMethod
 
 COMMANDS: Mapping[str, Sequence[type[Command]]] = {
-    "jobs": (*explain.COMMANDS, *job_queries.COMMANDS),
+    "jobs": (*explain.COMMANDS, *job_queries.COMMANDS, *stacks.COMMANDS),
     "batches": batches.COMMANDS,
     "failures": failures.COMMANDS,
     "verbs": (*bulk.COMMANDS, *jobs.COMMANDS),

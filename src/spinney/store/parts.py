@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spinney.features.queues.sql import SqlQueues
     from spinney.features.retention.sql import SqlRetention
     from spinney.features.schedules.sql import SqlSchedules
+    from spinney.features.stacks.sql import SqlStackRequests
     from spinney.features.stats.sql import SqlStatistics
     from spinney.features.webhooks.sql import SqlWebhooks
     from spinney.store.sql.audit import SqlAudit
@@ -67,5 +68,6 @@ class Parts(Protocol):
     retention: "ClassVar[Part[SqlRetention]]" = Part("features.retention.sql:SqlRetention")
     schedules: "ClassVar[Part[SqlSchedules]]" = Part("features.schedules.sql:SqlSchedules")
     sign_in: "ClassVar[Part[SqlSignIn]]" = Part("features.accounts.sign_in_sql:SqlSignIn")
+    stack_requests: "ClassVar[Part[SqlStackRequests]]" = Part("features.stacks.sql:SqlStackRequests")
     statistics: "ClassVar[Part[SqlStatistics]]" = Part("features.stats.sql:SqlStatistics")
     webhooks: "ClassVar[Part[SqlWebhooks]]" = Part("features.webhooks.sql:SqlWebhooks")

@@ -29,6 +29,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "failures": "features.failures.cli",
         "postmortem": "features.postmortem.cli",
         "debug": "features.debug.cli",
+        "stack": "features.stacks.cli",
     },
     "Operate": {
         "hold": "features.holds.cli",

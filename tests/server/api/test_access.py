@@ -88,6 +88,12 @@ def completed(world: World, who: str) -> Made:
     return {"job": lease.job_id, "json": {}, "fence": lease.fence, "stream": "stdout"}
 
 
+def running(world: World, who: str) -> Made:
+    lease = claimed(world, who)
+    world.store.started([lease.fence], now_us=world.site.now)
+    return {"job": lease.job_id, "json": {}, "fence": lease.fence}
+
+
 def held(world: World, who: str) -> Made:
     made = job(world, who)
     context(world, who).do(LayHold(scope=Scope.JOB, name=str(made["job"]), reason="looking"))
@@ -244,6 +250,8 @@ ROWS = (
             "/files",
         )
     ),
+    Row(method="POST", path="/jobs/{job}/stacks", least="submitter", make=running),
+    Row(method="GET", path="/jobs/{job}/stacks/{fence}", least="viewer", make=running),
     Row(method="POST", path="/jobs/{job}/retry", least="submitter", make=failed),
     Row(method="POST", path="/jobs/{job}/rerun", least="operator", make=completed),
     Row(method="POST", path="/jobs/{job}/cancel", least="submitter", make=sends(json={})),

@@ -28,6 +28,8 @@ class CommonStageOptions(TypedDict, total=False):
     """The pause before each further attempt: ``Backoff(base_s="10s", factor=2, cap_s="10m", jitter=0.5)``."""
     timeout: Duration
     """How long an attempt may last; a longer one is killed with every process that it started."""
+    stack_after: Duration
+    """After how long an attempt leaves its stacks in the job's folder, for ``spinney stack``; by default none does."""
     grace: Duration
     """The time between TERM and KILL when an attempt is killed."""
     locks: Sequence[str | LockSpec]
@@ -132,6 +134,8 @@ def _policy(where: str, options: CommonStageOptions) -> dict[str, Any]:
     }
     if "timeout" in options:
         policy["timeout_s"] = float(durations.seconds(options["timeout"], f"{where}: timeout"))
+    if "stack_after" in options:
+        policy["stack_after_s"] = float(durations.seconds(options["stack_after"], f"{where}: stack_after"))
     if "grace" in options:
         policy["grace_s"] = float(durations.seconds(options["grace"], f"{where}: grace"))
     return policy | {"locks": _locks(where, options.get("locks", ()))}

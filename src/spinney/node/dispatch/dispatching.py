@@ -24,6 +24,7 @@ from spinney.node.dispatch.ticker import Ticker
 from spinney.node.dispatch.worker_pool import WorkerPool, WorkerRules
 from spinney.node.lifecycle import unsynced_files
 from spinney.node.workers.child import Child, Hello
+from spinney.node.workers.stack_taker import StackTaker
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class Dispatching:
     ) -> None:
         """``spawn`` starts a task whose failure ends the node. ``ending`` returns whether everything is being
         killed."""
+        self._spawn = spawn
         self._context, settings, root = context, context.settings, context.folder_root
         self.first_hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         """The first worker's description of the application."""
@@ -91,6 +93,7 @@ class Dispatching:
         self._limits = Limits(
             self.pool,
             self.dispatcher,
+            stacks=StackTaker(root, spawn),
             show=lambda fences: spawn(self._mark_started(fences)),
             long_s=settings.lookahead_s,
         )
@@ -106,7 +109,9 @@ class Dispatching:
 
     def tasks(self, node_id: int, lanes: Lanes) -> list[Coroutine[Any, Any, None]]:
         """Start to claim, and return the tasks that run while the node is a member of its cluster."""
-        ticker = Ticker(self._context, self.pool, self.dispatcher, self._limits, node_id=node_id)
+        ticker = Ticker(
+            self._context, self.pool, self.dispatcher, self._limits, node_id=node_id, spawn=self._spawn
+        )
         self.dispatcher.join_cluster(node_id, lanes)
         return [self._recorder.run(), ticker.run()]
 

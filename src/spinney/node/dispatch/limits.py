@@ -6,7 +6,8 @@ started. At its time limit an attempt of a ``process`` or ``program`` stage is k
 be notified; ``async`` stages are cancelled first.
 
 The same check finds attempts to be shown as running, and leases that wait behind a long attempt (they go back, because
-another slot may have time for them; also without the worker's answer)."""
+another slot may have time for them; also without the worker's answer). Before a time limit ends an attempt, and when it
+has lasted as long as its type sets, its stacks are taken."""
 
 import logging
 import time
@@ -16,6 +17,8 @@ from spinney.model.outcomes import Outcome
 from spinney.node.dispatch.dispatcher import Dispatcher
 from spinney.node.dispatch.slots import Task
 from spinney.node.dispatch.worker_pool import Worker, WorkerPool
+from spinney.node.workers import stack_taker
+from spinney.node.workers.stack_taker import StackTaker
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ class Limits:
         pool: WorkerPool,
         dispatcher: Dispatcher,
         *,
+        stacks: StackTaker,
         show: Callable[[Sequence[int]], object],
         long_s: float,
         monotonic: Callable[[], float] = time.monotonic,
@@ -39,6 +43,7 @@ class Limits:
         the leases behind it."""
         self._pool, self._dispatcher, self._show, self._long_s = pool, dispatcher, show, long_s
         self._monotonic = monotonic
+        self._stacks = stacks
         self._force_at: dict[int, float] = {}
 
     def tick(self) -> None:
@@ -57,6 +62,24 @@ class Limits:
                 task = worker.held.get(fence)
                 if task is not None and fence not in worker.endings:
                     self._on_cancel_request(worker, task)
+
+    def stack_requests(self, fences: Iterable[int], on_taken: Callable[[int], None]) -> None:
+        """Take the stacks of these attempts, which were requested. ``on_taken`` is called with each, at once where its
+        attempt has ended."""
+        for fence in fences:
+            for worker in self._pool.workers:
+                task = worker.held.get(fence)
+                if task is not None and any(line.fence == fence for line in worker.child.running()):
+                    self._take_stacks(worker, task, stack_taker.REQUESTED, on_taken)
+                    break
+            else:
+                on_taken(fence)
+
+    def _take_stacks(
+        self, worker: Worker, task: Task, kind: str, on_taken: Callable[[int], None] = lambda fence: None
+    ) -> None:
+        lease, stage = task.lease, task.lane.stage.name
+        self._stacks.begin(worker.child, lease.job_id, stage, lease.fence, kind, on_taken=on_taken)
 
     def _on_cancel_request(self, worker: Worker, task: Task) -> None:
         fence = task.lease.fence
@@ -82,6 +105,14 @@ class Limits:
                     show.append(line.fence)
             if elapsed_s >= self._long_s and task.slot.held > 1:
                 self._dispatcher.recall([task.slot])
+            stack_after_s = task.lane.stage.stack_after_s
+            if (
+                stack_after_s is not None
+                and elapsed_s >= stack_after_s
+                and line.fence not in worker.stacks_taken
+            ):
+                worker.stacks_taken.add(line.fence)
+                self._take_stacks(worker, task, stack_taker.AFTER)
             limit_s = task.lane.stage.timeout_s
             if limit_s is not None and elapsed_s >= limit_s and line.fence not in worker.endings:
                 self._overdue(worker, task, limit_s)
@@ -89,6 +120,7 @@ class Limits:
         if len(worker.held) > 1:
             self._dispatcher.take_back(worker)
         worker.shown_running &= running
+        worker.stacks_taken &= running
         for fence in [f for f in worker.endings if f not in worker.held]:
             del worker.endings[fence]
             self._force_at.pop(fence, None)
@@ -98,12 +130,14 @@ class Limits:
         log.warning("job=%d fence=%d exceeds its time limit of %g s", task.lease.job_id, fence, limit_s)
         worker.endings[fence] = (Outcome.TIMEOUT, f"exceeded its time limit of {limit_s:g} s")
         self._force_at[fence] = self._monotonic()
+        self._take_stacks(worker, task, stack_taker.TIMEOUT)
         if worker.child.concurrent:
             worker.child.request_cancel(fence)
             self._force_at[fence] += task.lane.stage.grace_s
 
     def _force(self, worker: Worker, task: Task) -> None:
         force_at = self._force_at.get(task.lease.fence)
-        if force_at is not None and self._monotonic() >= force_at:
+        is_due = force_at is not None and self._monotonic() >= force_at
+        if is_due and not self._stacks.is_taking(task.lease.fence):
             del self._force_at[task.lease.fence]
             self._pool.end_attempt(worker, task.lane.stage.grace_s)

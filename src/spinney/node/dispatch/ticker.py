@@ -1,7 +1,11 @@
-"""The node's tick: time limits, the size of the worker pool, and cancel requests for running attempts."""
+"""The node's tick: time limits, the size of the worker pool, and requests that concern running attempts: to end
+them, and to show where they stand."""
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 from spinney.model.errors import StoreUnusable
 from spinney.node.context import NodeContext
@@ -17,10 +21,17 @@ class Ticker:
     """``run`` is its task. Cancel requests are read when another process has committed something."""
 
     def __init__(
-        self, context: NodeContext, pool: WorkerPool, dispatcher: Dispatcher, limits: Limits, *, node_id: int
+        self,
+        context: NodeContext,
+        pool: WorkerPool,
+        dispatcher: Dispatcher,
+        limits: Limits,
+        *,
+        node_id: int,
+        spawn: Callable[[Coroutine[Any, Any, Any]], object],
     ) -> None:
         self._context, self._pool, self._dispatcher, self._limits = context, pool, dispatcher, limits
-        self._node_id = node_id
+        self._node_id, self._spawn = node_id, spawn
         self._look_for_cancel_requests = True
         context.signals.committed.connect(self.look_for_cancel_requests)
         context.signals.woken.connect(self.look_for_cancel_requests)
@@ -37,20 +48,30 @@ class Ticker:
             trim(self._dispatcher.slots)
             if self._look_for_cancel_requests and self._dispatcher.held():
                 self._look_for_cancel_requests = False
-                await self._read_cancel_requests()
+                await self._read_requests()
             await asyncio.sleep(self._context.settings.tick_s)
 
-    async def _read_cancel_requests(self) -> None:
+    async def _read_requests(self) -> None:
         node_id = self._node_id
         try:
-            requests = await self._context.reader.call(lambda store: store.cancel_requests(node_id))
+            requests, stacks = await self._context.reader.call(
+                lambda store: (store.cancel_requests(node_id), store.stack_requests.due(node_id))
+            )
         except StoreUnusable as error:
-            log.debug("cannot look for cancel requests: %s", error)
+            log.debug("cannot look for requests: %s", error)
             self._look_for_cancel_requests = True
             return
         if requests:
             self._look_for_cancel_requests = True  # until they have ended
             self._limits.cancel_requests(requests)
+        self._limits.stack_requests(stacks, self._on_stacks_taken)
+
+    def _on_stacks_taken(self, fence: int) -> None:
+        self._spawn(self._drop_stack_request(fence))
+
+    async def _drop_stack_request(self, fence: int) -> None:
+        with suppress(StoreUnusable):  # it expires
+            await self._context.writer.call(lambda store: store.stack_requests.drop([fence]))
 
 
 def trim(slots: list[Slot]) -> None:

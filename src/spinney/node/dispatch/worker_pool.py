@@ -58,6 +58,7 @@ class Worker:
         "retiring",
         "shown_running",
         "slot",
+        "stacks_taken",
         "uncertain_requests",
     )
 
@@ -75,6 +76,8 @@ class Worker:
         """By fence: attempts with a request of which it is not known whether it was committed, and why."""
         self.shown_running: set[int] = set()
         """Fences that the store shows as running."""
+        self.stacks_taken: set[int] = set()
+        """Fences whose stacks were taken because they have lasted as long as their type sets."""
         self.isolated = False
         """Whether it is for one suspect, and for no other job."""
         self.forced = False

@@ -25,6 +25,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from spinney.define.job import Assignment, Job
@@ -35,11 +36,12 @@ from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
+from spinney.node.worker.stack_dump import Stack, StackDump, task_stack, thread_stacks
 from spinney.node.worker.stage_runners import Runner, StageRunners
 from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
-from spinney.node.workers.shared_page import SharedPage
+from spinney.node.workers.shared_page import CELL_STACK, SharedPage
 from spinney.node.workers.wire import Channel
 
 LEFTOVER_GRACE_S = 0.5
@@ -62,6 +64,8 @@ class _Attempt:
     """Whether it was stopped with the worker, and not by its own cancel request: its outcome does not count."""
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     task: "asyncio.Task[None] | None" = None
+    thread: int = 0
+    """The identifier of its thread; 0: it has none."""
     document: bytes | None = None
     """The frames of its failure, until its folder is synced."""
 
@@ -76,12 +80,14 @@ class ConcurrentWorker:
         marker: BoundaryWriter,
         stages: StageRunners,
         frames: FailureFrames,
+        stacks: StackDump,
         *,
         folder_root: str,
         log_name: str,
     ) -> None:
         self._channel, self._requests = channel, RequestMultiplexer(channel)
         self._page, self._marker, self._stages, self._frames = page, marker, stages, frames
+        self._stacks = stacks
         self._root, self._folders, self._log_name = folder_root, Path(folder_root), log_name
         self._pid = os.getpid()
         self._helpers = frozenset(p.pid for p in proctree.descendants(os.getpid()))
@@ -125,11 +131,32 @@ class ConcurrentWorker:
                     self._end()
         self._requests.fail_all()
 
-    def on_flush_signal(self) -> None:
-        """Send finished rows, because a task may block the event loop, which was to send them. It is called by a signal
-        handler, in the main thread, at any point; the supervisor repeats the signal."""
+    def on_flush_signal(self, interrupted: FrameType | None) -> None:
+        """Write requested stacks, and send finished rows, because a task may block the event loop, which was to send
+        them. It is called by a signal handler, in the main thread, at any point (``interrupted``); the supervisor
+        repeats the signal."""
+        fence = self._page.cells[CELL_STACK]
+        if fence and os.getpid() == self._pid:
+            self._page.cells[CELL_STACK] = 0
+            self._stacks.write(self._stacks_of(fence, interrupted))
         if not self._requests.busy():
             self._send_done()
+
+    def _stacks_of(self, fence: int, interrupted: FrameType | None) -> list[Stack]:
+        """Return the stack of an attempt's thread or task, then those of threads and tasks that are no attempt's. The
+        lock is not taken, because the handler may have interrupted its holder."""
+        attempts = list(self._running.values())
+        stacks, own = [], {each.task for each in attempts}
+        subject = self._running.get(fence)
+        if subject is not None and subject.task is not None:
+            stacks.append(task_stack(subject.task, "task of the stage"))
+        others = frozenset(each.thread for each in attempts if each is not subject and each.thread)
+        pool = {t.ident for t in self._pool._threads if t.ident}
+        idle = frozenset(pool) - {subject.thread if subject is not None else None}
+        stacks += thread_stacks(interrupted, leave_out=others | idle)
+        for task in asyncio.all_tasks(self._loop) - own:
+            stacks.append(task_stack(task, f"task {task.get_name()}"))
+        return stacks
 
     def terminate(self) -> None:
         """Stop all running attempts; ``run`` returns when they have ended. It must be called in a thread of its own,
@@ -187,7 +214,7 @@ class ConcurrentWorker:
     # --- running --------------------------------------------------------------------------
 
     def _run_in_thread(self, attempt: _Attempt, runner: Runner) -> None:
-        assignment = attempt.assignment
+        assignment, attempt.thread = attempt.assignment, threading.get_ident()
         try:
             value = runner(assignment.params, Job(assignment, attempt.port, self._stages.types))
             detail = result_rows.value_detail(assignment.stage, value)

@@ -22,6 +22,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 from spinney.define.job import Assignment, Job
@@ -31,12 +32,13 @@ from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
+from spinney.node.worker.stack_dump import StackDump, thread_stacks
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.sync import FolderlessJobs, clock_ns, has_folder, opened, synced
 from spinney.node.worker.threads import LeftoverThreads
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
-from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, SharedPage
+from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, CELL_STACK, SharedPage
 from spinney.node.workers.termination import Terminated
 
 LEFTOVER_GRACE_S = 0.5
@@ -62,11 +64,12 @@ class SerialWorker:
         marker: BoundaryWriter,
         stages: StageRunners,
         frames: FailureFrames,
+        stacks: StackDump,
         *,
         folder_root: str,
     ) -> None:
         self._port, self._page, self._marker, self._stages = port, page, marker, stages
-        self._root, self._frames = folder_root, frames
+        self._root, self._frames, self._stacks = folder_root, frames, stacks
         self._document: bytes | None = None
         """The frames of the attempt that has just failed, until its folder is synced."""
         self._forked = False
@@ -108,8 +111,12 @@ class SerialWorker:
             )
             self._flush()
 
-    def on_flush_signal(self) -> None:
-        """Send finished rows. It is called by a signal handler, in the main thread, at any point."""
+    def on_flush_signal(self, interrupted: FrameType | None) -> None:
+        """Write requested stacks, and send finished rows. It is called by a signal handler, in the main thread, at any
+        point; ``interrupted``: where that is."""
+        if self._page.cells[CELL_STACK] and not self._forked:
+            self._page.cells[CELL_STACK] = 0
+            self._stacks.write(thread_stacks(interrupted))
         if self._forked or not self._port.lock.acquire(blocking=False):
             return
         try:

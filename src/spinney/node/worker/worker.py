@@ -18,6 +18,7 @@ from spinney.model.errors import SpinneyError
 from spinney.node.worker.attempt_output import RoutedStream
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import CallRecorder, ProcessState
+from spinney.node.worker.stack_dump import StackDump
 from spinney.node.workers import proctree, worker_startup
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import SharedPage
@@ -129,9 +130,10 @@ def _run_serial(
         _marker(startup, page),
         StageRunners(types, pass_fds),
         _frames(startup, types),
+        StackDump(startup.stack_fd),
         folder_root=startup.folder_root,
     )
-    signal.signal(FLUSH_SIGNAL, lambda *_: serial.on_flush_signal())
+    signal.signal(FLUSH_SIGNAL, lambda _, frame: serial.on_flush_signal(frame))
     signal.siginterrupt(FLUSH_SIGNAL, False)
     on_term(raise_terminated)
     try:
@@ -158,6 +160,7 @@ def _run_concurrent(
         _marker(startup, page),
         StageRunners(types),
         _frames(startup, types),
+        StackDump(startup.stack_fd),
         folder_root=startup.folder_root,
         log_name=startup.log,
     )
@@ -168,7 +171,7 @@ def _run_concurrent(
         # A thread, because the handler may have interrupted the holder of the worker's lock.
         threading.Thread(target=concurrent.terminate, name="terminate", daemon=True).start()
 
-    signal.signal(FLUSH_SIGNAL, lambda *_: concurrent.on_flush_signal())
+    signal.signal(FLUSH_SIGNAL, lambda _, frame: concurrent.on_flush_signal(frame))
     on_term(terminate)
     concurrent.run(ProcessState(calls, signals=False))
     if terminated.is_set():

@@ -27,10 +27,18 @@ from spinney.model.types import QueueSpec, TypeSpec
 from spinney.node.workers import proctree
 from spinney.node.workers.backlog import Backlog
 from spinney.node.workers.boundaries import pipe_watch
-from spinney.node.workers.shared_page import CELL_CANCEL, CELL_RECALL, CONCURRENT_LINES, Running, SharedPage
+from spinney.node.workers.shared_page import (
+    CELL_CANCEL,
+    CELL_RECALL,
+    CELL_STACK,
+    CONCURRENT_LINES,
+    Running,
+    SharedPage,
+)
+from spinney.node.workers.stack_memory import StackMemory
 from spinney.node.workers.wire import WireError
 from spinney.node.workers.worker_socket import WorkerSocket
-from spinney.node.workers.worker_startup import FLUSH_SIGNAL, WorkerStartup
+from spinney.node.workers.worker_startup import FLUSH_SIGNAL, STACK_SIGNAL, WorkerStartup
 
 log = logging.getLogger(__name__)
 
@@ -161,6 +169,8 @@ class Child:
         with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as anyway:
             self.page = SharedPage.create(self._page_path, lines=CONCURRENT_LINES if self.concurrent else 1)
             on_failure.callback(self.page.close)
+            self.stack_memory = StackMemory()
+            on_failure.callback(self.stack_memory.close)
             own_socket, worker_socket = socket.socketpair()
             on_failure.callback(own_socket.close)
             anyway.callback(worker_socket.close)
@@ -226,6 +236,17 @@ class Child:
             self._worker_socket.send({"cancel": [fence]})
         elif self.alive:
             self.page.cells[CELL_CANCEL] = fence
+
+    def request_stacks(self, fence: int) -> None:
+        """Let the worker write where it stands, for this attempt, into ``stack_memory``."""
+        if self.alive:
+            self.page.cells[CELL_STACK] = fence
+            self._signal(FLUSH_SIGNAL)
+
+    def request_raw_stacks(self) -> None:
+        """As ``request_stacks``, by a worker whose interpreter does not handle signals: the threads' stacks alone."""
+        if self.ready:
+            self._signal(STACK_SIGNAL)
 
     def end(self) -> None:
         """Ask it to finish running attempts, hand back the rest and exit."""
@@ -406,6 +427,7 @@ class Child:
         )
         if self._timer is not None:
             self._timer.cancel()
+        self.stack_memory.close()
         self._ended.set()
         self._events.exited(self, how)
 
@@ -420,6 +442,7 @@ class Child:
             folder_root=str(self._folder_root),
             node=self._node,
             **self._postmortem,
+            stack_fd=self.stack_memory.fd,
             pipe_watch_fd=pipe_watch_fd,
         )
         concurrent = ["--concurrent"] if self.concurrent else []
@@ -429,7 +452,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=out_fd,
             stderr=err_fd,
-            pass_fds=[socket_fd, self.page.fd, pipe_watch_fd, *lock],
+            pass_fds=[socket_fd, self.page.fd, self.stack_memory.fd, pipe_watch_fd, *lock],
             env=os.environ | self._env | handover.to_env(),
             start_new_session=True,
         )

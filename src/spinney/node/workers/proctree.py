@@ -19,6 +19,7 @@ from typing import NamedTuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.01
+_COMMAND_CHARS = 500
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -67,6 +68,15 @@ def descendants(pid: int) -> list[Proc]:
             if process is not None:
                 processes.append(process)
     return processes
+
+
+def command_line(proc: Proc) -> str:
+    """Return the arguments of a process, shortened; empty when it has ended or cannot be read."""
+    try:
+        arguments = Path(f"/proc/{proc.pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return arguments.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "backslashreplace")[:_COMMAND_CHARS]
 
 
 def children(pid: int) -> list[int]:

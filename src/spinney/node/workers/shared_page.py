@@ -5,7 +5,7 @@ fence and start time into a *line* before an attempt begins and 0 after it has e
 concern that attempt, and so that a successor of a dead node knows what was running. A worker that runs one attempt at a
 time uses one line; a concurrent worker uses a line for each running attempt.
 
-Who writes what: lines and ``done`` the worker; ``recall`` and ``cancel`` the supervisor; the
+Who writes what: lines and ``done`` the worker; ``recall``, ``cancel`` and ``stack`` the supervisor; the
 ``reading`` and ``pumped`` cells the supervisor's pump (``spinney.node.dispatch.output``).
 
 All cells are aligned 64-bit integers, stored atomically. A reader accepts a line only when its fence was the same
@@ -29,6 +29,8 @@ CELL_RECALL = 3
 """The number of the last run message whose attempts are to be handed back unless they have begun."""
 CELL_CANCEL = 4
 """The fence whose ``job.cancelled`` is true."""
+CELL_STACK = 5
+"""The fence whose stacks are requested; the worker sets it to 0 when it begins to write them."""
 CELL_PUMP = 6
 """Two cells a stream (0 stdout, 1 stderr): ``reading``, ``pumped`` bytes."""
 CELL_LINE = 16

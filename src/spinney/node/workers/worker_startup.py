@@ -12,6 +12,10 @@ FLUSH_SIGNAL = signal.SIGURG
 """Asks a worker that is in user code to send what it keeps back: done rows, recalled attempts. The kernel ignores this
 signal unless there is a handler, so that it can never do harm."""
 
+STACK_SIGNAL = signal.SIGRTMIN + 5
+"""Lets a worker write the stacks of its threads at once, although its interpreter handles no signals because a thread
+is inside a long call of C code."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStartup:
@@ -20,6 +24,8 @@ class WorkerStartup:
     parent_pid: int
     socket_fd: int
     page_fd: int
+    stack_fd: int
+    """Memory where the worker writes its stacks when they are requested."""
     lock_fd: int | None
     """The node's lock file: programs inherit it too, so that it is free only when all have ended."""
     boundary_token: str
@@ -43,7 +49,7 @@ def take() -> WorkerStartup:
     """Return the settings of this process. Their variable is removed, and their descriptors are not inherited further.
     Raises KeyError when there are none."""
     startup = WorkerStartup(**orjson.loads(os.environ.pop(VARIABLE)))
-    for fd in (startup.socket_fd, startup.page_fd, startup.lock_fd, startup.pipe_watch_fd):
+    for fd in (startup.socket_fd, startup.page_fd, startup.lock_fd, startup.stack_fd, startup.pipe_watch_fd):
         if fd is not None:
             os.set_inheritable(fd, False)
     return startup

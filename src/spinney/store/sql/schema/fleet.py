@@ -75,6 +75,17 @@ fetches = Table(
 """Requests for pieces of files, or for the names in a folder, to the nodes of a home, and their answers (JSON). They
 are removed after a minute; see ``spinney.features.homes.fetches_sql``."""
 
+stack_requests = Table(
+    "stack_requests",
+    metadata,
+    Column("fence", Id, primary_key=True),
+    Column("job_id", Id, nullable=False),
+    Column("node_id", Id, nullable=False),
+    Column("asked_us", Id, nullable=False),
+)
+"""Requests for the stacks of running attempts. The node deletes a row when it has written the file, or when the attempt
+has ended; the others are removed after a minute."""
+
 node_settings = Table(
     "node_settings",
     metadata,

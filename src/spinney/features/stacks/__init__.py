@@ -1,0 +1,1 @@
+"""Show where a running attempt stands: the stacks of its worker, which goes on."""

@@ -1,0 +1,84 @@
+"""The command ``stack``: show where a running attempt stands, or where one stood before its time limit ended it."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spinney.model.errors import NoSuch, Refused
+from spinney.terminal.arguments import JobArgument, StoreOption
+from spinney.terminal.connection import open_commands
+from spinney.terminal.display import safe
+
+if TYPE_CHECKING:
+    from spinney.commands import Performs
+    from spinney.features.files.job_files import Files
+    from spinney.model.jobs import Attempt
+
+PATIENCE_S = 20.0
+"""Seconds to wait for an answer; a node needs less than two."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command()(stack)
+
+
+def stack(
+    job: JobArgument,
+    kept: Annotated[
+        bool,
+        typer.Option("--kept", help="Request nothing; show the stacks that were kept, the oldest first."),
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Show the stacks of a running attempt: where its threads and tasks stand, while it goes on."""
+    from spinney.commands.job_queries import ListAttempts
+    from spinney.features.files.job_files import files_of
+
+    with open_commands(store) as performer:
+        attempts = performer.do(ListAttempts(job=job)).items
+        files = files_of(performer, job, store)
+        if not kept and attempts and attempts[-1].outcome is None:
+            typer.echo(safe(_requested(performer, files, job)), nl=False)
+            return
+        documents = [
+            (path, text) for attempt in attempts for path in _paths(attempt) if (text := _text(files, path))
+        ]
+    if not documents:
+        raise NoSuch(
+            f"no attempt of job {job} runs, and no stacks of it are kept; a job type keeps them with stack_after= or "
+            f"timeout="
+        )
+    for path, text in documents:
+        typer.echo(safe(f"{path}: {text}"), nl=False)
+
+
+def _requested(performer: "Performs", files: "Files", job: int) -> str:
+    """Request the stacks, wait for the node's answer, and return it. Raises Refused where none comes."""
+    from spinney.features.stacks.commands import RequestStacks, ShowStackRequest
+
+    request = performer.do(RequestStacks(job=job))
+    give_up = time.monotonic() + PATIENCE_S
+    while performer.do(ShowStackRequest(job=job, fence=request.fence)).is_waiting:
+        if time.monotonic() > give_up:
+            raise Refused(
+                f"its node has not answered for {PATIENCE_S:.0f} s; 'spinney nodes' shows its state"
+            )
+        time.sleep(performer.poll_s)
+    text = _text(files, request.file)
+    if not text:
+        raise Refused(
+            f"the attempt ended before its node could look; 'spinney show {job}' shows what became of it"
+        )
+    return text
+
+
+def _paths(attempt: "Attempt") -> list[str]:
+    from spinney.node.workers.stack_taker import KINDS, file_path
+
+    return [file_path(attempt.stage, attempt.fence, kind) for kind in KINDS]
+
+
+def _text(files: "Files", path: str) -> str:
+    return b"".join(files.content(path, must=False)).decode("utf-8", "replace")
