@@ -26,6 +26,8 @@ def piece(n: int) -> None:
 def unpack(job: Job, n: int) -> int:
     (job.folder / "raw.txt").write_text("raw")
     job.data["lines"] = 3
+    job.products.add("raw.txt", "Raw text")
+    job.summary("unpacked 1 file")
     return n + 1
 
 @sort.stage(max_attempts=1)
@@ -136,3 +138,10 @@ def test_what_cannot_be_debugged_is_refused(shell: Shell, failed: str, working: 
     assert "has no job type 'sort'" in shell.refused(2, "debug", failed, "jobs:app")
     assert "no application is named" in shell.refused(2, "debug", failed)
     assert "is no debugger" in shell.refused(2, "debug", failed, "handlers:app", "--debugger", "json")
+
+
+def test_products_and_summaries_are_shown_with_the_job(shell: Shell, failed: str) -> None:
+    text = shell.ok("show", failed)
+    assert f"product      Raw text: #{failed} raw.txt" in text
+    assert f"summary      #{failed}: unpacked 1 file" in text
+    assert "_ =" not in text

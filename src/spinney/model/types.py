@@ -22,6 +22,7 @@ PRIORITIES = range(100)
 """0 is first, 99 last."""
 COUNT_MAX = 2**31 - 1
 """The largest number of attempts, deaths or slots."""
+GENERATED = "generated_"
 BREAKER_MAX = 1_000
 """The largest ``breaker``: each of these jobs is remembered."""
 INTERNAL = "internal"
@@ -186,6 +187,8 @@ class TypeSpec:
     data and no function, because servers load no code of applications."""
     postmortem: bool = True
     """Whether the frames and variables of its failures are kept."""
+    names: str = "any"
+    """``any`` or ``generated_``: whether the names of data that its jobs write must end in ``_``."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -214,6 +217,8 @@ class TypeSpec:
             raise UsageError(f"job type {self.name!r} has two stages named {twice[0]!r}; rename one")
         if self.children not in ("completed", "settled"):
             raise UsageError(f"job type {self.name!r}: children must be 'completed' or 'settled'")
+        if self.names not in ("any", GENERATED):
+            raise UsageError(f"job type {self.name!r}: names must be 'any' or {GENERATED!r}")
         if self.on_lost not in ("requeue", "orphan"):
             raise UsageError(f"job type {self.name!r}: on_lost must be 'requeue' or 'orphan'")
         if self.on_deadlock not in ("fail", "restart"):

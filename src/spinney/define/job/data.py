@@ -24,17 +24,18 @@ class Data(MutableMapping[str, Any]):
     They remain when the attempt fails.
     """
 
-    __slots__ = ("_port", "_target")
+    __slots__ = ("_generated", "_port", "_target")
 
-    def __init__(self, port: Port, target: int) -> None:
-        self._port, self._target = port, target
+    def __init__(self, port: Port, target: int, *, generated: bool = False) -> None:
+        """``generated``: refuse names that do not end in ``_`` (``names="generated_"`` of the job type)."""
+        self._port, self._target, self._generated = port, target, generated
 
     def __getitem__(self, name: str) -> Any:
         return self._all()[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         text = to_text(value, f"data[{name!r}]")
-        self._port.ask("put_data", target=self._target, name=data_name(name), value=text)
+        self._port.ask("put_data", target=self._target, name=self._checked(name), value=text)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._all():
@@ -57,8 +58,15 @@ class Data(MutableMapping[str, Any]):
         Many jobs may append to their parent's at once: none loses another's.
         """
         text = to_text(value, f"data[{name!r}]")
-        length: int = self._port.ask("append_data", target=self._target, name=data_name(name), value=text)
+        length: int = self._port.ask("append_data", target=self._target, name=self._checked(name), value=text)
         return length
+
+    def _checked(self, name: str) -> str:
+        if self._generated and not str(name).endswith("_"):
+            raise BadParameters(
+                f"names of data that jobs of this type write end in '_' (names=\"generated_\"); write {name}_"
+            )
+        return data_name(name)
 
     def _all(self) -> dict[str, Any]:
         values: dict[str, Any] = self._port.ask("get_data", target=self._target)
@@ -71,16 +79,19 @@ class Data(MutableMapping[str, Any]):
 class Relative:
     """The parent or the root of a job: what a subjob may use of it."""
 
-    __slots__ = ("_observer_id", "_port", "_root", "id")
+    __slots__ = ("_generated", "_observer_id", "_port", "_root", "id")
 
-    def __init__(self, job_id: int, port: Port, folder_root: Path, *, observer_id: int) -> None:
-        """``observer_id``: the job that uses it; a root uses itself."""
+    def __init__(
+        self, job_id: int, port: Port, folder_root: Path, *, observer_id: int, generated: bool
+    ) -> None:
+        """``observer_id``: the job that uses it; a root uses itself. ``generated``: as of ``Data``."""
         self.id, self._port, self._root, self._observer_id = job_id, port, folder_root, observer_id
+        self._generated = generated
 
     @property
     def data(self) -> Data:
         """Return its named values; many subjobs may write to those of one parent at once."""
-        return Data(self._port, self.id)
+        return Data(self._port, self.id, generated=self._generated)
 
     @property
     def folder(self) -> Path:

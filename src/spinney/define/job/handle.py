@@ -16,14 +16,16 @@ from spinney.define.job.data import Data, Relative, folder_of
 from spinney.define.job.log import stage_logger
 from spinney.define.job.options import Options, check_priority, to_json
 from spinney.define.job.port import Assignment, Port
+from spinney.define.job.products import Products
 from spinney.define.params.schema import validate_against_schema
 from spinney.define.params.values import to_text
 from spinney.model.attempts.signals import Signal
-from spinney.model.errors import UsageError
+from spinney.model.errors import BadParameters, UsageError
 from spinney.model.outcomes import Outcome
 from spinney.model.settings.capacities import require_amount
 from spinney.model.states import State
 from spinney.model.values import names
+from spinney.model.values.products import SUMMARY_CHARS, summary_entry
 
 __all__ = ["Assignment", "Cancelled", "Child", "Job", "LockTaken", "Port", "Submittable"]
 
@@ -53,6 +55,10 @@ class Submittable(Protocol):
     def name(self) -> str: ...
     @property
     def submit_options(self) -> Options: ...
+    @property
+    def generated_names(self) -> bool:
+        """Whether the names of data that its jobs write end in ``_``."""
+
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         """Check the parameters; return them as JSON texts."""
 
@@ -143,14 +149,20 @@ class Job:
         return self._relative(self._assignment.root_id)
 
     def _relative(self, job_id: int) -> Relative:
-        return Relative(job_id, self._port, self._assignment.folder_root, observer_id=self.id)
+        root = self._assignment.folder_root
+        return Relative(job_id, self._port, root, observer_id=self.id, generated=self._generated)
+
+    @property
+    def _generated(self) -> bool:
+        kind = self._kinds.get(self._assignment.type)
+        return kind is not None and kind.generated_names
 
     # --- data and folder --------------------------------------------------------------------
 
     @property
     def data(self) -> Data:
         """Return the job's small named values, which last over stages and attempts."""
-        return Data(self._port, self.id)
+        return Data(self._port, self.id, generated=self._generated)
 
     @property
     def folder(self) -> Path:
@@ -169,6 +181,21 @@ class Job:
                 self._port.ask("results") if early is None else orjson.loads(early)
             )
         return self._results
+
+    @property
+    def products(self) -> Products:
+        """Return the products of the job's tree: ``job.products.add("report.pdf", "The report")``. They are collected
+        at the root, and shown on its page, by ``spinney show`` and in reports."""
+        return Products(self.id, self._relative(self._assignment.root_id).data, lambda: self.folder)
+
+    def summary(self, text: str) -> None:
+        """Say what this job has done, in up to 10,000 characters: it is collected at the root, as products are, and
+        replaces an earlier summary of this job. Raises BadParameters for a longer text."""
+        if not isinstance(text, str) or len(text) > SUMMARY_CHARS:
+            raise BadParameters(
+                f"a summary is a text of up to {SUMMARY_CHARS} characters; leave more in a product"
+            )
+        self._relative(self._assignment.root_id).data[summary_entry(self.id)] = text
 
     # --- subjobs --------------------------------------------------------------------------
 
@@ -306,6 +333,7 @@ class _ForeignKind:
 
     def __init__(self, name: str, port: Port) -> None:
         self.name, self.submit_options, self._port = name, Options(), port
+        self.generated_names = False
 
     def texts(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
         schema = self._port.ask("type_schema", type=self.name)

@@ -25,7 +25,7 @@ from spinney.define.jobtype.stage import (
 )
 from spinney.define.params.environment import require_declarable
 from spinney.model.errors import UsageError
-from spinney.model.types import Isolation, StageSpec, TypeSpec
+from spinney.model.types import GENERATED, Isolation, StageSpec, TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 
@@ -70,6 +70,9 @@ class CommonTypeOptions(TypedDict, total=False):
     postmortem: bool
     """Whether the frames of a failed stage are kept with their variables, for ``spinney postmortem``; false for types
     whose variables hold what must not reach a disk."""
+    names: str
+    """Which names data may have that its jobs write (``job.data``): ``any``, or ``generated_``, those that end in
+    ``_``, so that they are told from what a submission gave."""
     description: str
     """One line for people; by default the first line of the function's docstring."""
 
@@ -113,6 +116,11 @@ class SubmittableType:
         """The application to which it belongs."""
         self.submit_options = options
         """The options of jobs that are submitted by it."""
+
+    @property
+    def generated_names(self) -> bool:
+        """Return whether the names of data that its jobs write end in ``_``."""
+        return self._kind.spec.names == GENERATED
 
     def options(self, **options: Any) -> "ConfiguredJob":
         """Return the job type with these options: queue, priority, share, collection, submitter, key, forever, at,

@@ -9,6 +9,7 @@ import typer
 from spinney.features.explain.pending_reasons import pending_reasons
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
 from spinney.model.states import SETTLED
+from spinney.model.values.products import products_of, summaries_of, without_entries
 from spinney.terminal import display
 from spinney.terminal.arguments import SEQ_MAX, JobArgument, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
@@ -108,7 +109,12 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         out.print(f"{name:<12} {value}")
     for hold in holds:
         out.print(f"{'under':<12} {display.safe(str(hold))}")
-    for title, values in (("results", results), ("data", data)):
+    for summary in summaries_of(data):
+        out.print(f"{'summary':<12} {display.safe(f'#{summary.job}: {summary.text}')}")
+    for product in products_of(data):
+        place = product.url or f"#{product.job} {product.path}"
+        out.print(f"{'product':<12} {display.safe(f'{product.title}: {place}')}")
+    for title, values in (("results", results), ("data", without_entries(data))):
         for name, value in values.items():
             out.print(f"{title:<12} {display.safe(name)} = {display.safe(display.short_json(value, 200))}")
     if history:

@@ -23,6 +23,7 @@ from spinney.model.rights.operators import Explanation, Verb
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
+from spinney.model.values.products import Product, Summary, products_of, summaries_of, without_entries
 from spinney.model.values.unreadable import json_object
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.rendering import redirect
@@ -58,6 +59,9 @@ class JobView:
     """The last that ended with an error and still counts."""
     pieces: Sequence[Piece]
     data: Mapping[str, Any]
+    """Without the products and summaries."""
+    products: Sequence[Product]
+    summaries: Sequence[Summary]
     results: Mapping[str, Any]
     holds: Sequence[Hold]
     allowed: Sequence[str]
@@ -188,6 +192,7 @@ def read(control: Control, job_id: int) -> JobView:
     if Verb.RELEASE not in allowed and any(hold.scope is Scope.JOB for hold in holds):
         # It waits for something else first; the hold on it can be lifted all the same.
         allowed += [Verb.RELEASE] if may(Verb.RELEASE, shown_job, control.rights, control.by) else []
+    data = look.data(job_id)
     return JobView(
         job=shown_job,
         spec=spec,
@@ -197,7 +202,9 @@ def read(control: Control, job_id: int) -> JobView:
         attempts=attempts[::-1][:ATTEMPTS],
         failure=failure,
         pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),
-        data=look.data(job_id),
+        data=without_entries(data),
+        products=products_of(data),
+        summaries=summaries_of(data),
         results=look.results(job_id),
         holds=holds,
         allowed=allowed,

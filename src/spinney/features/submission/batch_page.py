@@ -23,6 +23,7 @@ from spinney.model.rights.operators import FailureGroups, Verb
 from spinney.model.settings.holds import Hold, Scope
 from spinney.model.states import SETTLED, State
 from spinney.model.types import TypeSpec
+from spinney.model.values.products import products_of, summaries_of
 from spinney.service.queries import Queries
 from spinney.web.pages.filters import moment
 from spinney.web.pages.forms import page_or_part
@@ -258,6 +259,7 @@ def _deeper(look: Queries, top: Job, direct: int) -> int:
 def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
     job = control.queries.job(job_id)
     results = control.queries.results(job_id)
+    data = control.queries.data(job_id)
     spec: TypeSpec | None = control.queries.types().get(job.type)
     order = [stage.name for stage in spec.stages] if spec else []
     last = next((name for name in reversed(order) if results.get(name) is not None), None)
@@ -275,5 +277,7 @@ def _report(control: Control, job_id: int, root: FilePath) -> dict[str, Any]:
         "stage": last,
         "value": results.get(last) if last else None,
         "files": files,
+        "products": products_of(data),
+        "summaries": summaries_of(data),
         "trouble": trouble,
     }

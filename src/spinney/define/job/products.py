@@ -1,0 +1,47 @@
+"""Products of a job: what people get of it, collected at the root of its tree."""
+
+from collections.abc import Callable, Iterator
+from os import PathLike, fspath
+from pathlib import Path
+
+from spinney.define.job.data import Data
+from spinney.model.errors import BadParameters
+from spinney.model.values.products import TITLE_CHARS, WEB, Product, product_entry, products_of
+
+
+class Products:
+    """The products of a job's tree. Iteration yields those of all its jobs, by job and title."""
+
+    __slots__ = ("_folder", "_job_id", "_root_data")
+
+    def __init__(self, job_id: int, root_data: Data, folder: Callable[[], Path]) -> None:
+        """``folder`` returns the job's own, which is made when it is first used."""
+        self._job_id, self._root_data, self._folder = job_id, root_data, folder
+
+    def add(self, path_or_url: "str | PathLike[str]", title: str) -> None:
+        """Add a file in the job's folder, or an address (``https://…``), which pages, ``spinney show`` and reports list
+        under its title. It stays whatever becomes of the attempt; the same path or address again replaces it.
+
+        Raises BadParameters for a path outside the job's folder, where no file is, or a title that is empty or longer
+        than 500 characters."""
+        target = fspath(path_or_url)
+        if not isinstance(title, str) or not 0 < len(title.strip()) <= TITLE_CHARS:
+            raise BadParameters(f"a product's title has 1 to {TITLE_CHARS} characters, not {title!r:.80}")
+        if target.startswith(WEB):
+            value = {"title": title, "url": target}
+        else:
+            target = self._relative(target)
+            value = {"title": title, "path": target}
+        self._root_data[product_entry(self._job_id, target)] = value
+
+    def __iter__(self) -> Iterator[Product]:
+        yield from products_of(self._root_data.snapshot())
+
+    def _relative(self, target: str) -> str:
+        folder = self._folder().resolve()
+        path = (folder / target).resolve()
+        if not path.is_relative_to(folder) or not path.is_file():
+            raise BadParameters(
+                f"{target!r} is no file in the job's folder; write products into job.folder, or give their address"
+            )
+        return path.relative_to(folder).as_posix()
