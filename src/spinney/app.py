@@ -36,6 +36,7 @@ from spinney.define.jobtype.job_types import (
     SubmittableType,
     TypeOptions,
 )
+from spinney.define.jobtype.polls import RowSource, poll_function
 from spinney.define.params.values import to_text
 from spinney.host.imports import import_by_name
 from spinney.model.access import Role
@@ -226,6 +227,38 @@ class Spinney:
             )
         self.schedules[schedule.name] = schedule
         return schedule.name
+
+    def poll(
+        self,
+        kind: SubmittableType | str,
+        rows: RowSource,
+        /,
+        *,
+        key: str,
+        cron: str | None = None,
+        zone: str = "UTC",
+        every: Duration | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Declare that each row of a list gets a job of this type again and again, and never two that are unsettled at
+        once; return the name of the schedule.
+
+            app.poll(sync, "receivers.csv", key="receiver", every="1h")
+            app.poll(sync.options(priority=10), attached_receivers, key="receiver", cron="*/10 * * * *")
+
+        ``rows``: a function that returns the parameters of each job, or a file of them: CSV with a heading, or JSON
+        lines. It is called or read at each time, in a job of the type ``poll.<name>``, which fails when a row is wrong.
+        ``key``: the parameter that tells rows apart. A row whose last job is still open gets no other one. The times
+        are as of ``schedule``. Raises UsageError.
+        """
+        job_type = self._kind(kind)
+        name = job_type.name if name is None else name
+        if job_type.schema and key not in job_type.schema.get("properties", {}):
+            raise UsageError(
+                f"job type {job_type.name!r} has no parameter {key!r}, which is to tell rows apart"
+            )
+        poll = self.job(name=f"poll.{name}", submit="internal")(poll_function(job_type, rows, key, name))
+        return self.schedule(poll, cron=cron, zone=zone, every=every, name=f"poll.{name}")
 
     # --- submitting -----------------------------------------------------------------------
 

@@ -1,5 +1,9 @@
 """An application that declares a schedule."""
 
+import os
+import time
+from pathlib import Path
+
 from spinney import Job, Spinney
 
 app = Spinney()
@@ -12,6 +16,14 @@ def stamp(job: Job, word: str = "") -> str:
     return told + word
 
 
+@app.job
+def visit(receiver: str, ends: Path) -> None:
+    """Lasts until the file ``<receiver>`` in the folder ``ends`` is there."""
+    while not (ends / receiver).exists():
+        time.sleep(0.01)
+
+
+app.poll(visit, os.environ.get("VISITS", "/nowhere.csv"), key="receiver", every=1)
 app.schedule(
     stamp.options(submitter="clock"),
     every=1,

@@ -6,6 +6,7 @@ import pytest
 from node_fixtures import Cluster, cluster, now_us, until
 
 from long_tests import long_alone
+from spinney.model.jobs import Filter, Job
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.schedules import Overlap, Schedule, ScheduleRun
 from spinney.model.states import State
@@ -118,3 +119,20 @@ def test_what_an_operator_said_outlasts_the_start_of_a_node(cluster: Cluster) ->
     found = find(cluster, "declared")
     assert found is not None
     assert (found.every_s, found.declared) == (3600, False)
+
+
+def test_a_poll_never_has_two_jobs_of_a_row_at_once_and_the_others_go_on(cluster: Cluster) -> None:
+    rows = cluster.place / "visits.csv"
+    rows.write_text(f"receiver,ends\nslow,{cluster.place}\nquick,{cluster.place}\n")
+    (cluster.place / "quick").touch()
+    node = cluster.node(app="schedule_app:app", slots=3, env={"VISITS": str(rows)})
+
+    def jobs(receiver: str) -> list[Job]:
+        every = cluster.store.jobs(Filter(type="visit"), limit=1000)
+        return [job for job in every if job.params["receiver"] == receiver]
+
+    until(lambda: len(jobs("quick")) >= 3, "the quick row gets its jobs")
+    assert [job.state for job in jobs("slow")] == [State.RUNNING]
+    (cluster.place / "slow").touch()
+    until(lambda: len(jobs("slow")) >= 2, "the slow row gets its next job")
+    node.stop()

@@ -118,6 +118,11 @@ class SubmittableType:
         """The options of jobs that are submitted by it."""
 
     @property
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON schema of its parameters."""
+        return self._kind.parameters.schema
+
+    @property
     def generated_names(self) -> bool:
         """Return whether the names of data that its jobs write end in ``_``."""
         return self._kind.spec.names == GENERATED

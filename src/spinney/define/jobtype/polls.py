@@ -1,0 +1,62 @@
+"""Polls: a list of rows, of which each gets a job again and again, and never two that are unsettled at once.
+
+A poll is a job type whose stage reads the list and submits the jobs under unique keys, and a schedule of its jobs."""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from spinney.define.job import Job
+from spinney.define.jobtype.job_types import SubmittableType
+from spinney.define.params.schema import from_words
+from spinney.model.errors import BadParameters
+
+Rows = Iterable[Mapping[str, Any]]
+RowSource = str | PathLike[str] | Callable[[], Rows]
+"""A function that returns the parameters of each job, or a file of them: CSV with a heading, or JSON lines."""
+
+
+def poll_function(kind: SubmittableType, source: RowSource, key: str, name: str) -> Callable[[Job], int]:
+    """Return the function of a poll's job type: it returns the number of rows. ``key``: the parameter that tells rows
+    apart. Raises BadParameters in the job for a row without it, and for parameters that the type refuses; then no job
+    is submitted."""
+
+    def poll(job: Job) -> int:
+        """Submit a job for each row of a list whose last job has settled."""
+        rows = list(source()) if callable(source) else list(_read(Path(source), kind))
+        for number, row in enumerate(rows, 1):
+            if row.get(key) in (None, ""):
+                raise BadParameters(
+                    f"row {number} of poll {name!r} has no {key!r}, which tells it from others"
+                )
+        if rows:
+            job.submit_many(kind, rows, keys=[f"poll:{name}:{row[key]}" for row in rows])
+        return len(rows)
+
+    return poll
+
+
+def _read(path: Path, kind: SubmittableType) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a file. Raises BadParameters, which names the line."""
+    with path.open(newline="", encoding="utf-8") as file:
+        if path.suffix.lower() == ".csv":
+            for row in csv.DictReader(file):
+                words = {
+                    name: word for name, word in row.items() if name and isinstance(word, str) and word != ""
+                }
+                yield from_words(kind.schema, words)
+            return
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                value = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise BadParameters(f"line {number} of {path} is no JSON ({error}); correct it") from error
+            if not isinstance(value, dict):
+                raise BadParameters(f"line {number} of {path} is no JSON object of parameters; correct it")
+            yield value
