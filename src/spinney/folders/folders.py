@@ -33,6 +33,10 @@ program) need some room, and a job that finds none would fail for a cause that i
 _DIRECTORY_MODE = 0o700
 
 
+LEVELS = 3
+"""Directories between the root and a job's folder."""
+
+
 def path(root: Path, job_id: int) -> Path:
     """Return the path of the job's folder, whether it exists or not. It follows from the id alone, so that no folder
     has to be recorded or searched."""

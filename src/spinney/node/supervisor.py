@@ -42,6 +42,7 @@ from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.membership import Member, membership
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.services.file_server import FileServer
+from spinney.node.services.folder_views import FolderViews
 from spinney.node.services.folder_watch import FolderWatch
 from spinney.node.services.holds import HoldEnforcer
 from spinney.node.services.maintenance import Maintenance
@@ -254,6 +255,7 @@ class Supervisor:
             listener.run(),
             FolderWatch(self._root, self._health).run(),
             FileServer(context, home=member.home).run(),
+            FolderViews(context, home=member.home).run(),
         ]
 
     async def _drain(self, context: NodeContext, node_id: int, dispatching: Dispatching) -> None:

@@ -61,12 +61,14 @@ def doctor(
     else 1. Each repair checks again before it changes anything, and is recorded in the audit log.
     """
     from spinney.features.doctor.folder_check import FolderCheck
-    from spinney.features.doctor.service import Doctor
+    from spinney.features.doctor.service import Checker, Doctor
+    from spinney.features.doctor.view_check import ViewCheck
 
     if dead is not None and not repair:
         raise UsageError(f"--dead goes with --repair: spinney doctor --repair --dead {dead}")
     with open_control(store, by) as control:
-        others = [FolderCheck(resolve_settings(store).folders, control.store)]
+        root = resolve_settings(store).folders
+        others: list[Checker] = [FolderCheck(root, control.store), ViewCheck(root, control.store)]
         doctor = control.part(Doctor)
         if rules:
             _print_rules(doctor.checks(others), json=json)

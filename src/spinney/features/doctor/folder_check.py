@@ -28,8 +28,6 @@ ORPHANS = ".orphans"
 LATE_US = 600_000_000
 """Nodes remove the folders of deleted jobs by themselves; only what is this old is left over."""
 
-_LEVELS = 3
-"""Directories between the root and a job's folder."""
 _NUMBER = re.compile(r"[0-9]+")
 _SET_ASIDE = f"sets it aside in {ORPHANS}; nothing is deleted"
 _RULES: dict[str, tuple[str, str, str | None]] = {
@@ -132,7 +130,7 @@ class FolderCheck:
                     yield self._unusable(
                         path, f"{path} is no directory, although folders of jobs belong there"
                     )
-                elif depth < _LEVELS:
+                elif depth < folders.LEVELS:
                     below.append(path)
                 elif int(path.name) <= JOB_ID_MAX and path == folders.path(self._root, int(path.name)):
                     jobs.append(int(path.name))

@@ -1,0 +1,86 @@
+"""The rule of the doctor for the tree of links to the folders of jobs (``spinney.folders.views``).
+
+Nodes keep the tree a moment behind the store, so that only a deep examination looks at it, and at each link twice."""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+
+from spinney.folders.views import ViewLink, ViewTree, view_path
+from spinney.model.errors import StoreUnusable
+from spinney.model.jobs import Filter, Job
+from spinney.model.rights.operators import Actor, Check, Violation
+from spinney.store.contract import Store
+
+RULE = "view-link"
+_ABOUT = "Each job with a folder has its link in the views, and no other (with --deep)."
+_OFFER = "places or removes the link"
+_STEP = 500
+
+
+class ViewCheck:
+    """Examines the views of one folder root, where there are any: a ``Checker`` like the store's own doctor."""
+
+    def __init__(self, root: Path, store: Store) -> None:
+        self._tree, self._store = ViewTree(root), store
+
+    def checks(self) -> Sequence[Check]:
+        return [Check(rule=RULE, about=_ABOUT, repairs=True)]
+
+    def examine(
+        self, only: Collection[str] | None = None, *, deep: bool = False, now_us: int
+    ) -> Iterator[Violation]:
+        if (deep or RULE in (only or ())) and self._tree.exists() and (only is None or RULE in only):
+            subjects: Iterator[ViewLink | int] = chain(self._tree.links(), self._tree.job_ids())
+            while part := list(islice(subjects, _STEP)):
+                jobs = self._jobs({_job_id(subject) for subject in part})
+                for subject in part:
+                    if self._violation(subject, jobs) is not None:
+                        later = self._violation(subject, self._jobs({_job_id(subject)}))
+                        if later is not None:
+                            yield later
+
+    def repair(self, violation: Violation, actor: Actor, *, now_us: int) -> bool:
+        if violation.rule != RULE:
+            return False
+        job_id, path = violation.facts["job"], violation.facts["link"]
+        links = [] if path is None else [ViewLink(path, job_id)]
+        try:
+            changed = self._tree.mend(links, self._jobs({job_id}))
+        except OSError as error:
+            raise StoreUnusable(
+                f"{violation.subject} cannot be repaired: {error.strerror or error}; see that the views are yours and "
+                f"writable, and try again"
+            ) from error
+        if changed:
+            self._store.doctor.noted(violation, actor, now_us=now_us)
+        return changed > 0
+
+    def _jobs(self, job_ids: set[int]) -> dict[int, Job]:
+        jobs = self._store.jobs(Filter(ids=tuple(job_ids)), limit=len(job_ids))
+        return {job.id: job for job in jobs}
+
+    def _violation(self, subject: ViewLink | int, jobs: dict[int, Job]) -> Violation | None:
+        job = jobs.get(_job_id(subject))
+        if isinstance(subject, ViewLink):
+            if not self._tree.wrong(subject, job):
+                return None
+            sentence, link = f"the link {subject.path} is not where its job stands", subject.path
+            return self._new(subject.job_id, sentence, link)
+        path = None if job is None else view_path(job)
+        if path is None or self._tree.is_right(path, subject) or not self._tree.has_folder(subject):
+            return None
+        return self._new(subject, f"the link {path} is missing, or leads elsewhere", None)
+
+    def _new(self, job_id: int, sentence: str, link: str | None) -> Violation:
+        return Violation(
+            rule=RULE,
+            subject=f"job {job_id}",
+            sentence=sentence,
+            repair=_OFFER,
+            facts={"job": job_id, "link": link},
+        )
+
+
+def _job_id(subject: ViewLink | int) -> int:
+    return subject.job_id if isinstance(subject, ViewLink) else subject
