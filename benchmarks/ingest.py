@@ -15,9 +15,9 @@ from spinney.apps.ingest import app
 from spinney.apps.ingest.application import batches
 from spinney.apps.ingest.config import settings
 from spinney.apps.ingest.deposits import orders
-from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
 from spinney.apps.ingest.verbs.setup import prepare
+from spinney.files.digests import digest
 from spinney.model.jobs import Filter
 from spinney.model.states import SETTLED, State
 

@@ -3,7 +3,8 @@
 ``Spinney`` makes an application, ``Job`` is the handle that a stage gets, and the others are signals by which a stage
 ends: ``raise Defer(60)``. The rest of the public API is in ``spinney.jobs``, ``spinney.errors``,
 ``spinney.operations``, ``spinney.command_line``, ``spinney.routes``, ``spinney.pages``, ``spinney.reports``,
-``spinney.safe_http``, ``spinney.tables``, ``spinney.client``, ``spinney.config`` and ``spinney.testing``."""
+``spinney.safe_http``, ``spinney.containers``, ``spinney.files``, ``spinney.tables``, ``spinney.client``,
+``spinney.config`` and ``spinney.testing``."""
 
 # As in ``typing``, which is slow to import: a command handles Ctrl-C only after this module is imported.
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spinney.apps.ingest.deposits import metadata
 from spinney.apps.ingest.deposits.metadata import DC, About
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted
 
 GIBBON = About(
     who="Gibbon, Edward",

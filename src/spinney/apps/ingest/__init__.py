@@ -14,8 +14,8 @@ own; ``spinney.reports`` to send mail and webhooks, ``spinney.safe_http`` to fet
 
 - ``application``: its job types and queues. ``batches``, ``objects``, ``access`` and ``upkeep``: their stages.
 - ``config``: settings and profiles. ``deposits``: the parameters of jobs, and the states that people see.
-- ``manifests``, ``fetching``, ``containers``, ``identifiers``, ``storage``, ``inventory``, ``report``, ``files``: the
-  building blocks of the stages. None of them depends on jobs.
+- ``manifests``, ``fetching``, ``identifiers``, ``storage``, ``inventory``, ``report``: the building blocks of the
+  stages. None of them depends on jobs. ``spinney.containers`` and ``spinney.files`` are others.
 - ``verbs``: the operations for those who run the service. ``cli`` runs them locally or through ``routes``.
 """
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spinney import Defer, Fail
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.errors import BadName, BadParameters, UsageError
+from spinney.files.paths import NotAdmitted
 from spinney.tables import TablesUnusable
 
 AWAY_S = 15.0

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from spinney import Defer, Job
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.files import disk_space
-from spinney.apps.ingest.files.disk_space import NoRoom
 from spinney.errors import UsageError
+from spinney.files import disk_space
+from spinney.files.disk_space import NoRoom
 
 FULL_S = 30.0
 """How long a stage waits before it checks again whether there is space, in seconds."""

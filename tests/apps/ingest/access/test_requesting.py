@@ -7,12 +7,12 @@ import pytest
 
 from spinney.apps.ingest.access import LARGE, SMALL, Format, Status, Ticket, forecast, look, request, tickets
 from spinney.apps.ingest.access.packages import Package
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.control import Control
 from spinney.features.holds.commands import LayHold
 from spinney.features.jobs.commands import CancelJob
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import ChangeQueue
+from spinney.files.paths import NotAdmitted
 from spinney.model.errors import Refused
 from spinney.model.jobs import ClaimRequest, LaneRequest, SlotRequest
 from spinney.model.queue_selection import QueueSelection

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cli.shell import Shell
-from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
+from spinney.files.digests import digest
 from spinney.model.jobs import Filter
 from spinney.model.states import LEASED, State
 from spinney.store.sql import open_store

@@ -11,8 +11,8 @@ import pytest
 
 from apps.ingest.web import Exchange, Web, stuck
 from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, Stopped, aside_of, fetch_all
-from spinney.apps.ingest.files.digests import digest
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files.digests import digest
+from spinney.files.paths import NotAdmitted
 
 SHA256 = hashlib.sha256(b"hello").hexdigest()
 MD5 = hashlib.md5(b"hello").hexdigest()

@@ -27,7 +27,7 @@ from apps.ingest.web import (
     whole_again,
 )
 from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules, aside_of, fetch_all
-from spinney.apps.ingest.files.digests import digest
+from spinney.files.digests import digest
 
 BODY = bytes(range(256)) * 40
 SUM = digest("sha256", hashlib.sha256(BODY).hexdigest())

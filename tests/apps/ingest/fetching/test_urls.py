@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spinney.apps.ingest.fetching import hosts_of, urls
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted
 
 
 def test_servers_are_named_once_with_a_port_that_is_not_the_usual_one() -> None:

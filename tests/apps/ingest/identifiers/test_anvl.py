@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.identifiers import anvl
+from spinney.files.paths import NotAdmitted
 
 
 def read(text: str) -> list[tuple[str, str]]:

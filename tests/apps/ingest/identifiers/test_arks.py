@@ -2,8 +2,8 @@
 
 import pytest
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.identifiers import arks
+from spinney.files.paths import NotAdmitted
 
 SAME = [
     "ark:/99999/fk4abc",

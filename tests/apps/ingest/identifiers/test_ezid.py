@@ -10,8 +10,8 @@ import pytest
 
 from apps.ingest.identifiers import ezid_server
 from apps.ingest.identifiers.ezid_server import ARK, EzidServer, says
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.identifiers import EzidMinter, MintFailed
+from spinney.files.paths import NotAdmitted
 
 PASSWORD = "pass:wörd 100%"
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.identifiers import LocalMinter, Minter, arks, noid
+from spinney.files.paths import NotAdmitted
 
 
 def table() -> Callable[[str, str], int]:

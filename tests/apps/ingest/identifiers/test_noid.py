@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.identifiers import noid
 from spinney.apps.ingest.identifiers.scatter import scattered
+from spinney.files.paths import NotAdmitted
 
 # The first is the example of NOID's manual; the others EZID minted and others published.
 KNOWN = ["13030/xf93gt2q", "99999/fk4rx9d523", "99999/fk4tq65d6k", "99999/fk43f4wd4v"]

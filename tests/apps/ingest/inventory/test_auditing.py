@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Inventory, fixity_checks
+from spinney.files.paths import NotAdmitted
 
 from .words import ARK, NOON, count, entry
 

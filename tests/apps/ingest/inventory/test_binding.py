@@ -2,8 +2,8 @@
 
 import pytest
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Inventory, LocalIdTaken
+from spinney.files.paths import NotAdmitted
 
 from .words import ARK
 

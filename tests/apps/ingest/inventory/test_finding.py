@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from spinney.apps.ingest.files.digests import digest
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Inventory, searches
+from spinney.files.digests import digest
+from spinney.files.paths import NotAdmitted
 
 from .words import ARK, contents, entry, file, sha256, sums
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Inventory, LocalIdTaken, open_inventory
+from spinney.files.paths import NotAdmitted
 
 from .words import ARK, contents, count, entry, sums
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.manifests.texts import FIRST, MRT, NFO, PROFILES, URL, batch, checkm, put
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import (
     NOTHING,
     About,
@@ -18,6 +16,8 @@ from spinney.apps.ingest.manifests import (
     kind_of,
     read,
 )
+from spinney.files.digests import Digest
+from spinney.files.paths import NotAdmitted
 
 MD5 = "0b21c6d48e815dd537d42dc1cfac0111"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from apps.ingest.manifests.texts import URL, put
-from spinney.apps.ingest.files.digests import Digest
 from spinney.apps.ingest.manifests import About, ManifestRefused, PayloadKind, Row, judge, kind_of, read
 from spinney.apps.ingest.manifests.json_form import JSON_MAX_BYTES
+from spinney.files.digests import Digest
 
 MD5 = "0b21c6d48e815dd537d42dc1cfac0111"
 FILE = {

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.manifests.texts import FIRST, PROFILES, URL, batch, checkm, put
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import PayloadKind, Problem, judge
+from spinney.files.paths import NotAdmitted
 
 HOST = "https://example.org"
 

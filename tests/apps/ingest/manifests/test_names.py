@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from apps.ingest.manifests.texts import FIRST, checkm, put
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import ManifestRefused, Row, judge, read
 from spinney.apps.ingest.manifests.file_names import Names
+from spinney.files.paths import NotAdmitted
 
 HOST = "https://example.org"
 

@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 
 from apps.ingest.manifests.texts import FILE, MRT, NFO, OBJECT, PROFILES, checkm
 from long_tests import LONG
-from spinney.apps.ingest.files import digests
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import (
     NOTHING,
     About,
@@ -28,6 +25,9 @@ from spinney.apps.ingest.manifests import (
     write,
     write_json,
 )
+from spinney.files import digests
+from spinney.files.digests import Digest
+from spinney.files.paths import NotAdmitted
 
 OFTEN = settings(
     max_examples=2000 if LONG else 50,

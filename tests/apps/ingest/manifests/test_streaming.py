@@ -11,8 +11,8 @@ import pytest
 
 from apps.ingest.manifests.texts import URL, put
 from long_tests import LONG
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import NOTHING, About, PayloadKind, Row, judge, read, write, write_json
+from spinney.files.paths import NotAdmitted
 
 Writer = Callable[[Iterable[Row], PayloadKind, BinaryIO], int]
 WRITERS = pytest.mark.parametrize("writer", [write, write_json])

@@ -99,7 +99,7 @@ def test_an_archive_that_fills_meanwhile_is_waited_for(
         deposit.to("downloading")
         with monkeypatch.context() as patched:
             patched.setattr(
-                "spinney.apps.ingest.files.disk_space.require", lambda *_: None
+                "spinney.files.disk_space.require", lambda *_: None
             )  # others take it behind that look
             ran = deposit.run("processing")
         assert (ran.outcome, f"{folder} has no room: 811,008 bytes" in ran.message) == ("defer", True)

@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from apps.ingest.containers.test_names import without_case
 from apps.ingest.objects.scene import BID, Deposit, Service, about, payload, tarred, zipped
+from containers.test_names import without_case
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.manifests import PayloadKind
 

@@ -20,9 +20,9 @@ from apps.ingest.storage.given import (
     where,
 )
 from long_tests import long_alone
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.storage import Incoming, Late, NoSuchObject
 from spinney.apps.ingest.storage.layout import STAGING, staging
+from spinney.files.paths import NotAdmitted
 
 
 def test_a_first_version(bed: Bed, tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from apps.ingest.storage.given import ARK, at_rest, complaints, contents, incoming, put, where
 from long_tests import LONG
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.storage import NoSuchObject, open_storage
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage.layout import Layout, read_layout
+from spinney.files.paths import NotAdmitted
 
 
 @pytest.mark.parametrize(

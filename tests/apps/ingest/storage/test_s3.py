@@ -13,9 +13,9 @@ from apps.ingest.places import Bed
 from apps.ingest.storage.given import ARK, at_rest, contents, incoming, put
 from apps.ingest.storage.moody import moody
 from long_tests import long_alone
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.storage import NotThere, open_storage
 from spinney.apps.ingest.storage.s3 import bucket as buckets
+from spinney.files.paths import NotAdmitted
 
 
 def test_a_large_file_goes_up_in_parts_and_comes_back(s3: Bed, tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from cli.shell import Shell
 from long_tests import LONG
 from spinney.apps.ingest.batches import promise_checks
 from spinney.apps.ingest.config import settings
-from spinney.apps.ingest.files.digests import digest
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, read, write
+from spinney.files.digests import digest
 from spinney.model.outcomes import PASSED
 from spinney.model.states import SETTLED
 from spinney.store.sql import open_store

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from spinney.apps.ingest.access.archives import Archive
-from spinney.apps.ingest.files.digests import Sums
-from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage import Damaged, NoSuchObject, Storage, StoredFile
+from spinney.files.digests import Sums
+from spinney.files.paths import NotAdmitted, relative, shown
 
 _DECLARATION = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 _SPOOLED_BYTES = 4 << 20

@@ -15,10 +15,10 @@ from spinney.apps.ingest.access.bags import Checked
 from spinney.apps.ingest.access.requests import version_of, visible_object
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory import Object, Version, open_inventory
 from spinney.apps.ingest.storage import NotThere, Storage, StoredFile
 from spinney.errors import Refused, StoreUnavailable
+from spinney.files.paths import NotAdmitted, shown
 from spinney.operations import Role
 
 if TYPE_CHECKING:

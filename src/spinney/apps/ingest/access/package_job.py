@@ -18,7 +18,7 @@ from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import priorities
-from spinney.apps.ingest.files import disk_space
+from spinney.files import disk_space
 
 ROOM_S = 300.0
 """How long a package waits while there is no space for it, in seconds."""

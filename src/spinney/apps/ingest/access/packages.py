@@ -16,7 +16,7 @@ from typing import BinaryIO
 import orjson
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from spinney.apps.ingest.files import copies
+from spinney.files import copies
 
 DESCRIPTION = "package.json"
 _FOLDER_MODE = 0o711

@@ -14,10 +14,10 @@ from spinney.apps.ingest.access.bags import Version as Bagged
 from spinney.apps.ingest.access.file_content import PIECE_BYTES, Content, reading, stored
 from spinney.apps.ingest.access.requests import visible_object
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.files.digests import Digest
 from spinney.apps.ingest.inventory import File, Version, open_inventory
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.storage import Storage, StoredFile
+from spinney.files.digests import Digest
 
 if TYPE_CHECKING:
     from spinney.operations import Control

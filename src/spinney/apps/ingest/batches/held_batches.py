@@ -7,7 +7,7 @@ file was being removed is released again. (A hold of the engine needs an existin
 """
 
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.files import copies
+from spinney.files import copies
 
 
 def hold(settings: Settings, bid: str, reason: str) -> None:

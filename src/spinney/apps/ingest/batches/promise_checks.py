@@ -19,10 +19,10 @@ from spinney.apps.ingest.batches import unchanged_objects
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Recorded, open_inventory
 from spinney.apps.ingest.objects.work import CONTENT, MANIFEST, PAYLOAD
 from spinney.apps.ingest.storage import Storage
+from spinney.files.paths import NotAdmitted
 from spinney.jobs import PASSED, Attempt, Job, Outcome, State, job_folder
 from spinney.operations import AuditCall, Store
 

@@ -31,13 +31,13 @@ from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders, priorities, url_queries
 from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
-from spinney.apps.ingest.files import copies, disk_space
-from spinney.apps.ingest.files.digests import Sums
-from spinney.apps.ingest.files.paths import SYSTEM, NotAdmitted, component, shown
 from spinney.apps.ingest.inventory import Recorded
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.space_waits import awaited
 from spinney.errors import BadParameters
+from spinney.files import copies, disk_space
+from spinney.files.digests import Sums
+from spinney.files.paths import SYSTEM, NotAdmitted, component, shown
 from spinney.jobs import Child
 from spinney.reports.addresses import mailbox
 

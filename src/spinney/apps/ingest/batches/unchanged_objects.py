@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from spinney.apps.ingest.files import copies
+from spinney.files import copies
 
 FOLDER = "unchanged"
 

@@ -32,11 +32,11 @@ from spinney.apps.ingest.config.settings import (
     readable_errors,
     validator,
 )
-from spinney.apps.ingest.files.digests import canonical
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.report import Kind
 from spinney.errors import UsageError, did_you_mean, listed
+from spinney.files.digests import canonical
+from spinney.files.paths import NotAdmitted
 from spinney.jobs import PRIORITIES, names
 from spinney.safe_http import require_url
 

@@ -40,10 +40,10 @@ from pydantic import (
     model_validator,
 )
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, noid
 from spinney.config import database_file
 from spinney.errors import UsageError
+from spinney.files.paths import NotAdmitted, shown
 from spinney.reports import MailSettings, Security
 from spinney.reports.addresses import mailbox
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from spinney.apps.ingest.files.digests import digest
-from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.manifests import About, PayloadKind, Row, write, write_json
 from spinney.errors import UsageError
+from spinney.files.digests import digest
+from spinney.files.paths import NotAdmitted, relative, shown
 
 BATCH = "batch.checkm"
 _NO_DESCRIPTION = About()

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import orjson
 
-from spinney.apps.ingest.containers import formats
 from spinney.apps.ingest.fetching import urls
-from spinney.apps.ingest.files.paths import PATH_MAX_BYTES, PRODUCER, NotAdmitted, relative, shown
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.inventory import entry_rules
 from spinney.apps.ingest.manifests import PayloadKind, Row, fields
+from spinney.containers import formats
+from spinney.files.paths import PATH_MAX_BYTES, PRODUCER, NotAdmitted, relative, shown
 from spinney.jobs import PARAMS_MAX_BYTES
 
 MANIFEST_MAX_BYTES = 1 << 30

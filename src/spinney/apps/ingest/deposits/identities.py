@@ -8,12 +8,12 @@ from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits.metadata import About
 from spinney.apps.ingest.deposits.provenance import Provenance
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.identifiers.ezid import EzidMinter
 from spinney.apps.ingest.identifiers.minters import LocalMinter, Minter
 from spinney.apps.ingest.storage import NoSuchObject, Storage
 from spinney.errors import UsageError
+from spinney.files.paths import NotAdmitted, shown
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory

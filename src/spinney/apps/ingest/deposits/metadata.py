@@ -10,9 +10,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.files import paths
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers import anvl, arks
+from spinney.files import paths
+from spinney.files.paths import NotAdmitted, shown
 
 UNAVAILABLE = "(:unav)"
 """The code for an unknown who or when: unavailable, possibly unknown."""

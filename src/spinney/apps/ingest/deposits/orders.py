@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from spinney.apps.ingest.config.settings import validator
-from spinney.apps.ingest.files.digests import Digest, digest
-from spinney.apps.ingest.files.paths import component, relative
 from spinney.apps.ingest.manifests import About, PayloadKind
+from spinney.files.digests import Digest, digest
+from spinney.files.paths import component, relative
 from spinney.reports.addresses import mailbox
 
 SUBMITTER_MAX_BYTES = 255

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import orjson
 
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted
 
 FILE = "queries"
 Put = Callable[[str], tuple[str, int | None]]

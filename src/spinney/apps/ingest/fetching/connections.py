@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.apps.ingest.fetching.errors import Halted, TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
-from spinney.apps.ingest.files import paths
+from spinney.files import paths
 from spinney.safe_http import ForbiddenAddress, SafeAddresses, bracketed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.http_client import Answer, HttpClient, status_error
 from spinney.apps.ingest.fetching.partial_files import Head, Part, Place
 from spinney.apps.ingest.fetching.size_checks import Measure
-from spinney.apps.ingest.files import copies, paths
+from spinney.files import copies, paths
 
 
 def download(

@@ -18,9 +18,9 @@ from spinney.apps.ingest.fetching.journal import Entry, Journal, existing_file
 from spinney.apps.ingest.fetching.partial_files import Part, Place
 from spinney.apps.ingest.fetching.rules import Fetched, FetchFailed, RemoteFile, Rules, Surroundings
 from spinney.apps.ingest.fetching.size_checks import Measure
-from spinney.apps.ingest.files import copies, disk_space, paths
-from spinney.apps.ingest.files.digests import canonical
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files import copies, disk_space, paths
+from spinney.files.digests import canonical
+from spinney.files.paths import NotAdmitted
 from spinney.jobs import delay_s
 
 JOURNAL = "fetched.jsonl"

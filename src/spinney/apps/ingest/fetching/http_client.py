@@ -18,8 +18,8 @@ from spinney.apps.ingest.fetching import response_headers, urls
 from spinney.apps.ingest.fetching.connections import Connection, Connector, Response, Server
 from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
-from spinney.apps.ingest.files import paths
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files import paths
+from spinney.files.paths import NotAdmitted
 
 if TYPE_CHECKING:
     import httpx

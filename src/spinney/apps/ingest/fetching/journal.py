@@ -19,8 +19,8 @@ import orjson
 
 from spinney.apps.ingest.fetching.errors import Halted
 from spinney.apps.ingest.fetching.rules import Fetched, RemoteFile
-from spinney.apps.ingest.files import copies
-from spinney.apps.ingest.files.digests import Sums
+from spinney.files import copies
+from spinney.files.digests import Sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

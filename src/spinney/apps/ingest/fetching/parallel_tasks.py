@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from spinney.apps.ingest.fetching.errors import Halted
 from spinney.apps.ingest.fetching.rules import Stopped
-from spinney.apps.ingest.files.thread_pool import thread_pool
+from spinney.files.thread_pool import thread_pool
 
 T = TypeVar("T")
 R = TypeVar("R")

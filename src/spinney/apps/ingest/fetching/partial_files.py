@@ -17,8 +17,8 @@ from typing import BinaryIO
 
 from spinney.apps.ingest.fetching.errors import Halted
 from spinney.apps.ingest.fetching.rules import Rules, Surroundings
-from spinney.apps.ingest.files import copies
-from spinney.apps.ingest.files.digests import Sums
+from spinney.files import copies
+from spinney.files.digests import Sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

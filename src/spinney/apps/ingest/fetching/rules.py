@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from spinney.apps.ingest.files.digests import Digest
+from spinney.files.digests import Digest
 from spinney.jobs import Backoff
 from spinney.safe_http import Resolve, resolve
 

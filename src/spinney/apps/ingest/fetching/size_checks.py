@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spinney.apps.ingest.fetching.errors import Differs, TryFailed
-from spinney.apps.ingest.files.digests import Digest
+from spinney.files.digests import Digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from spinney.apps.ingest.fetching.downloads import size_of
 from spinney.apps.ingest.fetching.errors import TryFailed
 from spinney.apps.ingest.fetching.http_client import HttpClient, status_error
 from spinney.apps.ingest.fetching.rules import Estimate, FetchFailed, Rules, Surroundings
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted
 
 TRIES = 2
 """Two, since a connection that was kept alive may close just as it is used again; downloads have more tries."""

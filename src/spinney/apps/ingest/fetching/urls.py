@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from spinney.apps.ingest.files import paths
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files import paths
+from spinney.files.paths import NotAdmitted
 from spinney.safe_http import bracketed
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ the value before it; one that begins with '#' is a comment; an empty one ends th
 import re
 from dataclasses import dataclass, replace
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted, shown
 
 # The line ends of str.splitlines, and other characters that no line of text should contain.
 _IN_VALUES = re.compile("[%\u0000-\u001f\u007f-\u009f\u2028\u2029]")

@@ -10,7 +10,7 @@ another or end the name are removed. The case of the name counts.
 import re
 from dataclasses import dataclass
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted, shown
 
 LENGTH_MAX = 255
 """The maximum characters of an ARK that is parsed: our own limit, so that names made from it fit a file system."""

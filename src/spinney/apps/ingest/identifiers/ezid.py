@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers import anvl, arks, noid
+from spinney.files.paths import NotAdmitted, shown
 
 ANSWER_MAX_BYTES = 64 << 10
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers import arks, noid
+from spinney.files.paths import NotAdmitted, shown
 
 _NAAN = re.compile(r"[0-9bcdfghjkmnpqrstvwxz]+", re.ASCII)
 _SHOULDER = re.compile(r"[0-9A-Za-z=~*+@_$]+", re.ASCII)

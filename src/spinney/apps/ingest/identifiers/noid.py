@@ -17,8 +17,8 @@ There are no vowels, so that no words are formed, and no l, which looks like 1. 
 import re
 from dataclasses import dataclass
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.identifiers.scatter import scattered
+from spinney.files.paths import NotAdmitted, shown
 
 ALPHABET = "0123456789bcdfghjkmnpqrstvwxz"
 """The 29 characters of a name; a prime number, so that the check detects one wrong or two swapped characters."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from spinney.apps.ingest.files import digests
-from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.inventory.file_spans import LAST, Content, content
 from spinney.apps.ingest.inventory.model import Entry
+from spinney.files import digests
+from spinney.files.paths import NotAdmitted, relative, shown
 
 NAME_MAX_BYTES = 255
 """The maximum length of an ark, a collection, an owner and the like."""

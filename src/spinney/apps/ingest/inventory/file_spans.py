@@ -13,8 +13,8 @@ not have the file, or at ``FIRST``, and ends right before the next that does not
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from spinney.apps.ingest.files.digests import ALGORITHMS
 from spinney.apps.ingest.inventory.model import File
+from spinney.files.digests import ALGORITHMS
 
 FIRST, LAST = 1, 2**31 - 1
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.entry_rules import aware, plain
 from spinney.apps.ingest.inventory.model import Audit, Damaged, Due
 from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import audits, objects, versions
+from spinney.files.paths import NotAdmitted, shown
 
 KEPT = 10
 """How many audits of an object are kept; the time at which its damage began is kept beside them."""

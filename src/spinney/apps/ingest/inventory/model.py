@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted, shown
 
 
 class LocalIdTaken(NotAdmitted):

@@ -5,10 +5,10 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from spinney.apps.ingest.files.digests import ALGORITHMS
 from spinney.apps.ingest.inventory.file_spans import Content
 from spinney.apps.ingest.inventory.model import Entry, File, Version
 from spinney.apps.ingest.inventory.schema import EPOCH, files, versions
+from spinney.files.digests import ALGORITHMS
 
 _ALGORITHMS = tuple(ALGORITHMS)
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
     text,
 )
 
-from spinney.apps.ingest.files.digests import ALGORITHMS
+from spinney.files.digests import ALGORITHMS
 
 metadata = MetaData()
 _Id = BigInteger().with_variant(Integer, "sqlite")

@@ -10,14 +10,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select, tuple_
 
-from spinney.apps.ingest.files.digests import ALGORITHMS, Digest, digest
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.bindings import bound_to
 from spinney.apps.ingest.inventory.entry_rules import plain
 from spinney.apps.ingest.inventory.model import File, FileMatch, Match, Object, Recorded
 from spinney.apps.ingest.inventory.open_tables import OpenTables
 from spinney.apps.ingest.inventory.schema import files, local_ids, objects, versions
+from spinney.files.digests import ALGORITHMS, Digest, digest
+from spinney.files.paths import NotAdmitted, shown
 
 PAGE_MAX = 1000
 _BEHIND_SLASH = chr(ord("/") + 1)

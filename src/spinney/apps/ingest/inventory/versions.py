@@ -4,13 +4,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.bindings import Bindings
 from spinney.apps.ingest.inventory.entry_rules import Admitted, admitted, local_ids_admitted
 from spinney.apps.ingest.inventory.file_spans import Changes, Span, span_changes
 from spinney.apps.ingest.inventory.model import Entry, Version
 from spinney.apps.ingest.inventory.schema import files, objects, versions
+from spinney.files.paths import NotAdmitted, shown
 
 
 class Versions(Bindings):

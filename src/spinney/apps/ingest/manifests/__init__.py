@@ -51,7 +51,7 @@ sample manifests. Where these leave something open, or manifests in use differ, 
   decoded. In an object two names that are equal are refused with both lines, and so is a file that is
   another's folder; two that are equal but for case or for the encoding of accents are kept, with a
   warning, since some file systems take them for one. In a batch each row is an object, and names may repeat.
-- Digest: algorithm and value, or neither (see `spinney.apps.ingest.files.digests`). Size: decimal digits.
+- Digest: algorithm and value, or neither (see `spinney.files.digests`). Size: decimal digits.
 - Local identifiers: several in one field, separated by ``;``.
 - The date of the last change is kept as it was given, also in the inventory, and not checked: too many
   formats are in use.

@@ -11,11 +11,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import fields, lines
 from spinney.apps.ingest.manifests.fields import shown
 from spinney.apps.ingest.manifests.file_names import Names
 from spinney.apps.ingest.manifests.model import NOTHING, About, LineRefused, PayloadKind, Problem, Report, Row
+from spinney.files.paths import NotAdmitted
 
 LINE_MAX_BYTES = 64 * 1024
 DECLARATION = "checkm_0.7"

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from spinney.apps.ingest.files import digests, paths
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests.model import About
+from spinney.files import digests, paths
+from spinney.files.digests import Digest
+from spinney.files.paths import NotAdmitted
 
 URL_MAX = 8192
 TEXT_MAX = 8192

@@ -6,8 +6,8 @@ Unicode Standard, section 3.13, D145). They are two files, which some file syste
 
 from dataclasses import dataclass
 
-from spinney.apps.ingest.files.paths import NotAdmitted, folded, shown
 from spinney.apps.ingest.manifests.model import Unit
+from spinney.files.paths import NotAdmitted, folded, shown
 
 _TOP = 0
 _SHOWN_MAX = 200

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.manifests import fields, lines
 from spinney.apps.ingest.manifests.fields import shown
 from spinney.apps.ingest.manifests.file_names import Names
@@ -25,6 +24,7 @@ from spinney.apps.ingest.manifests.model import (
     Row,
     Unit,
 )
+from spinney.files.paths import NotAdmitted
 
 JSON_MAX_BYTES = 4 * 1024 * 1024
 """The maximum size of a line, or of a manifest that is one document. Parsed hostile JSON takes thirty times that."""

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from spinney.apps.ingest.files import paths
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files import paths
+from spinney.files.paths import NotAdmitted
 
 BOM = b"\xef\xbb\xbf"
 BUFFER_BYTES = 1 << 18

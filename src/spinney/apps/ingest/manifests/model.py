@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files.digests import Digest
+from spinney.files.paths import NotAdmitted
 
 
 class PayloadKind(StrEnum):

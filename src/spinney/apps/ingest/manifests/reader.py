@@ -4,7 +4,6 @@ import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.manifests import checkm, json_form, lines
 from spinney.apps.ingest.manifests.model import (
     Judgement,
@@ -16,6 +15,7 @@ from spinney.apps.ingest.manifests.model import (
     Row,
     Warnings,
 )
+from spinney.files.paths import NotAdmitted, shown
 
 MOST_PROBLEMS = 50
 

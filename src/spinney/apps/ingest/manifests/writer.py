@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.manifests import checkm, fields
 from spinney.apps.ingest.manifests.model import NOTHING, PayloadKind, Row
+from spinney.files.paths import NotAdmitted, relative, shown
 
 _UNWRITABLE = re.compile(r"[|\n\0]")
 

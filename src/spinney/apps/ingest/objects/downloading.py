@@ -14,9 +14,6 @@ from spinney.apps.ingest import fetching
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import RemoteFile, Stopped
-from spinney.apps.ingest.files import copies, disk_space
-from spinney.apps.ingest.files.digests import Digest, Sums
-from spinney.apps.ingest.files.paths import NotAdmitted, distinguishes_names, folded, shown
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects import unresponsive_hosts
 from spinney.apps.ingest.objects.provisioning import disk, release, renew
@@ -32,6 +29,9 @@ from spinney.apps.ingest.objects.work import (
 )
 from spinney.apps.ingest.space_waits import FULL_S
 from spinney.errors import BadName, UsageError
+from spinney.files import copies, disk_space
+from spinney.files.digests import Digest, Sums
+from spinney.files.paths import NotAdmitted, distinguishes_names, folded, shown
 from spinney.jobs import names
 
 SHOW_S = 0.5

@@ -13,10 +13,10 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.deposits import early_checks, priorities
 from spinney.apps.ingest.deposits.orders import ObjectOrder, Sum
 from spinney.apps.ingest.fetching import Estimate, RemoteFile, Stopped
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.manifests import PayloadKind, Row, Warnings
 from spinney.apps.ingest.objects import unresponsive_hosts, work_places
 from spinney.apps.ingest.objects.work import MANIFEST, WANTED, Work, load_work, write_list
+from spinney.files.paths import NotAdmitted, shown
 
 SHOWN = 5
 """How many files a message names."""

@@ -13,7 +13,6 @@ from spinney.apps.ingest.deposits import identities, metadata
 from spinney.apps.ingest.deposits.metadata import About
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.deposits.provenance import Provenance
-from spinney.apps.ingest.files.paths import PRODUCER, SYSTEM
 from spinney.apps.ingest.inventory import LocalIdTaken, entry_rules
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.provisioning import release
@@ -29,6 +28,7 @@ from spinney.apps.ingest.objects.work import (
     write_list,
 )
 from spinney.apps.ingest.storage import Busy, Incoming, NoSuchObject
+from spinney.files.paths import PRODUCER, SYSTEM
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory

@@ -9,10 +9,10 @@ from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.batches import unchanged_objects
 from spinney.apps.ingest.config import open_resources
 from spinney.apps.ingest.deposits.orders import ObjectOrder
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.apps.ingest.inventory import Entry, File
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.objects.work import STORED, load_work, read_list
+from spinney.files.paths import NotAdmitted
 
 if TYPE_CHECKING:
     from spinney.apps.ingest.inventory import Inventory

@@ -14,10 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from spinney.apps.ingest import containers
-from spinney.apps.ingest.containers import Limits, Member
-from spinney.apps.ingest.files.digests import Sums
-from spinney.apps.ingest.files.paths import NotAdmitted, opened_beneath, shown
+from spinney import containers
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.objects.work import (
     CONTENT,
@@ -29,6 +26,9 @@ from spinney.apps.ingest.objects.work import (
     write_list,
 )
 from spinney.apps.ingest.storage import Incoming
+from spinney.containers import Limits, Member
+from spinney.files.digests import Sums
+from spinney.files.paths import NotAdmitted, opened_beneath, shown
 from spinney.host.boot import boot_id
 
 

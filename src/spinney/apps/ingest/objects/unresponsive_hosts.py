@@ -28,9 +28,9 @@ from typing import Any, NoReturn
 from spinney import Defer, Fail
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.fetching import FetchFailed, RemoteFile, Rules
-from spinney.apps.ingest.files import copies
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.objects.work import Work
+from spinney.files import copies
+from spinney.files.paths import shown
 from spinney.jobs import Backoff, delay_s
 
 RESTS = Backoff(base_s=10.0, factor=3.0, cap_s=600.0, jitter=0.0)

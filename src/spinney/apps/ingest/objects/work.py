@@ -17,8 +17,8 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import url_queries
 from spinney.apps.ingest.deposits.orders import ObjectOrder
 from spinney.apps.ingest.fetching import Rules
-from spinney.apps.ingest.files import copies
 from spinney.errors import UsageError
+from spinney.files import copies
 
 WANTED, FETCHED, UNPACKED, STORED = "wanted.jsonl", "fetched.jsonl", "unpacked.jsonl", "stored.jsonl"
 PAYLOAD, CONTENT, MANIFEST = "payload", "content", "manifest"

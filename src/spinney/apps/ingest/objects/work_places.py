@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from spinney.apps.ingest import fetching
-from spinney.apps.ingest.files import copies
 from spinney.apps.ingest.objects import unpacked_content
 from spinney.apps.ingest.objects.work import FETCHED, MANIFEST, PAYLOAD, STORED, WANTED, Work
+from spinney.files import copies
 
 
 def bring_list(work: Work) -> bool:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import orjson
 
-from spinney.apps.ingest.files import copies
 from spinney.apps.ingest.report.builder import PreviousReport, Report, values
 from spinney.apps.ingest.report.facts import ObjectEnd
 from spinney.apps.ingest.report.page import html
 from spinney.apps.ingest.report.text import text
+from spinney.files import copies
 
 COMPARISON = "comparison.jsonl"
 PAGE_OBJECTS = 500

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.errors import UsageError
+from spinney.files.digests import Digest
+from spinney.files.paths import NotAdmitted
 
 
 class NoSuchObject(NotAdmitted):

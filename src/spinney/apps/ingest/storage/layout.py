@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted, shown
 
 ROOT_DECLARATION = "0=ocfl_1.1"
 ROOT_DECLARED = b"ocfl_1.1\n"

@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from spinney.apps.ingest.files.digests import ALGORITHMS, Sums
-from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage.contract import Damaged, NoSuchObject, Version
 from spinney.apps.ingest.storage.version_blocks import key_of, message_of, name_of
+from spinney.files.digests import ALGORITHMS, Sums
+from spinney.files.paths import NotAdmitted, relative, shown
 
 TYPES = frozenset({"https://ocfl.io/1.0/spec/#inventory", "https://ocfl.io/1.1/spec/#inventory"})
 TYPE = "https://ocfl.io/1.1/spec/#inventory"

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import relative, shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage.contract import Damaged, NoSuchObject, StoredFile
 from spinney.apps.ingest.storage.object_inventory import NAME, Inventory
 from spinney.apps.ingest.storage.place import Loaded, Place
+from spinney.files.digests import Digest
+from spinney.files.paths import relative, shown
 
 
 def load(place: Place, root: str, object_id: str) -> Loaded | None:

@@ -3,11 +3,11 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage.contract import Storage
 from spinney.apps.ingest.storage.object_inventory import ADDRESSING
 from spinney.apps.ingest.storage.ocfl import OcflStorage
 from spinney.apps.ingest.storage.place import Step
+from spinney.files.paths import NotAdmitted, relative, shown
 
 
 def open_storage(

@@ -7,9 +7,9 @@ from typing import BinaryIO, Protocol
 
 import orjson
 
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.storage.contract import Incoming, Late
 from spinney.apps.ingest.storage.object_inventory import Inventory
+from spinney.files.paths import shown
 
 Step = Callable[[str], None]
 """Called after each step of a put (the names are in the package's docstring), where tests kill the process."""

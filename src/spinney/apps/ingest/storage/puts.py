@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from spinney.apps.ingest.files.digests import digest
-from spinney.apps.ingest.files.paths import NotAdmitted, relative, shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import sources
 from spinney.apps.ingest.storage.contract import Incoming, Stored
 from spinney.apps.ingest.storage.object_inventory import Block, Inventory
 from spinney.apps.ingest.storage.place import Claim, Draft, Place, Shape, Writing
 from spinney.apps.ingest.storage.version_blocks import checked_key, user_block, with_key
+from spinney.files.digests import digest
+from spinney.files.paths import NotAdmitted, relative, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from io import BytesIO
 from os import fstat
 from typing import BinaryIO
 
-from spinney.apps.ingest.files.digests import Sums
-from spinney.apps.ingest.files.paths import NotAdmitted, opened_beneath, shown
 from spinney.apps.ingest.storage.contract import Incoming
+from spinney.files.digests import Sums
+from spinney.files.paths import NotAdmitted, opened_beneath, shown
 
 CHUNK_BYTES = 1 << 20
 

@@ -4,7 +4,7 @@ import re
 from email.utils import parseaddr
 from urllib.parse import quote
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted, shown
 
 TRAILER = "Spinney-Key: "
 _KEY_MAX = 200

@@ -26,12 +26,12 @@ from spinney.apps.ingest.application import app, outbox
 from spinney.apps.ingest.byte_progress import byte_progress
 from spinney.apps.ingest.config import open_resources, settings
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.files import copies
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.inventory import Damaged
 from spinney.apps.ingest.objects.processing import ark_lock
 from spinney.apps.ingest.storage import Storage, Verified
 from spinney.errors import UsageError
+from spinney.files import copies
+from spinney.files.paths import NotAdmitted, shown
 from spinney.jobs import PRIORITIES
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from spinney.apps.ingest.config.settings import Settings
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import BatchOrder, Description
 from spinney.apps.ingest.deposits.states import BatchState
-from spinney.apps.ingest.files import copies, disk_space
 from spinney.apps.ingest.manifests import PayloadKind
 from spinney.apps.ingest.report import Kind
 from spinney.apps.ingest.verbs import profile_list
@@ -28,6 +27,7 @@ from spinney.apps.ingest.verbs.payloads import Incoming
 from spinney.apps.ingest.verbs.service import BATCH, Service, introduce
 from spinney.apps.ingest.verbs.submission import Submit
 from spinney.errors import CommitUncertain, NoSuchJob, Refused, SpinneyError, UsageError, listed
+from spinney.files import copies, disk_space
 from spinney.jobs import Options, State
 from spinney.operations import Role, SubmissionKey, SubmitResult, authorized
 

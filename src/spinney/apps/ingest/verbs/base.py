@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.config import profiles, settings
 from spinney.apps.ingest.deposits.orders import FrozenModel
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.verbs.service import Service
 from spinney.command_line import completion
 from spinney.errors import SpinneyError, UsageError, did_you_mean
+from spinney.files.paths import shown
 from spinney.jobs import JOB_ID_MAX
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]

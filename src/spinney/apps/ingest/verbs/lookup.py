@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from spinney.apps.ingest.deposits.orders import BatchOrder, ObjectOrder
 from spinney.apps.ingest.deposits.states import STOPPABLE, BatchState
 from spinney.apps.ingest.deposits.states import shown as state_shown
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.verbs.service import BATCH, OBJECT, Service
 from spinney.errors import Refused, UsageError
+from spinney.files.paths import shown
 from spinney.jobs import JOB_ID_MAX, LEASED, ChildSummary, Filter, Job, State
 
 _PAGE = 1000

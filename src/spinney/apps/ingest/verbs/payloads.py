@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from spinney.apps.ingest.files import copies
-from spinney.apps.ingest.files.digests import Digest, Sums
-from spinney.apps.ingest.files.paths import shown
 from spinney.errors import Refused, UsageError
+from spinney.files import copies
+from spinney.files.digests import Digest, Sums
+from spinney.files.paths import shown
 
 SHA256 = "sha256"
 

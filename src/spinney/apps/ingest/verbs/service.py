@@ -9,8 +9,8 @@ from pathlib import Path
 from spinney.apps.ingest.application import batches as BATCHES
 from spinney.apps.ingest.application import objects as OBJECTS
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.files.paths import NotAdmitted
 from spinney.errors import Refused, SpinneyError
+from spinney.files.paths import NotAdmitted
 from spinney.operations import Control, Queries, Store
 
 BATCH, OBJECT = BATCHES.name, OBJECTS.name

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from spinney.apps.ingest.config.settings import Settings
-from spinney.apps.ingest.files import copies
 from spinney.apps.ingest.inventory import open_inventory
 from spinney.apps.ingest.storage import open_storage
 from spinney.config import without_password
+from spinney.files import copies
 
 
 def prepare(settings: Settings) -> Iterator[tuple[str, str]]:

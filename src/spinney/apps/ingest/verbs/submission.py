@@ -17,14 +17,14 @@ from spinney.apps.ingest.deposits.orders import (
     Sum,
     require_notified,
 )
-from spinney.apps.ingest.files import digests
-from spinney.apps.ingest.files.digests import Digest
-from spinney.apps.ingest.files.paths import component, shown
 from spinney.apps.ingest.identifiers import arks
 from spinney.apps.ingest.manifests import PayloadKind, fields
 from spinney.apps.ingest.verbs.base import Submitter, Text, profile_names, require_stage, stage_names
 from spinney.apps.ingest.verbs.service import refused
 from spinney.errors import UsageError, did_you_mean, listed
+from spinney.files import digests
+from spinney.files.digests import Digest
+from spinney.files.paths import component, shown
 from spinney.jobs import names
 
 _RESPONSE = re.compile(r"[a-z][a-z0-9-]{0,19}")

@@ -7,9 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from spinney.apps.ingest.files import disk_space
-from spinney.apps.ingest.files.copies import sync_together
-from spinney.apps.ingest.files.paths import NotAdmitted, opened_beneath, shown
 from spinney.apps.ingest.storage.contract import NoSuchObject, NotThere
 from spinney.apps.ingest.storage.disk.disk_writing import DiskWriting
 from spinney.apps.ingest.storage.disk.durable_files import make_folders, place_durably
@@ -25,6 +22,9 @@ from spinney.apps.ingest.storage.layout import (
     staging,
 )
 from spinney.apps.ingest.storage.place import Claim, Document, Step
+from spinney.files import disk_space
+from spinney.files.copies import sync_together
+from spinney.files.paths import NotAdmitted, opened_beneath, shown
 
 
 class DiskPlace:

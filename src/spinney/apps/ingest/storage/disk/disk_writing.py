@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from spinney.apps.ingest.files import disk_space
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
 from spinney.apps.ingest.storage.contract import Damaged, Incoming
@@ -15,6 +13,8 @@ from spinney.apps.ingest.storage.disk.put_lock import LOCK
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
 from spinney.apps.ingest.storage.object_inventory import NAME
 from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
+from spinney.files import disk_space
+from spinney.files.paths import NotAdmitted, shown
 
 CLAIM = "claim.json"
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
-from spinney.apps.ingest.files.copies import sync_folder, sync_together
+from spinney.files.copies import sync_folder, sync_together
 from spinney.host import filesystem
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.storage.contract import Busy
+from spinney.files.paths import shown
 
 LOCK = "lock"
 

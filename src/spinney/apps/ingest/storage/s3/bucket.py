@@ -12,10 +12,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from spinney.apps.ingest.files.disk_space import NoRoom
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.storage.contract import NotThere
 from spinney.apps.ingest.storage.place import Document
+from spinney.files.disk_space import NoRoom
+from spinney.files.paths import shown
 
 DELETE_MAX = 1000
 """The number of keys that one request may delete."""

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from spinney.apps.ingest.files.disk_space import NoRoom
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
 from spinney.apps.ingest.storage.contract import Busy, Late, NoSuchObject, NotThere
 from spinney.apps.ingest.storage.layout import (
     CONFIG,
@@ -18,6 +16,8 @@ from spinney.apps.ingest.storage.layout import (
 from spinney.apps.ingest.storage.place import Claim, Document, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, connect
 from spinney.apps.ingest.storage.s3.s3_writing import AT_ONCE, S3Writing
+from spinney.files.disk_space import NoRoom
+from spinney.files.paths import NotAdmitted, shown
 
 
 class S3Place:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from threading import Lock
 from typing import TypeVar
 
-from spinney.apps.ingest.files.paths import shown
 from spinney.apps.ingest.storage import object_inventory as inventories
 from spinney.apps.ingest.storage import object_reader, sources
 from spinney.apps.ingest.storage.contract import Busy, Incoming
@@ -15,6 +14,7 @@ from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLAR
 from spinney.apps.ingest.storage.object_inventory import NAME
 from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
 from spinney.apps.ingest.storage.s3.bucket import Bucket, Listed, Overtaken
+from spinney.files.paths import shown
 
 AT_ONCE = 8
 """How many files are uploaded at the same time."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest.files import paths
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files import paths
+from spinney.files.paths import NotAdmitted
 
 
 @pytest.mark.parametrize("name", ["a", ".hidden", "with blank", "line\nbreak", "100%", "naïve", "'\"", "..."])

@@ -4,8 +4,8 @@ import errno
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.files import disk_space, paths
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files import disk_space, paths
+from spinney.files.paths import NotAdmitted
 
 RATIO_FROM_BYTES = 10_000_000
 """Below this much output the ratio is not checked, since a small text may be compressed to almost nothing."""

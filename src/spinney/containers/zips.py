@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import IO, BinaryIO
 
-from spinney.apps.ingest.containers import zip_directory
-from spinney.apps.ingest.containers.members import Entry
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.containers import zip_directory
+from spinney.containers.members import Entry
+from spinney.files.paths import NotAdmitted, shown
 
 _NO_TIME = datetime(1980, 1, 1)
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

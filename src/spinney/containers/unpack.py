@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.apps.ingest.containers import formats, tars, zips
-from spinney.apps.ingest.containers.formats import Kind
-from spinney.apps.ingest.containers.limits import Limits, Meter
-from spinney.apps.ingest.containers.member_names import Tree
-from spinney.apps.ingest.containers.members import Entry
-from spinney.apps.ingest.containers.safe_folder import SafeFolder
-from spinney.apps.ingest.files import copies
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.containers import formats, tars, zips
+from spinney.containers.formats import Kind
+from spinney.containers.limits import Limits, Meter
+from spinney.containers.member_names import Tree
+from spinney.containers.members import Entry
+from spinney.containers.safe_folder import SafeFolder
+from spinney.files import copies
+from spinney.files.paths import NotAdmitted, shown
 
 CHUNK_BYTES = 1 << 20
 

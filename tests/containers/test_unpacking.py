@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from apps.ingest.containers.archives import RawZip, header, make_tar, make_zip, raw_header
-from apps.ingest.containers.conftest import Refused, Unpack
-from spinney.apps.ingest.containers import Limits, Member, unpack
+from containers.archives import RawZip, header, make_tar, make_zip, raw_header
+from containers.conftest import Refused, Unpack
+from spinney.containers import Limits, Member, unpack
 
 FILES = {"a.txt": b"one", "empty": b"", "deep/er/b": b"two" * 400_000, "deep/näme 100%\n": b"three"}
 NAMES = ("x.zip", "x.ZIP", "x.tar", "x.tar.gz", "x.tgz", "x.tar.bz2")

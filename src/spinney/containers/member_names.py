@@ -2,9 +2,9 @@
 
 import re
 
-from spinney.apps.ingest.containers.limits import Limits
-from spinney.apps.ingest.files import paths
-from spinney.apps.ingest.files.paths import PATH_MAX_BYTES, NotAdmitted, folded, shown
+from spinney.containers.limits import Limits
+from spinney.files import paths
+from spinney.files.paths import PATH_MAX_BYTES, NotAdmitted, folded, shown
 
 NAMES_MAX_BYTES = 256 << 20
 """The maximum length of all paths of a container together, which are kept in memory while it is unpacked."""

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import IO, BinaryIO, Self, cast
 
-from spinney.apps.ingest.containers.formats import Kind
-from spinney.apps.ingest.containers.limits import Meter
-from spinney.apps.ingest.containers.members import Entry
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.containers.formats import Kind
+from spinney.containers.limits import Meter
+from spinney.containers.members import Entry
+from spinney.files.paths import NotAdmitted
 
 HEADERS_MAX_BYTES = 64 << 10
 """The maximum size of all headers of one member (its own, pax, GNU long names)."""

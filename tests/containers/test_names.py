@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from apps.ingest.containers.archives import RawZip, header, make_tar
-from apps.ingest.containers.conftest import Refused
-from spinney.apps.ingest.containers import Limits, unpack
+from containers.archives import RawZip, header, make_tar
+from containers.conftest import Refused
+from spinney.containers import Limits, unpack
 
 LIMITS = Limits(total_bytes=1000)
 

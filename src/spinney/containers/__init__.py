@@ -12,7 +12,7 @@ memory · ``zips``, ``tars`` the members, in their order · ``safe_folder`` writ
 whole operation.
 """
 
-from spinney.apps.ingest.containers.limits import Limits
-from spinney.apps.ingest.containers.unpack import Member, unpack
+from spinney.containers.limits import Limits
+from spinney.containers.unpack import Member, unpack
 
 __all__ = ["Limits", "Member", "unpack"]

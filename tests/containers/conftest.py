@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from spinney.apps.ingest.containers import Limits, Member, unpack
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.containers import Limits, Member, unpack
+from spinney.files.paths import NotAdmitted
 
 Unpack = Callable[..., list[Member]]
 Refused = Callable[..., str]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.apps.ingest.files import digests
-from spinney.apps.ingest.files.digests import Digest, Sums
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files import digests
+from spinney.files.digests import Digest, Sums
+from spinney.files.paths import NotAdmitted
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from concurrent.futures import wait
 from pathlib import Path
 from typing import BinaryIO
 
-from spinney.apps.ingest.files.digests import Sums
-from spinney.apps.ingest.files.thread_pool import thread_pool
+from spinney.files.digests import Sums
+from spinney.files.thread_pool import thread_pool
 
 CHUNK_BYTES = 1 << 20
 SYNCS_AT_ONCE = 4

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from apps.ingest.containers.archives import RawZip, header, make_tar, make_zip, raw_header, tar_bytes
-from apps.ingest.containers.conftest import Refused, Unpack
-from spinney.apps.ingest.containers import Limits, unpack
+from containers.archives import RawZip, header, make_tar, make_zip, raw_header, tar_bytes
+from containers.conftest import Refused, Unpack
+from spinney.containers import Limits, unpack
 
 ZEROS = bytes(30_000_000)
 

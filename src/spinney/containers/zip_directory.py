@@ -8,7 +8,7 @@ where the directory is, are defined in APPNOTE.TXT of PKWARE, 4.3.12 to 4.3.16.
 import struct
 from typing import BinaryIO
 
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted
 
 # The layouts of the records. Numbers in brackets are the indexes of the unpacked fields that are used here.
 _END = struct.Struct("<4s4H2LH")  # end of central directory: count [4], size [5], length of the comment [7]

@@ -3,7 +3,7 @@
 from enum import Enum
 from pathlib import Path
 
-from spinney.apps.ingest.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted, shown
 
 
 class Kind(Enum):

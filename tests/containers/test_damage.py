@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from apps.ingest.containers.archives import header, make_tar, make_zip
+from containers.archives import header, make_tar, make_zip
 from long_tests import LONG
-from spinney.apps.ingest.containers import Limits, unpack
-from spinney.apps.ingest.files.paths import NotAdmitted
+from spinney.containers import Limits, unpack
+from spinney.files.paths import NotAdmitted
 
 FILES = {"a/b": b"one" * 100, "c": bytes(range(256)), "d/é": b""}
 ROUNDS = 5000 if LONG else 150
