@@ -36,6 +36,7 @@ _COUNTERS = (
     "turn",
     "webhook",
     "webhook_event",
+    "inbox_arrival",
 )
 
 

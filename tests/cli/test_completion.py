@@ -149,6 +149,7 @@ def first_rich(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     shell.ok("hold", "--type", "tell", "--reason", "it is loud")
     shell.ok("user", "add", "ann@uni", "--role", "viewer", "--no-password")
     shell.ok("webhook", "add", "archive", "https://archive.example.org/told")
+    shell.ok("inbox", "add", "uploads", "/srv/uploads", "double", "-p", "n=1")
     node = f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, ?, 0, 0, 0, '', '[]')"
     parked = "insert into inactive_jobs (job_id, state, since_us, fingerprint) values (?, 'failed', 0, ?)"
     lock = "insert into locks (name, job_id, fence, since_us) values (?, ?, 1, 0)"

@@ -162,7 +162,7 @@ def test_a_store_of_before_stores_said_with_what_they_work_is_upgraded(
     url: str, tmp_path: Path, coming: Path
 ) -> None:
     old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[3-9]*"))
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[3-9]*", "001*"))
     with closing(open_store(url)) as store:
         upgrade(store.database, folder=old)
         store.database.upgrade(_as_of_then)
@@ -352,7 +352,7 @@ def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on
     url: str, tmp_path: Path
 ) -> None:
     old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*"))
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*", "001*"))
     with closing(open_store(url)) as store:
         upgrade(store.database, folder=old)
         store.database.upgrade(lambda connection: _with_lock(connection, "before", 1))
@@ -373,7 +373,7 @@ def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on
 def test_code_of_before_amounts_that_is_at_work_reads_capacities_on(tmp_path: Path) -> None:
     """It has prepared its statement, and the server refuses one whose columns have become of another type."""
     old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*"))
+    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*", "001*"))
     with (
         postgres_schema() as url,
         closing(open_store(url)) as store,

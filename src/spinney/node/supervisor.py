@@ -45,6 +45,7 @@ from spinney.node.services.file_server import FileServer
 from spinney.node.services.folder_views import FolderViews
 from spinney.node.services.folder_watch import FolderWatch
 from spinney.node.services.holds import HoldEnforcer
+from spinney.node.services.inboxes import InboxWatcher
 from spinney.node.services.maintenance import Maintenance
 from spinney.node.services.notifications import NotificationListener
 from spinney.node.services.orders import OrderWatcher
@@ -256,6 +257,7 @@ class Supervisor:
             FolderWatch(self._root, self._health).run(),
             FileServer(context, home=member.home).run(),
             FolderViews(context, home=member.home).run(),
+            InboxWatcher(context, node_id=node_id).run(),
         ]
 
     async def _drain(self, context: NodeContext, node_id: int, dispatching: Dispatching) -> None:

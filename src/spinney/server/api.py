@@ -19,6 +19,7 @@ from spinney.features.external import commands as external
 from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
 from spinney.features.holds import commands as holds
+from spinney.features.inboxes import commands as inboxes
 from spinney.features.jobs import commands as jobs
 from spinney.features.locks import commands as locks
 from spinney.features.nodes import commands as nodes
@@ -48,6 +49,7 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "holds": holds.COMMANDS,
     "locks": locks.COMMANDS,
     "schedules": schedules.COMMANDS,
+    "inboxes": inboxes.COMMANDS,
     "retention": retention.COMMANDS,
     "webhooks": webhooks.COMMANDS,
     "accounts": accounts.COMMANDS,

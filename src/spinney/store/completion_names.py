@@ -62,6 +62,7 @@ SQL: Mapping[str, str] = {
     "schedule": _listed("schedules", "name"),
     "schedule that goes on": _listed("schedules", "name", "not paused"),
     "schedule that rests": _listed("schedules", "name", "paused"),
+    "inbox": _listed("inboxes", "name"),
     "lock": _sought("locks", "name"),
     "lock's owner": _listed(
         f"(select cast(job_id as text) as owner from locks where name = :lock order by job_id limit {LATEST})",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spinney.features.holds.sql import SqlHolds
     from spinney.features.homes.fetches_sql import SqlFetches
     from spinney.features.homes.sql import SqlHomes
+    from spinney.features.inboxes.sql import SqlInboxes
     from spinney.features.locks.sql import SqlLocks
     from spinney.features.nodes.sql import SqlFleet
     from spinney.features.queues.sql import SqlQueues
@@ -63,6 +64,7 @@ class Parts(Protocol):
     fleet: "ClassVar[Part[SqlFleet]]" = Part("features.nodes.sql:SqlFleet")
     holds: "ClassVar[Part[SqlHolds]]" = Part("features.holds.sql:SqlHolds")
     homes: "ClassVar[Part[SqlHomes]]" = Part("features.homes.sql:SqlHomes")
+    inboxes: "ClassVar[Part[SqlInboxes]]" = Part("features.inboxes.sql:SqlInboxes")
     locks: "ClassVar[Part[SqlLocks]]" = Part("features.locks.sql:SqlLocks")
     queue_admin: "ClassVar[Part[SqlQueues]]" = Part("features.queues.sql:SqlQueues")
     retention: "ClassVar[Part[SqlRetention]]" = Part("features.retention.sql:SqlRetention")

@@ -42,6 +42,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "unlock": "features.locks.cli",
         "rehome": "features.homes.cli",
         "schedule": "features.schedules.cli",
+        "inbox": "features.inboxes.cli",
         "webhook": "features.webhooks.cli",
         "audit": "features.audit.cli",
     },

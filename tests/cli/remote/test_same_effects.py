@@ -201,6 +201,7 @@ SETTING = (
     ("lock radio --capacity 4", "lock radio --default"),
     ("keep tell failed 3d", "keep tell failed declared"),
     ("schedule add hourly double --every 1h -p n=1 --paused", "schedule drop hourly"),
+    ("inbox add drop /srv/drop double -p n=1 --rest 1m --paused", "inbox remove drop"),
     ("webhook pause archive", "webhook resume archive"),
     ("user set bo --role operator", "user set bo --role viewer"),
     ("user disable bo", "user enable bo"),

@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 from spinney.control import Control
 from spinney.features.accounts.commands import AddUser, MakeToken
 from spinney.features.holds.commands import LayHold, LiftHold
+from spinney.features.inboxes.commands import PutInbox
 from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import CreateQueue
 from spinney.features.schedules.commands import PutSchedule
@@ -176,6 +177,20 @@ def schedule(**sent: Any) -> Callable[[World, str], Made]:
     return make
 
 
+def inbox(**sent: Any) -> Callable[[World, str], Made]:
+    def make(world: World, who: str) -> Made:
+        name = f"i{next(_numbers)}"
+        context(world, who).do(PutInbox(name=name, folder=f"/srv/{name}", type="one"))
+        return {"name": name, **sent}
+
+    return make
+
+
+def new_inbox(world: World, who: str) -> Made:
+    name = f"i{next(_numbers)}"
+    return {"name": name, "json": {"folder": f"/srv/{name}", "type": "one"}}
+
+
 def new_schedule(world: World, who: str) -> Made:
     options = {"collection": "lab", "submitter": who}
     return {"name": f"s{next(_numbers)}", "json": {"type": "one", "every_s": 60.0, "options": options}}
@@ -327,6 +342,13 @@ ROWS = (
     Row(method="POST", path="/schedules/{name}/run", least="operator", ok=201, make=schedule(json={})),
     Row(method="GET", path="/schedules/{name}/runs", least="viewer", make=schedule()),
     Row(method="GET", path="/schedules/{name}/coming", least="viewer", make=schedule()),
+    Row(method="GET", path="/inboxes", least="operator", limited=403),
+    Row(method="GET", path="/inboxes/{name}", least="operator", limited=403, make=inbox()),
+    Row(method="PUT", path="/inboxes/{name}", least="admin", make=new_inbox),
+    Row(method="PATCH", path="/inboxes/{name}", least="admin", make=inbox(json={"paused": True})),
+    Row(method="POST", path="/inboxes/{name}/scan", least="operator", limited=403, make=inbox(json={})),
+    Row(method="DELETE", path="/inboxes/{name}", least="admin", ok=204, make=inbox()),
+    Row(method="GET", path="/inboxes/{name}/arrivals", least="operator", limited=403, make=inbox()),
     Row(method="GET", path="/stats", least="viewer"),
     Row(method="GET", path="/types", least="viewer"),
     Row(method="GET", path="/types/{name}", least="viewer", make=nothing(name="one")),

@@ -89,7 +89,7 @@ class Schedule:
         if not isinstance(self.params, Mapping):
             kind_ = type(self.params).__name__
             raise UsageError(f"{where}: its parameters must be a mapping of names to values, not {kind_}")
-        _check_options(where, self.options)
+        check_options(where, self.options)
 
     @property
     def timing(self) -> tuple[str | None, float | None, str]:
@@ -150,7 +150,8 @@ def _one_of(where: str, option: str, kind: type[StrEnum], value: Any) -> StrEnum
         raise UsageError(f"{where}: {option} must be one of {', '.join(kind)}, not {value!r}") from None
 
 
-def _check_options(where: str, options: Mapping[str, Any]) -> None:
+def check_options(where: str, options: Mapping[str, Any]) -> None:
+    """Raise UsageError or BadName unless these are options of jobs that a schedule or an inbox makes."""
     for option, value in options.items():
         if option not in OPTIONS:
             raise UsageError(f"{where}: its jobs can have no option {option!r}; use {', '.join(OPTIONS)}")

@@ -111,6 +111,43 @@ schedule_runs = Table(
 """The nominal times of schedules that were handled. The row is written in one transaction with its job and the
 schedule's next time, so that no time makes two jobs."""
 
+inboxes = Table(
+    "inboxes",
+    metadata,
+    Column("name", Chars, primary_key=True),
+    Column("spec", Chars, nullable=False),
+    Column("paused", Flag, nullable=False),
+    Column("scan_us", Id),
+    Column("by", Chars, nullable=False),
+    Column("node_id", Id),
+    Column("problem", Chars),
+)
+"""Inboxes. ``node_id``: the node that looks there, for as long as it is active. ``scan_us``: when somebody asked to
+have everything taken that is there, until that is done. ``problem``: what keeps files from being taken."""
+
+inbox_arrivals = Table(
+    "inbox_arrivals",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("inbox", Chars, nullable=False),
+    Column("name", Chars, nullable=False),
+    Column("kind", Chars, nullable=False),
+    Column("size", Id, nullable=False),
+    Column("sha256", Chars),
+    Column("identity", Chars, nullable=False),
+    Column("owner", Chars, nullable=False),
+    Column("dropped_us", Id, nullable=False),
+    Column("at_us", Id, nullable=False),
+    Column("outcome", Chars, nullable=False),
+    Column("job_id", Id),
+    Column("reason", Chars),
+    Index("inbox_arrivals_by_inbox", "inbox", "id"),
+    Index("inbox_arrivals_by_digest", "inbox", "sha256", "id"),
+    Index("inbox_arrivals_open", "inbox", "name", unique=True, **where("outcome in ('taking', 'rejecting')")),
+)
+"""What was dropped into inboxes. The row is written in one transaction with its job, which is held until the file is in
+its folder, and only one of a name is open: so no file makes two jobs."""
+
 retention = Table(
     "retention",
     metadata,

@@ -1,0 +1,1 @@
+"""Inboxes: folders where people and programs drop files, each of which becomes a job."""

@@ -1,0 +1,236 @@
+"""The command ``inbox``: folders where dropped files become jobs."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from spinney.features.submission.cli import JobOptions, ParamOption, ParamsFileOption, params_from_options
+from spinney.model.values import durations
+from spinney.terminal import completion, display, endpoint
+from spinney.terminal.arguments import (
+    ByOption,
+    InternalOption,
+    JsonOption,
+    ReasonOption,
+    StoreOption,
+    argument,
+    command_group,
+    option,
+)
+from spinney.terminal.connection import open_commands
+from spinney.terminal.option_groups import with_option_groups
+
+if TYPE_CHECKING:
+    from spinney.commands import LocalPerformer
+    from spinney.model.settings.inboxes import Inbox
+
+ARRIVALS = 20
+NewNameArgument = Annotated[str, argument("NAME", "The inbox's name.")]
+NameArgument = Annotated[str, argument("NAME", "The inbox's name.", completion.inboxes)]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the group ``inbox`` to the command line."""
+    group = command_group(
+        "Manage inboxes: folders where dropped files become jobs.",
+        {
+            "add": add,
+            "list": list_inboxes,
+            "show": show,
+            "pause": pause,
+            "resume": resume,
+            "scan": scan,
+            "remove": remove,
+        },
+    )
+    app.add_typer(group, name="inbox")
+
+
+@with_option_groups
+def add(
+    name: NewNameArgument,
+    folder: Annotated[str, argument("FOLDER", "The folder, as a whole path on the hosts that see it.")],
+    type_: Annotated[str, argument("TYPE", "The job type.", completion.types)],
+    *,
+    param: ParamOption = None,
+    params: ParamsFileOption = None,
+    jobs: JobOptions,
+    rest: Annotated[
+        str, typer.Option(metavar="TIME", help="Take a file when it has not changed for so long.")
+    ] = "10s",
+    duplicates: Annotated[
+        str, typer.Option(metavar="POLICY", help="What to do with bytes that came before: refuse or accept.")
+    ] = "refuse",
+    host: Annotated[
+        str | None,
+        option(
+            metavar="HOST",
+            help_="Only nodes of this host look there; needed where other hosts have a folder of that path that is "
+            "not the same.",
+        ),
+    ] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Create the inbox paused.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an existing inbox of that name.")
+    ] = False,
+    internal: InternalOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Create an inbox, or replace one (--replace): each file or folder that is dropped into FOLDER becomes a job."""
+    from spinney.features.inboxes.commands import PutInbox
+
+    if endpoint.server(store):
+        endpoint.require_not_internal(internal)
+    with open_commands(store, by) as performer:
+        command = PutInbox(
+            name=name,
+            folder=folder.rstrip("/") or folder,
+            type=type_,
+            params=params_from_options(performer, type_, param or [], params),
+            options={key: value for key, value in asdict(jobs).items() if value is not None},
+            host=host,
+            rest_s=durations.of_word(rest, "--rest"),
+            duplicates=duplicates,
+            paused=paused,
+            replace=replace,
+        )
+        inbox = (
+            command.put(cast("LocalPerformer", performer), internal=True)
+            if internal
+            else performer.do(command)
+        )
+    typer.echo(f"inbox {name}: {_state(inbox)}")
+
+
+def list_inboxes(json: JsonOption = False, store: StoreOption = None) -> None:
+    """List the inboxes, by name."""
+    from spinney.features.inboxes.commands import ListInboxes
+
+    with open_commands(store) as performer:
+        inboxes = performer.do(ListInboxes()).items
+    display.print_list(
+        inboxes,
+        {
+            "name": lambda inbox: inbox.name,
+            "folder": lambda inbox: inbox.folder,
+            "type": lambda inbox: inbox.type,
+            "state": _state,
+            "by": lambda inbox: inbox.by,
+        },
+        json=json,
+    )
+
+
+def show(
+    name: NameArgument,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many arrivals.")] = ARRIVALS,
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="Of the arrivals only those that were rejected.")
+    ] = False,
+    json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show an inbox with what was dropped there last: the jobs, and why something was rejected."""
+    from spinney.features.inboxes.commands import ListArrivals, ShowInbox
+
+    with open_commands(store) as performer:
+        inbox = performer.do(ShowInbox(name=name))
+        arrivals = performer.do(ListArrivals(name=name, rejected=rejected, limit=limit)).items
+    if json:
+        display.print_json({"inbox": inbox, "arrivals": arrivals})
+        return
+    display.print_facts(
+        [
+            ("inbox", inbox.name),
+            ("folder", inbox.folder),
+            ("host", inbox.host),
+            ("type", inbox.type),
+            ("state", _state(inbox)),
+            ("rest", durations.shown(inbox.rest_s)),
+            ("duplicates", inbox.duplicates),
+            ("by", inbox.by),
+            *(("parameter", f"{k} = {display.short_json(v)}") for k, v in inbox.params.items()),
+            *inbox.options.items(),
+        ]
+    )
+    if arrivals:
+        display.print_table(
+            ["arrived", "name", "bytes", "from", "is", "job", ""],
+            [
+                (display.format_time(a.at_us), a.name, f"{a.size:,}", a.owner, a.outcome, a.job_id, a.reason)
+                for a in arrivals
+            ],
+        )
+
+
+def pause(
+    name: NameArgument,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Pause an inbox: it takes nothing until it is resumed."""
+    _set_paused(name, True, reason, by, store, json=json)
+
+
+def resume(
+    name: NameArgument,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Resume a paused inbox."""
+    _set_paused(name, False, reason, by, store, json=json)
+
+
+def scan(
+    name: NameArgument,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Take all that is in an inbox now, without waiting for it to rest."""
+    from spinney.features.inboxes.commands import ScanInbox
+
+    with open_commands(store, by) as performer:
+        inbox = performer.do(ScanInbox(name=name, reason=reason))
+    display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=json)
+
+
+def remove(
+    name: NameArgument,
+    reason: ReasonOption = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Remove an inbox; its folder and its jobs stay, and which bytes came before is forgotten."""
+    from spinney.features.inboxes.commands import RemoveInbox
+
+    with open_commands(store, by) as performer:
+        performer.do(RemoveInbox(name=name, reason=reason))
+    display.print_result({"removed": name}, f"inbox {name} is removed", json=json)
+
+
+def _set_paused(
+    name: str, paused: bool, reason: str | None, by: str | None, store: str | None, *, json: bool
+) -> None:
+    from spinney.features.inboxes.commands import PauseInbox
+
+    with open_commands(store, by) as performer:
+        inbox = performer.do(PauseInbox(name=name, paused=paused, reason=reason))
+    display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=json)
+
+
+def _state(inbox: "Inbox") -> str:
+    """Return how an inbox stands, as a clause."""
+    if inbox.paused:
+        return "paused"
+    if inbox.node is None:
+        return "no node looks there yet: none that works sees the folder"
+    return f"node {inbox.node} looks there" if inbox.problem is None else inbox.problem

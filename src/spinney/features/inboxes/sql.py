@@ -1,0 +1,360 @@
+"""Inboxes, and what was dropped there.
+
+**One node an inbox.** ``inboxes.node_id`` names the node that looks there. It is a lease without a clock, as that of
+the leader (``store.sql.recover.leadership``): valid while the node is active, and taken by another one that sees the
+folder when it is not.
+
+**One job a drop.** A node that sees something at rest writes a row of ``inbox_arrivals`` and its job in one transaction
+(``arrive``); the job is held. Then the node moves the file into the job's folder, and ``finish`` marks the row and
+releases the job. Of one name only one row is open, so whoever comes back after a crash, or beside another node, gets
+that row and goes on with it. Rejected drops have rows, too: written before they are moved away, finished after that.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from spinney.define.params.masking import mask
+from spinney.features.webhooks import maker_rights
+from spinney.model.access import Role
+from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError
+from spinney.model.jobs import Submission
+from spinney.model.rights.operators import Actor
+from spinney.model.settings.inboxes import (
+    DATA_NAME,
+    FILE_PARAM,
+    HELD_REASON,
+    Arrival,
+    ArrivalOutcome,
+    Drop,
+    Duplicates,
+    Inbox,
+    Kind,
+)
+from spinney.model.states import SETTLED, State
+from spinney.model.types import TypeSpec
+from spinney.model.values.hints import no_such
+from spinney.store.sql.audit import note
+from spinney.store.sql.connection.database import Tx
+from spinney.store.sql.records import RowMap, insert, upsert
+from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.session import Session
+from spinney.store.sql.submit import new_jobs
+from spinney.store.sql.transitions import hold_rows
+from spinney.store.sql.transitions.job_operations import Operation
+
+DROP_STEP = 2_000
+"""How many arrivals one transaction deletes."""
+_OPEN = "outcome in ('taking', 'rejecting')"
+_SELECT = (
+    "select i.name, i.spec, i.paused, i.scan_us, i.by, n.id, n.name, i.problem "
+    "from inboxes i left join nodes n on n.id = i.node_id and n.state = 'active' "
+)
+_ARRIVALS = RowMap(Arrival, "inbox_arrivals")
+_EXAMPLE = Drop(name="a", kind=Kind.FILE, size=0, identity="", owner="a", dropped_us=0)
+
+
+class SqlInboxes:
+    """Inboxes and their arrivals."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # --- what people decide ---------------------------------------------------------------
+
+    def put(self, inbox: Inbox, actor: Actor, *, replace: bool = True, now_us: int) -> Inbox:
+        """Create or replace an inbox; a replaced one stays paused if it was, and what was dropped there stays known.
+
+        Raises UnknownType, BadParameters (the field of a lock is missing; the caller has checked the others) and
+        Refused when it exists and ``replace`` is false, when another inbox has the folder, or when the folder changes
+        while something is being taken from it."""
+        with self._session.write() as tx:
+            old = _find(tx, inbox.name)
+            if old is not None and not replace:
+                raise Refused(
+                    f"there is an inbox {inbox.name!r} already, by {old.by}; choose another name, or replace it "
+                    f"(--replace)"
+                )
+            for other in _all(tx):
+                if other.name != inbox.name and (other.folder, other.host) == (inbox.folder, inbox.host):
+                    raise Refused(f"{inbox.folder} is the folder of inbox {other.name!r}; name another one")
+            if old is not None and (old.folder, old.host) != (inbox.folder, inbox.host):
+                _require_nothing_open(tx, inbox.name)
+            # An inbox that could create no job is refused now, not at its first file.
+            spec = self._session.registry.type(inbox.type)
+            new_jobs.plan(tx, self._session.registry, _submission(inbox, _EXAMPLE, spec), None)
+            values = {
+                "name": inbox.name,
+                "spec": _spec(inbox, maker_rights.new_entry(tx, actor)),
+                "paused": inbox.paused or (old is not None and old.paused),
+                "by": actor.by,
+                "node_id": None,
+                "problem": None,
+            }
+            upsert(tx, "inboxes", "name", values)
+            what = {**inbox.to_json(), "inbox": inbox.name, "params": mask(spec.schema, inbox.params)}
+            note(tx, now_us, actor, "inbox add", what, 1)
+            return _require(tx, inbox.name)
+
+    def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Inbox:
+        """Pause an inbox, or resume it; whoever resumes it answers for its jobs from then on, where its maker may not
+        make them any more. Raises NoSuch."""
+        with self._session.write() as tx:
+            inbox = _require(tx, name)
+            if not paused and self._fault(tx, inbox, now_us) is not None:
+                spec = _spec(inbox, maker_rights.new_entry(tx, actor))
+                tx.run("update inboxes set spec = ?, by = ? where name = ?", (spec, actor.by, name))
+            elif inbox.paused == paused:
+                return inbox
+            tx.run("update inboxes set paused = ?, problem = null where name = ?", (paused, name))
+            note(tx, now_us, actor, "inbox pause" if paused else "inbox resume", {"inbox": name}, 1)
+            return _require(tx, name)
+
+    def scan(self, name: str, actor: Actor, *, now_us: int) -> Inbox:
+        """Ask the node that looks there to take all that is there now, without waiting for it to rest. Raises NoSuch,
+        and Refused when the inbox is paused."""
+        with self._session.write() as tx:
+            if _require(tx, name).paused:
+                raise Refused(f"inbox {name!r} is paused; resume it first (spinney inbox resume {name})")
+            tx.run("update inboxes set scan_us = ? where name = ?", (now_us, name))
+            note(tx, now_us, actor, "inbox scan", {"inbox": name}, 1)
+            return _require(tx, name)
+
+    def remove(self, name: str, actor: Actor, *, now_us: int) -> None:
+        """Remove an inbox and what is known of its drops in bounded steps; folder and jobs stay. The last step removes
+        it, so call this again if it was cut off. Raises NoSuch, and Refused while something is being taken."""
+        while True:
+            with self._session.write() as tx:
+                _require(tx, name)
+                _require_nothing_open(tx, name)
+                tx.run(
+                    "delete from inbox_arrivals where id in (select id from inbox_arrivals where inbox = ? limit ?)",
+                    (name, DROP_STEP),
+                )
+                if tx.changed() == DROP_STEP:
+                    continue
+                tx.run("delete from inboxes where name = ?", (name,))
+                note(tx, now_us, actor, "inbox remove", {"inbox": name}, 1)
+                return
+
+    # --- looking --------------------------------------------------------------------------
+
+    def all(self) -> Sequence[Inbox]:
+        """Return the inboxes by name."""
+        with self._session.look() as tx:
+            return _all(tx)
+
+    def arrivals(
+        self, name: str, *, outcome: ArrivalOutcome | None = None, before: int = 0, limit: int = 20
+    ) -> Sequence[Arrival]:
+        """Return what was dropped there, the newest first; those with ids below ``before``, unless it is 0."""
+        conditions: list[str] = ["inbox = ?"]
+        args: list[str | int] = [name]
+        if before:
+            conditions, args = [*conditions, "id < ?"], [*args, before]
+        if outcome is not None:
+            conditions, args = [*conditions, "outcome = ?"], [*args, str(outcome)]
+        with self._session.look() as tx:
+            return _ARRIVALS.all(
+                tx, f"where {' and '.join(conditions)} order by id desc limit ?", (*args, limit)
+            )
+
+    # --- what the node does that looks there ------------------------------------------------
+
+    def serve(self, name: str, node_id: int, *, leave: bool = False) -> bool:
+        """Make the node the one that looks into the inbox, unless another active node does; return whether it is.
+        ``leave``: make it no longer the one."""
+        with self._session.write() as tx:
+            inbox = _find(tx, name)
+            if inbox is None or inbox.node_id not in (None, node_id):
+                return False
+            active = tx.value("select state from nodes where id = ?", (node_id,)) == "active"
+            serves = active and not leave
+            if serves != (inbox.node_id == node_id):
+                tx.run(
+                    "update inboxes set node_id = ?, problem = null where name = ?",
+                    (node_id if serves else None, name),
+                )
+            return serves
+
+    def report(self, name: str, node_id: int, problem: str | None, *, scanned_us: int | None = None) -> None:
+        """Keep what prevents the node from taking files, or that nothing does. ``scanned_us``: the request to scan
+        that is fulfilled."""
+        with self._session.write() as tx:
+            tx.run("update inboxes set problem = ? where name = ? and node_id = ?", (problem, name, node_id))
+            tx.run("update inboxes set scan_us = null where name = ? and scan_us = ?", (name, scanned_us))
+
+    def unfinished(self, name: str) -> Sequence[Arrival]:
+        """Return the arrivals that are open, the oldest first."""
+        with self._session.look() as tx:
+            return _ARRIVALS.all(tx, f"where inbox = ? and {_OPEN} order by id", (name,))
+
+    def arrive(self, name: str, drop: Drop, node_id: int, *, now_us: int) -> Arrival:
+        """Decide about a drop: return its arrival, with a new job that is held, or with the reason why it is rejected.
+        While one of its name is open, return that.
+
+        Raises Refused (the node does not look there any more), Forbidden (the inbox's maker may not make its jobs any
+        more), and what submitting raises: then the file stays where it is."""
+        with self._session.write() as tx:
+            inbox, registry = _find(tx, name), self._session.registry
+            if inbox is None or inbox.paused or inbox.node_id != node_id:
+                raise Refused(f"inbox {name!r} is not looked into by this node any more")
+            same = _ARRIVALS.one(tx, f"where inbox = ? and name = ? and {_OPEN}", (name, drop.name))
+            if same is not None:
+                return same
+            reason, job_id = drop.fault or _duplicate(tx, inbox, drop), None
+            if reason is None:
+                fault = self._fault(tx, inbox, now_us)
+                if fault is not None:
+                    raise Forbidden(fault)
+                submission = _submission(inbox, drop, registry.type(inbox.type))
+                (job_id,) = new_jobs.inline(
+                    tx, registry, [new_jobs.plan(tx, registry, submission, None)], now_us
+                )
+                hold_rows.hold_one(
+                    tx, registry, job_rows.find(tx, job_id), HELD_REASON, _actor(name), None, now_us
+                )
+                if registry.homes.local:
+                    # Its folder will be at the home of this node. Held, it is in no lane, which a home would change.
+                    tx.run("update jobs set node_id = ? where id = ?", (node_id, job_id))
+            values = asdict(drop)
+            del values["fault"]
+            arrival = Arrival(
+                id=tx.take("inbox_arrival"),
+                inbox=name,
+                at_us=now_us,
+                outcome=ArrivalOutcome.TAKING if reason is None else ArrivalOutcome.REJECTING,
+                job_id=job_id,
+                reason=reason,
+                **values,
+            )
+            insert(tx, "inbox_arrivals", asdict(arrival))
+            return arrival
+
+    def withdraw(self, arrival: Arrival, *, now_us: int) -> None:
+        """Reject what was to be taken, for the arrival's reason, and cancel its job, which has not begun."""
+        with self._session.write() as tx:
+            tx.run(
+                "update inbox_arrivals set outcome = 'rejecting', reason = ? where id = ? and outcome = 'taking'",
+                (arrival.reason, arrival.id),
+            )
+            if tx.changed() and arrival.job_id is not None and _is_open(tx, arrival.job_id):
+                operation = Operation(tx, self._session.registry, now_us, _actor(arrival.inbox).by)
+                operation.cancel(arrival.job_id, tree=False, reason=arrival.reason)
+
+    def is_wanted(self, arrival: Arrival) -> bool:
+        """Return whether the job of an arrival is still open: nobody has cancelled it."""
+        with self._session.look() as tx:
+            return arrival.job_id is not None and _is_open(tx, arrival.job_id)
+
+    def finish(self, arrival_id: int, *, now_us: int) -> None:
+        """Note that an arrival is where it belongs, and release its job if it has one."""
+        with self._session.write() as tx:
+            arrival = _ARRIVALS.one(tx, f"where id = ? and {_OPEN}", (arrival_id,))
+            if arrival is None:
+                return
+            taken = arrival.outcome is ArrivalOutcome.TAKING
+            outcome = ArrivalOutcome.TAKEN if taken else ArrivalOutcome.REJECTED
+            tx.run("update inbox_arrivals set outcome = ? where id = ?", (outcome, arrival_id))
+            if arrival.job_id is not None:
+                own = (HELD_REASON, _actor(arrival.inbox).by)
+                holds = [h for h in hold_coverage.on_job(tx, arrival.job_id) if (h.reason, h.by) == own]
+                hold_rows.end(tx, self._session.registry, holds, now_us)
+
+    def _fault(self, tx: Tx, inbox: Inbox, now_us: int) -> str | None:
+        """Return why the maker of an inbox may not make its jobs any more; None while the maker may."""
+        spec = tx.value("select spec from inboxes where name = ?", (inbox.name,))
+        try:
+            rights = maker_rights.require_operator(tx, spec, inbox.by, "make inboxes", now_us)
+        except Forbidden as error:
+            return str(error)
+        if not rights.permits(Role.ADMIN) or not rights.everywhere:
+            return f"its maker {inbox.by} is no admin now; whoever resumes it answers for it from then on"
+        return None
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def _inbox(row: Sequence[Any]) -> Inbox:
+    name, spec, paused, scan_us, by, node_id, node, problem = row
+    state = {"paused": bool(paused), "scan_us": scan_us, "by": by, "node_id": node_id, "node": node}
+    return Inbox.from_json(name, orjson.loads(spec), problem=problem, **state)
+
+
+def _all(tx: Tx) -> list[Inbox]:
+    """Return the inboxes that can be read: one that a newer version wrote must not hide the others."""
+    inboxes = []
+    for row in tx.all(_SELECT + "order by i.name"):
+        try:
+            inboxes.append(_inbox(row))
+        except (SpinneyError, AttributeError, TypeError, ValueError):
+            continue
+    return inboxes
+
+
+def _find(tx: Tx, name: str) -> Inbox | None:
+    return next((inbox for inbox in _all(tx) if inbox.name == name), None)
+
+
+def _require(tx: Tx, name: str) -> Inbox:
+    inbox = _find(tx, name)
+    if inbox is None:
+        raise NoSuch(no_such("inbox", name, [i.name for i in _all(tx)], "spinney inbox list"))
+    return inbox
+
+
+def _require_nothing_open(tx: Tx, name: str) -> None:
+    count = tx.value(f"select count(*) from inbox_arrivals where inbox = ? and {_OPEN}", (name,))
+    if count:
+        raise Refused(
+            f"{count} drops of inbox {name!r} are being taken; pause it (spinney inbox pause {name}), and try again "
+            f"when 'spinney inbox show {name}' says that they are taken"
+        )
+
+
+def _spec(inbox: Inbox, maker: Mapping[str, Any]) -> str:
+    return orjson.dumps({**inbox.to_json(), **maker}).decode()
+
+
+def _actor(name: str) -> Actor:
+    """Return the actor of what an inbox does."""
+    return Actor(by=f"inbox {name}", call=f"inbox {name}")
+
+
+def _is_open(tx: Tx, job_id: int) -> bool:
+    state = tx.value("select state from jobs where id = ?", (job_id,))
+    return state is not None and State(state) not in SETTLED
+
+
+def _duplicate(tx: Tx, inbox: Inbox, drop: Drop) -> str | None:
+    """Return why a drop is refused as a duplicate; None: it is none, or duplicates are accepted."""
+    if inbox.duplicates is Duplicates.ACCEPT or drop.sha256 is None:
+        return None
+    first = _ARRIVALS.one(
+        tx,
+        "where inbox = ? and sha256 = ? and outcome in ('taking', 'taken') order by id limit 1",
+        (inbox.name, drop.sha256),
+    )
+    if first is None:
+        return None
+    return f"its bytes came before, as {first.name!r} of {first.owner}, and became job {first.job_id}"
+
+
+def _submission(inbox: Inbox, drop: Drop, spec: TypeSpec) -> Submission:
+    """Return the submission of the job of a drop."""
+    params = dict(inbox.params)
+    if FILE_PARAM in spec.schema.get("properties", {}):
+        params[FILE_PARAM] = drop.name
+    facts = {
+        field: getattr(drop, field) for field in ("name", "kind", "size", "sha256", "owner", "dropped_us")
+    }
+    options = {"submitter": drop.owner} | {k: v for k, v in inbox.options.items() if v is not None}
+    return Submission(
+        type=inbox.type,
+        params=(orjson.dumps(params).decode(),),
+        data={DATA_NAME: orjson.dumps({"inbox": inbox.name, **facts}).decode()},
+        **options,
+    )

@@ -1,0 +1,380 @@
+"""The folder of an inbox: what lies there, and the ways of a drop into a job's folder and into ``rejected``.
+
+**Names.** What begins with a dot, ends in ``.part`` or ``.tmp``, or is called ``rejected`` is passed over.
+``NAME.ready`` beside NAME says that NAME is whole, and goes with it.
+
+**The way into a job's folder.** A drop is first renamed to ``.spinney-ID`` where it lies (ID: its arrival), so that
+nobody who writes the same name anew can meet it half-way, and looked at again. Then it is renamed into the job's
+folder. Where that cannot be, as on another file system, it is copied under a hidden name, synced, read back, compared
+with the digest in the store and only then given its name; then the original is removed. Every method may be called
+again after a crash at any point, and goes on from what it finds on the disk.
+
+**Trust.** Whoever may drop files may also swap them. No link is followed, neither at the end of a path nor on the way
+through a dropped folder, and nothing but files and folders is opened.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from spinney.model.settings.inboxes import Arrival, Drop, Kind
+
+REJECTED = "rejected"
+READY = ".ready"
+_PASSED_OVER = (".part", ".tmp", READY)
+_CHUNK = 1 << 20
+_NAME_BYTES = 200
+"""How much of a name is kept in ``rejected``, which has to leave room for more."""
+_ELSEWHERE = (errno.EXDEV, errno.EACCES, errno.EPERM)
+"""Why a rename may fail where a copy works: another file system, or a folder that belongs to somebody else."""
+
+
+class Stopped(Exception):
+    """Raised by what takes long when the node ends."""
+
+
+class _File(NamedTuple):
+    """A file in a dropped folder."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+class DropFolder:
+    """The folder of one inbox. Methods raise OSError where the folder, or the job's, cannot be worked with."""
+
+    def __init__(self, path: Path, stopped: Callable[[], bool] = lambda: False) -> None:
+        """``stopped``: whether long work is to end with ``Stopped``."""
+        self.path, self._stopped = path, stopped
+
+    # --- looking --------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Return the names of what was dropped, as the system has them."""
+        return sorted(path.name for path in self.path.iterdir() if not _is_passed_over(path.name))
+
+    def is_ready(self, name: str) -> bool:
+        """Return whether its dropper says that it is whole."""
+        return os.path.lexists(self.path / (name + READY))
+
+    def look(self, name: str) -> Drop | None:
+        """Return what lies there, without reading it; None: it is gone, or changes at this moment."""
+        try:
+            return self._look(name, self.path / name)
+        except FileNotFoundError:
+            return None
+
+    def hashed(self, name: str, drop: Drop) -> Drop | None:
+        """Return the drop with the digest of its bytes, which are on the disk then; None: somebody writes to it, or it
+        has changed meanwhile. What cannot be read gets a fault. Raises Stopped."""
+        try:
+            drop = replace(drop, sha256=self._digest(self.path / name, drop.kind))
+        except (BlockingIOError, FileNotFoundError):
+            return None
+        except PermissionError:
+            drop = replace(drop, fault="it cannot be read: its permissions do not let the node read it")
+        again = self.look(name)
+        return drop if again is not None and again.identity == drop.identity else None
+
+    def _look(self, name: str, path: Path) -> Drop:
+        status = path.lstat()
+        kind, fault = _kind(status.st_mode), _fault_of_name(name)
+        size, identity, changed_ns = (
+            status.st_size,
+            f"{status.st_size}:{status.st_mtime_ns}",
+            status.st_ctime_ns,
+        )
+        if kind is Kind.OTHER:
+            fault = (
+                fault or f"it is {_OTHERS.get(stat.S_IFMT(status.st_mode), 'no file')}, and no file or folder"
+            )
+        elif kind is Kind.FOLDER:
+            digest, size = hashlib.sha256(), 0
+            try:
+                for file in _files(path):
+                    size += file.size
+                    digest.update(f"{file.size}:{file.mtime_ns}:{file.path}\0".encode())
+            except _Unfit as error:
+                fault = fault or str(error)
+            except PermissionError:
+                fault = fault or "it cannot be read: its permissions do not let the node read all of it"
+            identity = digest.hexdigest()
+        return Drop(
+            name=shown(name),
+            kind=kind,
+            size=size,
+            identity=identity,
+            owner=_owner(status.st_uid),
+            dropped_us=changed_ns // 1000,
+            fault=fault,
+        )
+
+    def _digest(self, path: Path, kind: Kind) -> str:
+        """Return the digest of a file or folder, and sync it. Raises BlockingIOError while somebody writes to it."""
+        if kind is Kind.FILE:
+            with _opened(path) as fd:
+                return self._digest_of_file(fd)
+        lines = []
+        for top, _, names, directory in os.fwalk(path, onerror=_raise, follow_symlinks=False):
+            for name in names:
+                with _opened(name, directory) as fd:
+                    lines.append((os.path.relpath(Path(top, name), path), self._digest_of_file(fd)))
+            os.fsync(directory)
+        digest = hashlib.sha256()
+        for below, sha256 in sorted(lines):
+            digest.update(f"{sha256}  {below}\n".encode())
+        return digest.hexdigest()
+
+    def _digest_of_file(self, fd: int) -> str:
+        digest = hashlib.sha256()
+        while chunk := self._read(fd):
+            digest.update(chunk)
+        os.fsync(fd)
+        return digest.hexdigest()
+
+    def _read(self, fd: int) -> bytes:
+        if self._stopped():
+            raise Stopped
+        return os.read(fd, _CHUNK)
+
+    # --- moving -----------------------------------------------------------------------------
+
+    def place(self, arrival: Arrival, folder: Path) -> bool:
+        """Move the drop of this arrival into the job's folder, durably, and remove its ``NAME.ready``; return whether
+        it is there. False: it was removed or changed before, and stays where it is. Raises Stopped."""
+        claimed, target = self._claimed(arrival), folder / arrival.name
+        if not (os.path.lexists(claimed) or os.path.lexists(target) or self._claim(arrival)):
+            return False
+        (self.path / (arrival.name + READY)).unlink(missing_ok=True)
+        if not os.path.lexists(target) and not self._move(arrival, claimed, target):
+            return False
+        if os.path.lexists(claimed):
+            _remove(claimed)
+        return True
+
+    def reject(self, arrival: Arrival) -> None:
+        """Move the drop of this arrival into ``rejected``, with a text beside it that says why. Nothing is moved when
+        it is gone or has changed."""
+        source = self._claimed(arrival)
+        if not os.path.lexists(source):
+            name = self._name_of(arrival)
+            if name is None:
+                return
+            source = self.path / name
+            (self.path / (name + READY)).unlink(missing_ok=True)
+        rejected = self.path / REJECTED
+        with suppress(FileExistsError):
+            rejected.mkdir()
+        if not stat.S_ISDIR(rejected.lstat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, f"{rejected} is no folder; remove it")
+        name = arrival.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+        if os.path.lexists(rejected / name):
+            name = f"{arrival.id}-{name}"
+        draft = rejected / f".{arrival.id}.txt"
+        draft.write_text(f"{arrival.name!r} of {arrival.owner} was rejected: {arrival.reason}\n")
+        draft.rename(rejected / f"{name}.why.txt")
+        source.rename(rejected / name)
+
+    def _claimed(self, arrival: Arrival) -> Path:
+        return self.path / f".spinney-{arrival.id}"
+
+    def _claim(self, arrival: Arrival) -> bool:
+        """Rename what lies there to the name that only this arrival has; False: it is gone or was changed."""
+        seen = self.look(arrival.name)
+        if seen is None or seen.identity != arrival.identity:
+            return False
+        claimed = self._claimed(arrival)
+        try:
+            (self.path / arrival.name).rename(claimed)
+        except FileNotFoundError:
+            return False
+        if self._look(arrival.name, claimed).identity != arrival.identity:
+            self._put_back(arrival)
+            return False
+        return True
+
+    def _put_back(self, arrival: Arrival) -> None:
+        if not os.path.lexists(self.path / arrival.name):  # else it is rejected, and the new one counts
+            self._claimed(arrival).rename(self.path / arrival.name)
+
+    def _name_of(self, arrival: Arrival) -> str | None:
+        """Return the name, as the system has it, of the drop of an arrival; None: it is gone or has changed."""
+        for name in (arrival.name, *self.names()):
+            if shown(name) == arrival.name:
+                seen = self.look(name)
+                if seen is not None and seen.identity == arrival.identity:
+                    return name
+        return None
+
+    def _move(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
+        try:
+            claimed.rename(target)
+        except OSError as error:
+            if error.errno not in _ELSEWHERE:
+                raise
+            return self._copy(arrival, claimed, target)
+        _sync(target.parent)
+        _sync(self.path)
+        return True
+
+    def _copy(self, arrival: Arrival, claimed: Path, target: Path) -> bool:
+        """Copy and compare; False: it was changed since its digest was taken, and is back under its name."""
+        draft = target.with_name(claimed.name)
+        if os.path.lexists(draft):
+            _remove(draft)
+        if arrival.kind is Kind.FILE:
+            with _opened(claimed) as fd:
+                self._copy_file(fd, draft)
+        else:
+            for top, names, files, directory in os.fwalk(claimed, onerror=_raise, follow_symlinks=False):
+                below = draft / os.path.relpath(top, claimed)
+                below.mkdir(mode=0o700, exist_ok=True)
+                del names  # fwalk comes to them
+                for name in files:
+                    with _opened(name, directory) as fd:
+                        self._copy_file(fd, below / name)
+        if self._digest(draft, arrival.kind) != arrival.sha256:
+            _remove(draft)
+            if self._digest(claimed, arrival.kind) == arrival.sha256:
+                raise OSError(errno.EIO, "its copy differs from it; see the disk")
+            self._put_back(arrival)
+            return False
+        draft.rename(target)
+        _sync(target.parent)
+        return True
+
+    def _copy_file(self, fd: int, target: Path) -> None:
+        status = os.fstat(fd)
+        with target.open("xb", buffering=0) as copy:
+            os.fchmod(copy.fileno(), 0o600 | (status.st_mode & 0o100))
+            while chunk := self._read(fd):
+                view = memoryview(chunk)
+                while view:
+                    view = view[copy.write(view) :]
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def shown(name: str) -> str:
+    """Return a name with characters that cannot be printed as escapes: a line end as ``\\n``."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
+class _Unfit(Exception):
+    """A dropped folder has something in it that is not taken."""
+
+
+_OTHERS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.startswith(".") or name.endswith(_PASSED_OVER) or name == REJECTED
+
+
+def _kind(mode: int) -> Kind:
+    return Kind.FILE if stat.S_ISREG(mode) else Kind.FOLDER if stat.S_ISDIR(mode) else Kind.OTHER
+
+
+def _fault_of_name(name: str) -> str | None:
+    if not name.isprintable():
+        return "its name has characters that cannot be printed; rename it"
+    if name.startswith("-"):
+        return "its name begins with '-', which programs take for an option; rename it"
+    return None
+
+
+def _files(folder: Path) -> Iterator[_File]:
+    """Yield the files of a dropped folder in an order that stays. Raises _Unfit, PermissionError, FileNotFoundError."""
+    for top, folders, names, directory in os.fwalk(folder, onerror=_raise, follow_symlinks=False):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            below = os.path.relpath(Path(top, name), folder)
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            kind = _kind(status.st_mode)
+            if not name.isprintable():
+                raise _Unfit(f"{shown(below)!r} in it has a name that cannot be printed; rename it")
+            if kind is Kind.OTHER:
+                raise _Unfit(
+                    f"{below!r} in it is {_OTHERS.get(stat.S_IFMT(status.st_mode), 'no file')}, and no file or folder"
+                )
+            if kind is Kind.FILE:
+                yield _File(below, status.st_size, status.st_mtime_ns)
+
+
+@contextmanager
+def _opened(name: str | Path, directory: int | None = None) -> Iterator[int]:
+    """Open a file to read it, and nothing else than a file. Raises BlockingIOError while somebody of this host has it
+    open for writing, as far as the system tells."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(name, flags, dir_fd=directory)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise FileNotFoundError(errno.ENOENT, f"{name} is no file any more")
+        _require_no_writer(fd)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _require_no_writer(fd: int) -> None:
+    """A lease for reading is refused while somebody has the file open for writing. Only the file's owner and root get
+    one, and not on every file system: for others the time that a file rests has to do."""
+    try:
+        # If somebody opens it for writing while the lease lasts, the signal is one that does nothing.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+def _owner(uid: int) -> str:
+    """Return the name of a user, as the command line names who submits; of one without a name the number."""
+    try:
+        return _user(uid)
+    except KeyError:
+        return f"uid {uid}"
+
+
+@cache
+def _user(uid: int) -> str:
+    """A look into the list of users takes longer than all else that a look at a file takes."""
+    return pwd.getpwuid(uid).pw_name
+
+
+def _remove(path: Path) -> None:
+    if stat.S_ISDIR(path.lstat().st_mode):
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _sync(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,65 @@
+"""``spinney inbox``: made, looked at, paused, scanned, removed."""
+
+import json
+from typing import Any
+
+from .shell import Shell
+
+
+def show(shell: Shell, *words: str) -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(shell.ok("inbox", "show", "uploads", "--json", *words))
+    return shown
+
+
+def test_an_inbox_is_made_with_everything_that_can_be_said(shell: Shell) -> None:
+    made = shell.ok(
+        *("inbox", "add", "uploads", "/srv/incoming/", "double", "-p", "n=1", "--rest", "1m"),
+        *("--duplicates", "accept", "--host", "elm", "--queue", "slow", "--submitter", "bob", "--by", "ann"),
+    )
+
+    assert made == "inbox uploads: no node looks there yet: none that works sees the folder\n"
+    assert show(shell) == {
+        "inbox": {
+            "name": "uploads",
+            "folder": "/srv/incoming",
+            "type": "double",
+            "params": {"n": 1},
+            "options": {"queue": "slow", "submitter": "bob"},
+            "host": "elm",
+            "rest_s": 60.0,
+            "duplicates": "accept",
+            "paused": False,
+            "scan_us": None,
+            "by": "ann",
+            "node_id": None,
+            "node": None,
+            "problem": None,
+        },
+        "arrivals": [],
+    }
+    text = shell.ok("inbox", "show", "uploads", "--rejected")
+    assert "/srv/incoming" in text
+    assert "n = 1" in text
+
+
+def test_an_inbox_is_paused_resumed_scanned_and_removed(shell: Shell) -> None:
+    shell.ok("inbox", "add", "uploads", "/srv/incoming", "double", "-p", "n=1")
+
+    assert shell.ok("inbox", "pause", "uploads") == "inbox uploads: paused\n"
+    assert "paused" in shell.ok("inbox", "list")
+    assert "paused" in shell.refused(1, "inbox", "scan", "uploads")
+    shell.ok("inbox", "resume", "uploads")
+    shell.ok("inbox", "scan", "uploads")
+    assert show(shell)["inbox"]["scan_us"] > 0
+    assert shell.ok("inbox", "remove", "uploads") == "inbox uploads is removed\n"
+    assert shell.listed("inbox", "list") == []
+
+
+def test_what_can_be_no_inbox_is_refused_with_what_to_do(shell: Shell) -> None:
+    add = ("inbox", "add", "uploads")
+    assert "whole path" in shell.refused(2, *add, "incoming", "double", "-p", "n=1")
+    assert "refuse, accept" in shell.refused(2, *add, "/srv/in", "double", "-p", "n=1", "--duplicates", "no")
+    assert "'n'" in shell.refused(2, *add, "/srv/in", "double")
+    shell.ok(*add, "/srv/in", "double", "-p", "n=1")
+    assert "--replace" in shell.refused(1, *add, "/srv/in", "double", "-p", "n=2")
+    assert "did you mean 'uploads'?" in shell.refused(1, "inbox", "show", "upload")
