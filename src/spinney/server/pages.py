@@ -31,6 +31,7 @@ from spinney.features.audit import page as audit
 from spinney.features.bulk.page import BulkRuns
 from spinney.features.failures import page as failures
 from spinney.features.holds import page as holds
+from spinney.features.inboxes import page as inboxes
 from spinney.features.jobs import job_page as job
 from spinney.features.jobs import list_page as jobs
 from spinney.features.locks import page as locks
@@ -78,6 +79,7 @@ def routers() -> list[APIRouter]:
         failures.router,
         submit.router,
         schedules.router,
+        inboxes.router,
         queues.router,
         nodes.router,
         holds.router,

@@ -52,6 +52,7 @@ NAV_ITEMS = (
     NavItem(path="/nodes", label="Nodes", icon="nodes", key="n"),
     NavItem(path="/holds", label="Holds & locks", icon="holds", key="h"),
     NavItem(path="/schedules", label="Schedules", icon="schedules", key="c"),
+    NavItem(path="/inboxes", label="Inboxes", icon="inboxes", key="i", role=Role.OPERATOR, everywhere=True),
     NavItem(path="/webhooks", label="Webhooks", icon="webhooks", key="w", role=Role.OPERATOR),
     NavItem(path="/audit", label="Audit", icon="audit", key="a", role=Role.OPERATOR, everywhere=True),
     NavItem(path="/users", label="Users", icon="users", key="u", role=Role.ADMIN),

@@ -1,0 +1,95 @@
+"""Inboxes as pages."""
+
+from typing import Any
+
+import pytest
+
+from server.conftest import World
+from spinney.control import Control
+from spinney.features.inboxes.commands import PutInbox
+from spinney.model.settings.inboxes import Arrival, Drop, Kind
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def uploads(world: World) -> str:
+    params = {"n": 1, "pin": "s3cret"}
+    control = Control(store=world.store, clock=lambda: world.site.now, wake_nodes=lambda: None, by="ann")
+    control.do(PutInbox(name="uploads", folder="/srv/uploads", type="double", params=params))
+    return "/inboxes/uploads"
+
+
+def get(world: World, path: str, principal: str = "operator", status: int = 200) -> str:
+    answer = world.client(principal).get(path, headers=HTML)
+    assert answer.status_code == status, answer.text[:500]
+    return str(answer.text)
+
+
+def post(world: World, path: str, principal: str, status: int = 303, **form: str) -> Any:
+    answer = world.client(principal).post(path, data=form, headers=HTML)
+    assert answer.status_code == status, answer.text[:500]
+    return answer
+
+
+def arrive(world: World, name: str, sha256: str) -> Arrival:
+    node = world.site.here.id
+    world.store.inboxes.serve("uploads", node)
+    drop = Drop(name=name, kind=Kind.FILE, size=5, identity="5:1", owner="bob", dropped_us=1, sha256=sha256)
+    arrival = world.store.inboxes.arrive("uploads", drop, node, now_us=world.site.now)
+    world.store.inboxes.finish(arrival.id, now_us=world.site.now)
+    return arrival
+
+
+def test_given_an_inbox_when_looked_at_then_what_was_dropped_and_why_something_was_rejected_is_there(
+    world: World, uploads: str
+) -> None:
+    assert "none that works sees the folder" in get(world, "/inboxes")
+    assert "Nothing dropped yet" in get(world, uploads)
+    taken = arrive(world, "<b>a.zip", "aa")
+    arrive(world, "again.zip", "aa")
+    world.store.inboxes.report("uploads", world.site.here.id, "the disk is full")
+
+    assert "the disk is full" in get(world, "/inboxes")
+    text = get(world, uploads)
+    assert f'href="/jobs/{taken.job_id}"' in text
+    assert "&lt;b&gt;a.zip" in text
+    assert "its bytes came before" in text
+    assert "s3cret" not in text
+    only = get(world, f"{uploads}?rejected=1")
+    assert "again.zip" in only
+    assert f'href="/jobs/{taken.job_id}"' not in only
+
+
+def test_given_more_arrivals_than_a_page_then_the_older_ones_are_on_the_next(
+    world: World, uploads: str
+) -> None:
+    for number in range(51):
+        arrive(world, f"{number}.zip", str(number))
+    text = get(world, uploads)
+    assert ">0.zip<" not in text
+    assert ">0.zip<" in get(world, f"{uploads}?after=2")
+    assert "after=2" in text
+
+
+def test_given_an_inbox_when_paused_scanned_and_resumed_then_it_is_by_those_who_may(
+    world: World, uploads: str
+) -> None:
+    post(world, f"{uploads}/scan", "operator")
+    assert world.store.inboxes.all()[0].scan_us is not None
+    post(world, f"{uploads}/pause", "operator", 403)
+    assert f"{uploads}/pause" not in get(world, uploads)
+    post(world, f"{uploads}/pause", "admin", reason="moving")
+    assert world.store.inboxes.all()[0].paused
+    assert "paused" in get(world, uploads, "admin")
+    post(world, f"{uploads}/resume", "admin")
+    assert not world.store.inboxes.all()[0].paused
+    post(world, f"{uploads}/burn", "admin", 422)
+
+
+def test_who_may_not_look_at_inboxes_sees_none(world: World, uploads: str) -> None:
+    for path in ("/inboxes", uploads):
+        get(world, path, "viewer", 403)
+    assert 'href="/inboxes"' not in get(world, "/jobs", "viewer")
+    assert 'href="/inboxes"' in get(world, "/jobs")
+    get(world, "/inboxes/nothing", status=404)
