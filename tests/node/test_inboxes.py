@@ -85,6 +85,22 @@ def test_a_scan_is_done_by_the_node_that_looks_there(cluster: Cluster) -> None:
     assert read(cluster) == ["a on "]
 
 
+def test_a_node_that_an_operator_drains_leaves_its_inboxes_to_others(cluster: Cluster) -> None:
+    for name in ("oak", "ash"):
+        cluster.start(name=name, app="inbox_app:app")
+    for node in cluster.nodes:
+        node.joined()
+    folder = cluster.place / "in"
+    put(cluster, folder)
+    first = server(cluster)
+    cluster.store.fleet.drain(first.name, ANN, now_us=now_us())
+    wake_local_nodes(cluster.run_dir)
+    until(lambda: inbox(cluster).node not in (None, first.name), "the other one looks there")
+    (folder / "a").write_text("a")
+    until(lambda: arrivals(cluster), "it is taken")
+    assert read(cluster) == ["a on "]
+
+
 def test_no_folder_with_the_stores_own_files_is_an_inbox(cluster: Cluster) -> None:
     cluster.node(app="inbox_app:app")
     put(cluster, cluster.place, rest_s=0)

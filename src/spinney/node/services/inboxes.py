@@ -1,8 +1,9 @@
 """Look into inboxes: the folders whose files become jobs.
 
 Each inbox is looked into by one node that sees its folder (``spinney.features.inboxes.sql``); this service takes up
-those that no active node has, and gives up those whose folder has gone. Each has a thread while it is looked into, so
-that neither a long file nor a file system that does not answer keeps the node or another inbox waiting.
+those that no active node has, and gives up those whose folder has gone, or all when an operator drains the node. Each
+has a thread while it is looked into, so that neither a long file nor a file system that does not answer keeps the node
+or another inbox waiting.
 
 A node without inboxes looks for new ones only when another process has committed something."""
 
@@ -92,7 +93,8 @@ class InboxWatcher:
         serves = inbox.node_id == node_id
         if not serves and inbox.node_id is not None:
             return
-        sees = await self._in_thread(lambda: Path(inbox.folder).is_dir())
+        may_serve = self._context.status.takes_jobs  # a node that an operator has drained is left in peace
+        sees = may_serve and await self._in_thread(lambda: Path(inbox.folder).is_dir())
         if serves != sees:
             self._changed = True
             self._intakes.pop(name, None)
