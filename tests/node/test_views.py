@@ -1,5 +1,6 @@
 """Links to the folders of jobs, by state, that the leader keeps and the doctor repairs."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,9 +31,10 @@ def views(cluster: Cluster) -> Path:
 
 def links(views: Path) -> dict[str, int]:
     """All links, with the job to whose folder each leads."""
+    paths = [Path(at, name) for at, folders, files in os.walk(views) for name in folders + files]
     return {
-        str(path.relative_to(views)): int(path.resolve(strict=True).name)
-        for path in views.rglob("*")
+        str(path.relative_to(views)): int(path.resolve().name)
+        for path in paths
         if path.is_symlink() and path.name.isdecimal() and path.exists()
     }
 

@@ -69,6 +69,7 @@ from spinney.features.schedules.commands import (
     RunSchedule,
     ShowSchedule,
 )
+from spinney.features.stacks.commands import RequestStacks, ShowStackRequest
 from spinney.features.stats.commands import ShowStats
 from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
 from spinney.features.types.commands import ListTypes, ShowType
@@ -219,6 +220,12 @@ CASES: dict[str, Case] = {
             ExplainJob,
         )
     },
+    "RequestStacks": Case(
+        call=lambda c, t: c.do(RequestStacks(job=t.jobs["ann running"])), least=Role.VIEWER
+    ),
+    "ShowStackRequest": Case(
+        call=lambda c, t: c.do(ShowStackRequest(job=t.jobs["ann failed"], fence=1)), least=Role.VIEWER
+    ),
     # --- single jobs ----------------------------------------------------------------------
     **of_job(CancelJob, "pending"),
     **of_job(RetryJob, "failed"),

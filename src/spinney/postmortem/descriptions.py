@@ -91,7 +91,8 @@ class Bounds:
     frames: int = 50
     """The most frames of one exception: two thirds of them innermost, the others outermost."""
     time_s: float = 0.004
-    """The most seconds for all values; what is left when they are over is described by its type only."""
+    """The most seconds of processor time for all values, so that a busy machine loses none; what is left when they are
+    over is described by its type only."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +104,7 @@ class Describer:
     """Hides secrets that are known by their text."""
     secret_names: frozenset[str] = frozenset()
     """Names of secret values, beside those that look like one."""
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.thread_time
     room: int = 0
     """How many bytes are left for the value that is being described."""
     _deadline: float = field(init=False)

@@ -265,7 +265,7 @@ ROWS = (
             "/files",
         )
     ),
-    Row(method="POST", path="/jobs/{job}/stacks", least="submitter", make=running),
+    Row(method="POST", path="/jobs/{job}/stacks", least="viewer", make=running),
     Row(method="GET", path="/jobs/{job}/stacks/{fence}", least="viewer", make=running),
     Row(method="POST", path="/jobs/{job}/retry", least="submitter", make=failed),
     Row(method="POST", path="/jobs/{job}/rerun", least="operator", make=completed),

@@ -7,7 +7,6 @@ from pydantic import Field
 
 from spinney.commands import Command
 from spinney.commands.fields import JobNumber
-from spinney.model.access import Role
 from spinney.node.workers.stack_taker import file_path
 from spinney.service.queries import Queries
 from spinney.service.service import Service
@@ -27,9 +26,7 @@ class StackRequest:
     """The path of the file in the job's folder. One of an earlier request is replaced."""
 
 
-class RequestStacks(
-    Command, route="POST /jobs/{job}/stacks", role=Role.SUBMITTER, to="request the stacks of jobs"
-):
+class RequestStacks(Command, route="POST /jobs/{job}/stacks"):
     """Request the stacks of a running attempt.
 
     Its worker writes where its threads and tasks stand into a file of the job's folder, and goes on."""
@@ -38,7 +35,6 @@ class RequestStacks(
 
     def run(self, service: Service) -> StackRequest:
         job = service.part(Queries).job(self.job)
-        service.require_within(job)
         fence = service.store.stack_requests.ask(self.job, now_us=service.clock())
         service.wake_nodes()
         attempts = service.store.attempts(job.id)
@@ -63,7 +59,7 @@ class ShowStackRequest(Command, route="GET /jobs/{job}/stacks/{fence}"):
     fence: Fence
 
     def run(self, service: Service) -> StackRequestState:
-        service.require_within(service.part(Queries).job(self.job))
+        service.part(Queries).job(self.job)  # raises NoSuchJob for one that is out of sight
         return StackRequestState(is_waiting=service.store.stack_requests.is_due(self.fence, job_id=self.job))
 
 
