@@ -1,0 +1,258 @@
+"""Write the detections of new raw files into the database of their receiver.
+
+The files of a boot session are detected in the order of their times. New files that come behind all others of their
+session go on from where the last one ended; others let the session be detected afresh, from the copies that are kept
+of its files. So the detections are the same in whatever pieces and order the files come, and a file that comes again,
+under whatever name, changes nothing. All of a call is one transaction: readers see all of it or nothing, and after a
+kill the call is repeated."""
+
+import hashlib
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from spinney.apps.receivers.database.schema import SCHEMA
+from spinney.apps.receivers.detection.bursts import BurstFinder
+from spinney.apps.receivers.detection.pulses import Position, ReadCounts, read_pulses
+from spinney.apps.receivers.detection.runs import Hit, RunFinder, RunRules
+from spinney.apps.receivers.detection.source_files import SourceFile, source_file
+from spinney.apps.receivers.detection.tags import Tag
+from spinney.errors import UsageError
+
+BUSY_S = 60.0
+"""How long a writer waits for another one; the application has a lock beside, so that this is a last resort."""
+
+
+class Detected(NamedTuple):
+    """What a call has done."""
+
+    files: int
+    """New files."""
+    repeated: int
+    """Files whose content was there already."""
+    pulses: int
+    hits: int
+    """Hits of these sessions that were not there before."""
+    broken: int
+    """Lines that could not be read."""
+    afresh: tuple[int, ...]
+    """The sessions that were detected again from their first file."""
+
+
+class _New(NamedTuple):
+    source: SourceFile
+    path: Path
+    sha256: str
+
+
+class ReceiverDatabase:
+    """The database of one receiver, in a file."""
+
+    def __init__(self, path: Path, tags: Sequence[Tag], rules: RunRules | None = None) -> None:
+        """``path``: the file, which is made when something is first written."""
+        self._path, self._tags, self._rules = path, tuple(tags), rules or RunRules()
+        described = orjson.dumps([[tag.model_dump() for tag in self._tags], repr(self._rules)])
+        self._digest = hashlib.sha256(described).hexdigest()
+
+    def detect(
+        self, paths: Iterable[Path], *, now_s: float, between: Callable[[], None] = lambda: None
+    ) -> Detected:
+        """Detect in these raw files, which must stay where they are, and write what is new. ``between`` is called after
+        each piece of a file, so that a caller may show progress or stop.
+
+        Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and sqlite3.Error.
+        """
+        new = [_described(Path(path)) for path in paths]
+        with self._writing() as db:
+            known = {sha256 for (sha256,) in db.execute("select sha256 from files")}
+            by_session: dict[int, dict[str, _New]] = defaultdict(dict)
+            for each in new:
+                if each.sha256 not in known:
+                    by_session[each.source.session][each.sha256] = each
+            results = [
+                self._detect_session(db, session, list(files.values()), now_s, between)
+                for session, files in sorted(by_session.items())
+            ]
+        files = sum(result.files for result in results)
+        return Detected(
+            files=files,
+            repeated=len(new) - files,
+            pulses=sum(result.pulses for result in results),
+            hits=sum(result.hits for result in results),
+            broken=sum(result.broken for result in results),
+            afresh=tuple(session for result in results for session in result.afresh),
+        )
+
+    def rerun(
+        self, sessions: Iterable[int], *, now_s: float, between: Callable[[], None] = lambda: None
+    ) -> Detected:
+        """Detect these sessions afresh, from the files that are known of them: after a change of the tags or rules."""
+        with self._writing() as db:
+            results = [
+                self._detect_session(db, session, [], now_s, between, afresh=True) for session in sessions
+            ]
+        pulses, hits = sum(result.pulses for result in results), sum(result.hits for result in results)
+        afresh = tuple(session for result in results for session in result.afresh)
+        return Detected(0, 0, pulses, hits, sum(result.broken for result in results), afresh)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection that sees one snapshot, beside a writer. Raises sqlite3.Error where there is no file."""
+        with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            db.execute("begin")
+            yield db
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)) as db:
+            db.execute("pragma journal_mode = wal")
+            db.execute("pragma synchronous = full")
+            db.executescript(SCHEMA)
+            db.execute("begin immediate")
+            yield db
+            db.execute("commit")  # a connection that is closed without it rolls back
+
+    def _detect_session(
+        self,
+        db: sqlite3.Connection,
+        session: int,
+        new: list[_New],
+        now_s: float,
+        between: Callable[[], None],
+        *,
+        afresh: bool = False,
+    ) -> Detected:
+        new.sort(key=_order)
+        row = db.execute(
+            "select last_begun, last_name, tags, state from sessions where session = ?", (session,)
+        ).fetchone()
+        behind = (
+            row is not None and row[2] == self._digest and (row[0], row[1]) <= _order(new[0])[:2]
+            if new
+            else False
+        )
+        afresh = afresh or (row is not None and not behind)
+        state = orjson.loads(row[3]) if row is not None and not afresh else {}
+        before = _number_of_hits(db, session)
+        old = [] if not afresh else _known_files(db, session)
+        if afresh:
+            for table in ("runs", "hits", "gps"):
+                db.execute(f"delete from {table} where session = ?", (session,))  # noqa: S608 - names of tables
+        (batch,) = db.execute("select coalesce(max(id), 0) + 1 from batches").fetchone()
+        db.execute("insert into batches values (?, ?, ?, 0, 0, 0, ?)", (batch, now_s, session, afresh))
+        bursts = BurstFinder(self._tags, state.get("bursts"))
+        runs = RunFinder(self._tags, self._rules, state.get("runs"))
+        pulses = broken = 0
+        every = sorted([*old, *new], key=_order)
+        fresh = {each.sha256 for each in new}
+        for each in every:
+            counts = ReadCounts()
+            for piece in read_pulses(each.path, counts):
+                _write_hits(db, session, runs.add(bursts.find(piece)))
+                between()
+            _write_positions(db, session, counts.positions)
+            pulses, broken = pulses + counts.pulses, broken + counts.broken
+            if each.sha256 in fresh:
+                _write_file(db, batch, each, counts)
+        if every:
+            last = every[-1].source
+            db.execute(
+                "insert or replace into sessions values (?, ?, ?, ?, ?)",
+                (
+                    session,
+                    last.begun,
+                    last.name,
+                    self._digest,
+                    orjson.dumps({"bursts": bursts.state, "runs": runs.state}),
+                ),
+            )
+        hits = _number_of_hits(db, session) - before
+        db.execute(
+            "update batches set files = ?, pulses = ?, hits = ? where id = ?", (len(new), pulses, hits, batch)
+        )
+        return Detected(len(new), 0, pulses, hits, broken, (session,) if afresh else ())
+
+
+def _described(path: Path) -> _New:
+    source = source_file(path)
+    if source is None:
+        raise UsageError(f"{path.name!r} is not the name of a raw file of a receiver")
+    return _New(source, path, sha256_of(path))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file, in hexadecimal digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _order(each: _New) -> tuple[float, str, str]:
+    return each.source.begun, each.source.name, each.sha256
+
+
+def _known_files(db: sqlite3.Connection, session: int) -> list[_New]:
+    rows = db.execute("select name, path, sha256 from files where session = ?", (session,))
+    files = []
+    for name, path, sha256 in rows:
+        source = source_file(name)
+        if source is not None:
+            files.append(_New(source, Path(path), sha256))
+    return files
+
+
+def _number_of_hits(db: sqlite3.Connection, session: int) -> int:
+    (number,) = db.execute("select count(*) from hits where session = ?", (session,)).fetchone()
+    return int(number)
+
+
+def _write_hits(db: sqlite3.Connection, session: int, hits: Sequence[Hit]) -> None:
+    db.executemany(
+        "insert or ignore into runs values (?, ?, ?, ?)",
+        [(session, hit.run, hit.burst.tag, hit.burst.port) for hit in hits],
+    )
+    db.executemany(
+        "insert into hits values (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                session,
+                hit.run,
+                hit.burst.time,
+                hit.burst.offset,
+                hit.burst.signal,
+                hit.burst.noise,
+                hit.burst.slop,
+            )
+            for hit in hits
+        ],
+    )
+
+
+def _write_positions(db: sqlite3.Connection, session: int, positions: Sequence[Position]) -> None:
+    db.executemany(
+        "insert or ignore into gps values (?, ?, ?, ?, ?)", [(session, *each) for each in positions]
+    )
+
+
+def _write_file(db: sqlite3.Connection, batch: int, each: _New, counts: ReadCounts) -> None:
+    source = each.source
+    db.execute(
+        "insert into files values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            each.sha256,
+            source.name,
+            str(each.path.absolute()),
+            source.session,
+            source.begun,
+            batch,
+            counts.lines,
+            counts.pulses,
+            counts.broken,
+            counts.damage,
+        ),
+    )

@@ -1,0 +1,227 @@
+"""Detections in simulated files: they are the true ones, and the same in whatever pieces and order the files come."""
+
+import gzip
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apps.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
+from spinney.apps.receivers.database import Detected, ReceiverDatabase
+from spinney.apps.receivers.detection.pulses import LINE_BYTES, ReadCounts, read_pulses
+from spinney.apps.receivers.detection.source_files import source_file
+from spinney.apps.receivers.detection.tags import read_tags
+from spinney.errors import UsageError
+
+SMALL = Scene(seconds=120, noise_per_s=2.0)
+LINES = SMALL.lines()
+
+
+def content(path: Path) -> list[list[tuple[object, ...]]]:
+    """All that was detected."""
+    with ReceiverDatabase(path, TAGS).reading() as db:
+        return [
+            db.execute(f"select * from {table} order by 1, 2, 3").fetchall()
+            for table in ("runs", "hits", "gps")
+        ]
+
+
+def detected(folder: Path, files: list[Path], *, calls: int = 1) -> list[list[tuple[object, ...]]]:
+    """What is in a new database after these files, given in so many calls."""
+    path = folder / "SG-7F5ERPI46977.sqlite"
+    path.unlink(missing_ok=True)
+    size = -(-len(files) // calls)
+    for begin in range(0, len(files), size):
+        ReceiverDatabase(path, TAGS).detect(files[begin : begin + size], now_s=0.0)
+    return content(path)
+
+
+def scores(scene: Scene, folder: Path) -> tuple[float, float]:
+    """Return recall (of bursts that were heard whole) and precision of the hits."""
+    (file,) = write_files(scene.lines(), folder, [])
+    _, hits, _ = detected(folder, [file])
+    runs, _, _ = content(folder / "SG-7F5ERPI46977.sqlite")
+    whose = {(session, run): (tag, port) for session, run, tag, port in runs}
+    found = {(*whose[session, run], time) for session, run, time, *_ in hits}
+    true = sum(
+        any((tag, port, round(time + step, 3)) in scene.truth for step in (-0.001, 0.0, 0.001))
+        for tag, port, time in found
+    )
+    return true / len(scene.truth), true / len(found)
+
+
+@pytest.mark.parametrize(
+    ("noise_per_s", "missed", "recall", "precision"),
+    [(0.0, 0.0, 0.97, 0.99), (2.0, 0.05, 0.93, 0.97), (10.0, 0.1, 0.75, 0.9)],
+)
+def test_most_true_bursts_are_detected_and_few_others(
+    noise_per_s: float, missed: float, recall: float, precision: float, tmp_path: Path
+) -> None:
+    found, right = scores(Scene(noise_per_s=noise_per_s, missed=missed), tmp_path)
+    assert found >= recall
+    assert right >= precision
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[list[tuple[object, ...]]]:
+    """What is detected in one file."""
+    folder = tmp_path_factory.mktemp("whole")
+    return detected(folder, write_files(LINES, folder, []))
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_pieces_and_order_do_not_matter(
+    data: st.DataObject, whole: list[list[tuple[object, ...]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("pieces")
+    cuts = data.draw(st.lists(st.integers(1, len(LINES) - 1), max_size=6))
+    files = write_files(LINES, folder, cuts, packed=data.draw(st.booleans()))
+    files = data.draw(st.permutations(files))
+    assert detected(folder, files, calls=data.draw(st.integers(1, len(files)))) == whole
+
+
+def test_files_that_come_again_change_nothing(tmp_path: Path) -> None:
+    files = write_files(LINES, tmp_path, [len(LINES) // 2])
+    database = ReceiverDatabase(tmp_path / "r.sqlite", TAGS)
+    first = database.detect(files, now_s=0.0)
+    before = content(tmp_path / "r.sqlite")
+    renamed = tmp_path / file_name(3, BEGUN + 999)
+    renamed.write_bytes(files[0].read_bytes())
+
+    again = database.detect([*files, renamed], now_s=1.0)
+
+    assert (first.files, first.repeated) == (2, 0)
+    assert again == Detected(0, 3, 0, 0, 0, ())
+    assert content(tmp_path / "r.sqlite") == before
+
+
+def test_a_file_that_came_in_part_and_then_whole_counts_once(
+    tmp_path: Path, whole: list[list[tuple[object, ...]]]
+) -> None:
+    (file,) = write_files(LINES, tmp_path / "whole", [])
+    part = tmp_path / "part" / file.name
+    part.parent.mkdir()
+    part.write_bytes(file.read_bytes()[: len(file.read_bytes()) // 3])
+    assert detected(tmp_path, [part, file], calls=2)[:1] == whole[:1]
+
+
+def test_a_changed_table_of_tags_detects_the_session_afresh(tmp_path: Path) -> None:
+    files = write_files(LINES, tmp_path, [len(LINES) // 2])
+    path = tmp_path / "r.sqlite"
+    ReceiverDatabase(path, TAGS[:1]).detect(files[:1], now_s=0.0)
+
+    second = ReceiverDatabase(path, TAGS).detect(files[1:], now_s=1.0)
+    rerun = ReceiverDatabase(path, TAGS).rerun([3], now_s=2.0)
+
+    assert second.afresh == (3,)
+    assert (rerun.files, rerun.hits, rerun.afresh) == (0, 0, (3,))
+    assert content(path) == detected(tmp_path, files)
+
+
+def test_a_call_that_is_broken_off_leaves_nothing_half(tmp_path: Path) -> None:
+    files = write_files(LINES, tmp_path, [len(LINES) // 2])
+    path = tmp_path / "r.sqlite"
+    ReceiverDatabase(path, TAGS).detect(files[:1], now_s=0.0)
+    before = content(path)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ReceiverDatabase(path, TAGS).detect(files, now_s=1.0, between=stop)
+    assert content(path) == before
+    with sqlite3.connect(path) as db:
+        assert db.execute("select count(*) from batches").fetchone() == (1,)
+
+
+# --- raw files --------------------------------------------------------------------------------
+
+
+def test_broken_lines_are_counted_and_the_others_read(tmp_path: Path) -> None:
+    file = tmp_path / "raw.txt"
+    file.write_bytes(
+        b"S,1,2,3\np,1,100.5,4.0,-60,-90\np2,101,4.1,-61,-91\np,1,x,4,-60,-90\np,1,102,4,-60\n"
+        b"p,1,nan,4,-60,-90\nG,100,45.1,-64.3,12\nG,100,north\n"
+        + b"p" * 3 * 10**6
+        + b"\n\xff\x00\np,3,103,4,-60,-90"
+    )
+    counts = ReadCounts()
+    pulses = list(read_pulses(file, counts))
+    assert [(port, time) for piece in pulses for port, time in zip(piece.port, piece.time, strict=True)] == [
+        (1, 100.5),
+        (2, 101.0),
+        (3, 103.0),
+    ]
+    assert (counts.pulses, counts.broken, counts.first_broken) == (3, 5, 4)
+    assert [tuple(position) for position in counts.positions] == [(100.0, 45.1, -64.3, 12.0)]
+
+
+def test_a_file_that_is_cut_off_counts_up_to_there(tmp_path: Path) -> None:
+    text = b"".join(b"p,1,%d,4.0,-60,-90\n" % number for number in range(100_000))
+    file = tmp_path / "raw.txt.gz"
+    file.write_bytes(gzip.compress(text)[:-20_000])
+    counts = ReadCounts()
+    assert 0 < sum(len(piece.time) for piece in read_pulses(file, counts)) < 100_000
+    assert counts.damage
+
+
+def test_a_piece_is_never_larger_than_its_bound(tmp_path: Path) -> None:
+    file = tmp_path / "raw.txt"
+    file.write_bytes(b"p,1,100.5,4.0,-60,-90\n" * 300_000)
+    sizes = [len(piece.time) for piece in read_pulses(file, ReadCounts())]
+    assert sum(sizes) == 300_000
+    assert max(sizes) < 60_000
+    assert LINE_BYTES == 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "receiver", "session", "begun", "kind"),
+    [
+        (
+            "changeMe-7F5ERPI46977-000012-2016-05-23T16-00-54.1240P-all.txt.gz",
+            "SG-7F5ERPI46977",
+            12,
+            1464019254.124,
+            "all",
+        ),
+        ("a-0613BB000593-000001-2000-01-01T00-00-00T-gps.txt", "SG-0613BB000593", 1, 946684800.0, "gps"),
+    ],
+)
+def test_a_name_says_whose_and_when(name: str, receiver: str, session: int, begun: float, kind: str) -> None:
+    source = source_file(name)
+    assert source is not None
+    assert (source.receiver, source.session, source.begun, source.kind) == (
+        receiver,
+        session,
+        pytest.approx(begun),
+        kind,
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x.txt",
+        "a-0613BB000593-000001-2000-13-01T00-00-00T-gps.txt",
+        "a-0613BB000593-1-2000-01-01T00-00-00-all.txt",
+    ],
+)
+def test_other_names_are_no_raw_files(name: str) -> None:
+    assert source_file(name) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tag,frequency,gap1,gap2,gap3,interval\n1,166.38,45,61,x,5\n", "row 1 .*gap3"),
+        ("tag,frequency,gap1,gap2,gap3,interval\n1,166.38,45,61,99,5\n1,166.38,45,61,99,5\n", "'1' twice"),
+        ("tag,frequency\n1,166.38\n", "row 1 .*gap1"),
+    ],
+)
+def test_a_wrong_table_of_tags_is_refused_by_its_row(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "tags.csv").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_tags(tmp_path / "tags.csv")
