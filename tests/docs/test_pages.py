@@ -8,6 +8,7 @@ from typer.main import get_command
 
 from spinney.apps.ingest.cli import app as ingest
 from spinney.apps.monitor.cli import app as monitor
+from spinney.apps.receivers.cli import app as receivers
 from spinney.cli.commands import full_app
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,7 @@ COMMANDS = {
     **get_command(full_app()).commands,  # type: ignore[attr-defined]
     "ingest": get_command(ingest),
     "monitor": get_command(monitor),
+    "receivers": get_command(receivers),
 }
 COMMAND = re.compile(r"(?:^(?:    |\$ )?|`)spinney ((?:--server \S+ )?[a-z](?:[^`\n#;|&]|\\\n)*)", flags=re.M)
 

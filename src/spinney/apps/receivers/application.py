@@ -1,0 +1,42 @@
+"""The application: its job types and queues. The stages are in ``uploads`` and ``detections``."""
+
+from spinney import Spinney
+from spinney.apps.receivers import settings
+from spinney.errors import UsageError
+from spinney.reports import MailSettings, Outbox
+
+app = Spinney()
+MADE = "made"
+"""In the job's folder: all that the stages make. ``raw``: what was taken apart; ``aside``: what is no good; ``files``:
+the lists for the subjobs."""
+
+NORMAL = app.queue("receivers-normal")
+"""Uploads: they may be large, and take long."""
+PRIORITY = app.queue("receivers-priority")
+"""What attached receivers bring, often and little at a time. Give each queue slots of its own: nodes with
+``--active``."""
+
+uploads = app.pipeline(
+    "receivers.upload", queue=NORMAL, children="settled", description="Detect in an archive of raw files"
+)
+syncs = app.pipeline(
+    "receivers.sync",
+    queue=PRIORITY,
+    children="settled",
+    description="Fetch and detect from an attached receiver",
+)
+detections = app.pipeline(
+    "receivers.detect", submit="internal", description="Detect in new files of one receiver"
+)
+reruns = app.pipeline("receivers.rerun", queue=NORMAL, description="Detect sessions of one receiver afresh")
+
+
+def mail_settings() -> MailSettings:
+    """Return the mail server's settings, read at each try. Raises UsageError where there are none."""
+    mail = settings.load().mail
+    if mail is None:
+        raise UsageError("receivers.toml has no [mail]; name the server, and retry")
+    return MailSettings(host=mail.host, port=mail.port, security=mail.security)
+
+
+outbox = Outbox(app, mail=mail_settings)

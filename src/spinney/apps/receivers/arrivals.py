@@ -1,0 +1,151 @@
+"""Files that arrive: taken apart, checked, and stored by receiver.
+
+Each step may be repeated after a kill: a folder is filled anew, a file that is stored already is not stored again."""
+
+import gzip
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from spinney.apps.receivers.database.receiver_database import sha256_of
+from spinney.apps.receivers.detection.source_files import source_file
+from spinney.containers import Limits, unpack
+from spinney.containers.formats import kind_of_name
+from spinney.files import copies
+from spinney.files.paths import NotAdmitted
+
+DEPTH = 3
+"""Archives within archives are taken apart down to here."""
+_PIECE = 1 << 20
+
+
+class BadFile(NamedTuple):
+    """A file that is put aside."""
+
+    path: str
+    """Below the folder of what arrived."""
+    reason: str
+
+
+def take_apart(
+    source: Path, into: Path, limits: Limits, between: Callable[[int], None], *, leave_out: Path | None = None
+) -> list[BadFile]:
+    """Fill a new folder with the files of a folder: copies, or what archives contain. Return the archives that are
+    refused or damaged; hidden files, and those below ``leave_out``, are not taken. ``between`` is called again and
+    again with a number of bytes.
+
+    Raises OSError, also where the disk is full."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    bad: list[BadFile] = []
+    for path in _files(source):
+        if leave_out is not None and path.is_relative_to(leave_out):
+            continue
+        _place(path, into / path.relative_to(source), path.relative_to(source), limits, between, bad, depth=0)
+    return bad
+
+
+def _place(
+    path: Path,
+    target: Path,
+    name: Path,
+    limits: Limits,
+    between: Callable[[int], None],
+    bad: list[BadFile],
+    *,
+    depth: int,
+) -> None:
+    """Copy a file, or unpack an archive in its place, and the archives in it."""
+    if kind_of_name(path.name) is None or depth >= DEPTH:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if depth == 0:
+            _link_or_copy(path, target)
+        between(path.stat().st_size)
+        return
+    folder = target.with_name(f"{target.name}.d")
+    try:
+        unpack(path, folder, name=path.name, limits=limits, between=between)
+    except NotAdmitted as error:
+        bad.append(BadFile(str(name), str(error)))
+        return
+    for inner in list(_files(folder)):
+        if kind_of_name(inner.name) is not None and depth + 1 < DEPTH:
+            _place(inner, inner, name / inner.relative_to(folder), limits, between, bad, depth=depth + 1)
+            inner.unlink()
+
+
+def put_aside(folder: Path, aside: Path, listed: Path) -> None:
+    """Move files that cannot be raw files out of a folder. Each gets a line in the file ``listed``, a JSON list of its
+    path and the reason, before it is moved, so that an attempt that is repeated has them all."""
+    with listed.open("ab") as lines:
+        for path in list(_files(folder)):
+            reason = _fault(path)
+            if reason is not None:
+                name = path.relative_to(folder)
+                lines.write(orjson.dumps([str(name), reason]) + b"\n")
+                lines.flush()
+                target = aside / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
+
+
+def _fault(path: Path) -> str | None:
+    """Return why a file is no good; None for a good one."""
+    if source_file(path) is None:
+        return "its name is not that of a raw file of a receiver"
+    if path.stat().st_size == 0:
+        return "it is empty"
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as file:
+            content = False
+            while piece := file.read(_PIECE):
+                content = content or piece.count(0) < len(piece)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        return f"it is a damaged gzip file ({error})"
+    return None if content else "it has nothing but zeros"
+
+
+def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[str]]:
+    """Copy the raw files of a folder to where those of their receivers are kept, durably; return the paths by receiver.
+    ``destination`` returns the folder of a receiver. A file that is there with the same content stays as it is."""
+    by_receiver: dict[str, list[str]] = {}
+    written: list[Path] = []
+    for path in _files(folder):
+        source = source_file(path)
+        if source is None:
+            continue
+        session = destination(source.receiver) / f"{source.session:06d}"
+        target = session / path.name
+        if target.exists() and sha256_of(target) != sha256_of(path):
+            target = session / sha256_of(path)[:16] / path.name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copies.copy_atomically(path, target)
+            written += [target, target.parent]
+        by_receiver.setdefault(source.receiver, []).append(str(target))
+    copies.sync_together(written)
+    return {receiver: sorted(paths) for receiver, paths in sorted(by_receiver.items())}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the plain files below a folder, in order, without hidden ones and what links lead to."""
+    for directory, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(directory, name)
+            if not name.startswith(".") and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _link_or_copy(path: Path, target: Path) -> None:
+    try:
+        os.link(path, target)  # what arrived stays as it came; nothing here writes into files
+    except OSError:
+        shutil.copyfile(path, target)

@@ -1,0 +1,136 @@
+"""Turn archives of raw files from radio receivers into detections of tags."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spinney.apps.receivers import settings
+from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.detection.tags import read_tags
+from spinney.command_line import (
+    Exit,
+    JsonOption,
+    StoreOption,
+    display,
+    endpoint,
+    open_control,
+    resolve_settings,
+)
+from spinney.config import ENVIRONMENT
+from spinney.errors import UsageError
+
+app = typer.Typer(no_args_is_help=True, help=__doc__.splitlines()[0])
+ReceiverArgument = Annotated[
+    str, typer.Argument(help="The receiver, as SG-7F5ERPI46977.", show_default=False)
+]
+
+
+@app.command()
+def init(store: StoreOption = None) -> None:
+    """Make the service's folders, and its job types in the store."""
+    from spinney.apps.receivers import app as application
+
+    _use(store)
+    config = settings.load()
+    for folder in ("databases", "files"):
+        (config.data / folder).mkdir(parents=True, exist_ok=True)
+    tags = read_tags(config.tags) if config.tags.exists() else ()
+    with open_control(store) as control:
+        control.store.register([kind.spec for kind in application.types.values()], application.queues)
+    typer.echo(f"The databases are in {config.data / 'databases'}; {len(tags)} tags in {config.tags}")
+
+
+@app.command()
+def upload(
+    source: Annotated[
+        Path, typer.Argument(help="An archive, a file or a folder.", exists=True, show_default=False)
+    ],
+    uploader: Annotated[str, typer.Option(help="The address to which the report goes.")] = "",
+    project: Annotated[
+        str | None, typer.Option(help="The project, which is the collection.", show_default=False)
+    ] = None,
+    priority: Annotated[
+        bool, typer.Option("--priority", help="Use the queue of attached receivers.")
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Submit an upload; print the number of its job."""
+    from spinney.apps.receivers.application import PRIORITY, uploads
+
+    _use(store)
+    options: dict[str, Any] = {"collection": project} | ({"queue": PRIORITY} if priority else {})
+    kind = uploads.options(**{name: value for name, value in options.items() if value is not None})
+    typer.echo(str(kind.submit(source=str(source.absolute()), uploader=uploader)))
+
+
+@app.command()
+def rerun(
+    receiver: ReceiverArgument,
+    first: Annotated[int, typer.Argument(help="The first boot session.", min=0, show_default=False)],
+    last: Annotated[
+        int | None, typer.Argument(help="The last one (default: the first).", show_default=False)
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Detect boot sessions of a receiver afresh, with the table of tags as it is now; print the number of the job."""
+    from spinney.apps.receivers.application import reruns
+
+    _use(store)
+    typer.echo(str(reruns.submit(receiver=receiver, first=first, last=first if last is None else last)))
+
+
+@app.command("list")
+def list_(json: JsonOption = False) -> None:
+    """List the receivers: how many files, sessions, runs and hits of each there are."""
+    rows = []
+    for receiver, db in _databases():
+        counts = [db.execute(f"select count(*) from {table}").fetchone()[0] for table in _TABLES]  # noqa: S608
+        rows.append(dict(zip(("receiver", *_TABLES), (receiver, *counts), strict=True)))
+    _print(rows, ("receiver", *_TABLES), json=json, empty="no receiver has a database yet")
+
+
+_TABLES = ("files", "sessions", "runs", "hits")
+
+
+@app.command("file")
+def file_(
+    name: Annotated[str, typer.Argument(help="The name of a raw file, or its end.", show_default=False)],
+    json: JsonOption = False,
+) -> None:
+    """Show what a raw file became: its receiver, session and batch, and what was in it."""
+    query = f"select {', '.join(_OF_FILE)} from files where substr(name, -length(?1)) = ?1 order by begun"  # noqa: S608
+    rows = [
+        {"receiver": receiver, **dict(zip(_OF_FILE, row, strict=True))}
+        for receiver, db in _databases()
+        for row in db.execute(query, (name.removesuffix(".gz"),))
+    ]
+    _print(rows, ("receiver", *_OF_FILE), json=json, empty=f"no raw file is named {name}")
+    if not rows:
+        raise typer.Exit(Exit.REFUSED)
+
+
+_OF_FILE = ("session", "batch", "name", "path", "lines", "pulses", "broken", "damage")
+
+
+def _databases() -> Iterator[tuple[str, sqlite3.Connection]]:
+    """Yield the receivers with their databases, open while the caller looks."""
+    for path in sorted((settings.load().data / "databases").glob("*.sqlite")):
+        with ReceiverDatabase(path, ()).reading() as db:
+            yield path.stem, db
+
+
+def _print(rows: list[dict[str, Any]], columns: tuple[str, ...], *, json: bool, empty: str) -> None:
+    display.print_list(rows, {name.upper(): itemgetter(name) for name in columns}, json=json, empty=empty)
+
+
+def _use(store: str | None) -> None:
+    """Make a store the one of this process. Raises UsageError for a server: the raw files must be at hand."""
+    endpoint.require_local(store)
+    os.environ[ENVIRONMENT] = resolve_settings(store).store
+    if settings.VARIABLE in os.environ and not Path(os.environ[settings.VARIABLE]).exists():
+        raise UsageError(f"{os.environ[settings.VARIABLE]}, which {settings.VARIABLE} names, does not exist")

@@ -1,0 +1,90 @@
+"""The stages of one receiver's jobs: detect, export, plot."""
+
+import csv
+import time
+from pathlib import Path
+
+import orjson
+
+from spinney import Job
+from spinney.apps.receivers import plot as pictures
+from spinney.apps.receivers import settings
+from spinney.apps.receivers.application import MADE, detections, reruns
+from spinney.apps.receivers.database import Detected, ReceiverDatabase
+from spinney.apps.receivers.detection.tags import read_tags
+
+_HITS = (
+    "select runs.tag, runs.port, hits.session, hits.run, hits.time, hits.offset, hits.signal, hits.noise, hits.slop "
+    "from hits join runs using (session, run) order by hits.time, runs.tag, runs.port"
+)
+_COLUMNS = ("tag", "port", "session", "run", "time", "offset", "signal", "noise", "slop")
+LOCK = "receiver:{receiver}"
+"""Held while a receiver's database is written, and not while it is read."""
+
+
+def database(receiver: str) -> ReceiverDatabase:
+    """Return the database of a receiver, with the table of tags as it is now. Raises UsageError."""
+    config = settings.load()
+    return ReceiverDatabase(config.database(receiver), read_tags(config.tags))
+
+
+@detections.stage(locks=[LOCK], max_attempts=3)
+def detect(job: Job, receiver: str) -> dict[str, object]:
+    """Detect in the new files of a receiver, which its parent has stored and listed."""
+    parent = job.parent
+    assert parent is not None, "only uploads and syncs spawn it"
+    paths = orjson.loads((parent.folder / MADE / "files" / f"{receiver}.json").read_bytes())
+    return _reported(
+        job, database(receiver).detect(map(Path, paths), now_s=time.time(), between=job.check_cancelled)
+    )
+
+
+@reruns.stage(locks=[LOCK], max_attempts=3)
+def rerun(job: Job, receiver: str, first: int, last: int) -> dict[str, object]:
+    """Detect the boot sessions from ``first`` to ``last`` of a receiver afresh."""
+    opened = database(receiver)
+    with opened.reading() as db:
+        rows = db.execute(
+            "select session from sessions where session between ? and ? order by 1", (first, last)
+        )
+        sessions = [session for (session,) in rows]
+    return _reported(job, opened.rerun(sessions, now_s=time.time(), between=job.check_cancelled))
+
+
+def _reported(job: Job, detected: Detected) -> dict[str, object]:
+    job.summary(
+        f"{job.params['receiver']}: {detected.files} new files, {detected.repeated} known, {detected.pulses:,} pulses, "
+        f"{detected.hits:+,} hits"
+    )
+    return {**detected._asdict(), "afresh": list(detected.afresh)}
+
+
+def export(job: Job, receiver: str) -> int:
+    """Write all hits of the receiver as CSV."""
+    name, number = f"{receiver}-hits.csv", 0
+    with (
+        database(receiver).reading() as db,
+        (job.folder / name).open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(_COLUMNS)
+        for row in db.execute(_HITS):
+            writer.writerow(row)
+            number += 1
+    job.products.add(name, f"Hits of {receiver}")
+    return number
+
+
+def plot(job: Job, receiver: str) -> int:
+    """Draw the hits of the receiver over time."""
+    with database(receiver).reading() as db:
+        rows = [(tag, time_s, signal) for tag, _, _, _, time_s, _, signal, *_ in db.execute(_HITS)]
+    name = f"{receiver}.svg"
+    (job.folder / name).write_text(pictures.svg(receiver, rows), encoding="utf-8")
+    job.products.add(name, f"Plot of {receiver}")
+    return len({tag for tag, _, _ in rows})
+
+
+for _pipeline in (detections, reruns):
+    _pipeline.stage(max_attempts=3)(export)
+    _pipeline.stage(max_attempts=3)(plot)

@@ -1,0 +1,47 @@
+"""Hits over time as a picture (SVG): a row for each tag, a mark for each hour in which it was heard."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+
+_WIDTH, _LEFT, _TOP, _ROW = 900, 140, 40, 22
+_TAGS_MAX = 200
+_HOUR_S = 3600
+
+
+def svg(title: str, hits: Sequence[tuple[str, float, float]]) -> str:
+    """Return the picture of hits: tag, time (s since 1970), signal (dB). So many tags at most are drawn, the most often
+    heard ones."""
+    numbers = Counter(tag for tag, _, _ in hits)
+    tags = sorted(tag for tag, _ in numbers.most_common(_TAGS_MAX))
+    row_of = {tag: row for row, tag in enumerate(tags)}
+    hours = Counter((tag, int(time_s // _HOUR_S)) for tag, time_s, _ in hits if tag in row_of)
+    first = min((hour for _, hour in hours), default=0)
+    last = max((hour for _, hour in hours), default=0) + 1
+    scale = (_WIDTH - _LEFT - 10) / (last - first)
+    height = _TOP + _ROW * len(tags) + 30
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" font-family="sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
+        f'<text x="10" y="20" font-size="14">{escape(title)}: {len(hits):,} hits of {len(numbers):,} tags</text>'
+    ]
+    for tag, row in row_of.items():
+        y = _TOP + _ROW * row
+        parts.append(f'<text x="{_LEFT - 8}" y="{y + 13}" text-anchor="end">{escape(tag)}</text>')
+    for (tag, hour), number in sorted(hours.items()):
+        x, y = _LEFT + (hour - first) * scale, _TOP + _ROW * row_of[tag] + 2
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y}" width="{max(2.0, scale):.1f}" height="{_ROW - 6}" fill="#26547c">'
+            f"<title>{escape(tag)}, {_moment(hour)}: {number} hits</title></rect>"
+        )
+    if hours:
+        parts.append(
+            f'<text x="{_LEFT}" y="{height - 8}">{_moment(first)}</text>'
+            f'<text x="{_WIDTH - 10}" y="{height - 8}" text-anchor="end">{_moment(last)}</text>'
+        )
+    return "".join([*parts, "</svg>\n"])
+
+
+def _moment(hour: int) -> str:
+    return f"{datetime.fromtimestamp(hour * _HOUR_S, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,102 @@
+"""The settings of the service: ``receivers.toml``, which ``SPINNEY_RECEIVERS`` names.
+
+    data = "receivers"                     # databases and raw files, by receiver
+    tags = "tags.csv"                      # the table of tags
+    unpacked_bytes = 50_000_000_000        # the most that one archive may unpack to
+
+    [sync]
+    receivers = "attached.csv"             # the attached receivers: a table with a column "receiver"
+    command = ["rsync", "-a", "{receiver}:data/", "{folder}/"]
+    every = "1h"
+
+    [mail]
+    host = "mail.example.org"
+    sender = "Receivers <receivers@example.org>"
+
+Relative paths begin at the file's folder; without a file, the first three are the defaults, in the current folder.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+
+from spinney.errors import UsageError
+from spinney.reports import Security
+from spinney.reports.addresses import mailbox
+
+VARIABLE = "SPINNEY_RECEIVERS"
+FILE = "receivers.toml"
+
+
+def _located(path: Path, info: ValidationInfo) -> Path:
+    """Return the path; a relative one begins at the folder of the settings file, which is the validation's context."""
+    return Path(info.context or ".", path)
+
+
+def _mailbox(text: str) -> str:
+    mailbox(text)
+    return text
+
+
+Located = Annotated[Path, AfterValidator(_located)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+class Sync(_Table):
+    """How attached receivers are asked for new files."""
+
+    receivers: Located
+    command: tuple[str, ...] = Field(min_length=1)
+    """A program with its arguments, in which ``{receiver}`` and ``{folder}`` are replaced; it puts files there."""
+    every: str = "1h"
+
+
+class Mail(_Table):
+    """The mail server, and the sender of mails to uploaders."""
+
+    host: str
+    port: int = 0
+    security: Security = Security.STARTTLS
+    sender: Annotated[str, AfterValidator(_mailbox)]
+
+
+class Settings(_Table):
+    """All settings; see the example above."""
+
+    data: Located = Path("receivers")
+    tags: Located = Path("tags.csv")
+    unpacked_bytes: int = Field(default=50_000_000_000, ge=1)
+    sync: Sync | None = None
+    mail: Mail | None = None
+
+    def database(self, receiver: str) -> Path:
+        """Return the file of a receiver's database."""
+        return self.data / "databases" / f"{receiver}.sqlite"
+
+    def files(self, receiver: str) -> Path:
+        """Return the folder of a receiver's raw files."""
+        return self.data / "files" / receiver
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Return the settings. Raises UsageError that names the file."""
+    named = environment.get(VARIABLE)
+    path = Path(named or FILE).absolute()
+    try:
+        document = tomllib.loads(path.read_text("utf-8")) if named or path.exists() else {}
+        return Settings.model_validate(document, context=path.parent)
+    except OSError as error:
+        raise UsageError(f"cannot read the settings {path}: {error.strerror}; write them there") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}; correct it") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{path}: {key}: {first['msg']}; correct it") from None

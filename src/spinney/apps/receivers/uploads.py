@@ -1,0 +1,130 @@
+"""The stages of uploads and of what attached receivers bring: take apart, check, sort, and tell the uploader."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from spinney import Fail, Job
+from spinney.apps.receivers import arrivals, settings
+from spinney.apps.receivers.application import MADE, app, detections, outbox, syncs, uploads
+from spinney.apps.receivers.arrivals import BadFile
+from spinney.containers import Limits
+
+BAD_LIST = "bad_files.txt"
+ARRIVED = "arrived"
+"""In the job's folder: what was copied or fetched from elsewhere."""
+_FETCH_S = 1800
+
+
+@uploads.stage(max_attempts=3)
+def unpack(job: Job, source: Path | None = None, uploader: str = "") -> int:
+    """Take apart what was uploaded: a file or folder at ``source``, else what is in the job's folder. ``uploader``: the
+    address to which a mail goes."""
+    arrived = job.folder / ARRIVED
+    if source is not None:
+        if not source.exists():
+            raise Fail(f"there is no file or folder {source}; upload it again", retryable=False)
+        shutil.rmtree(arrived, ignore_errors=True)
+        arrived.mkdir()
+        if source.is_dir():
+            shutil.copytree(source, arrived, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, arrived)
+    return _take_apart(job, arrived if source is not None else job.folder)
+
+
+@syncs.stage(max_attempts=3, timeout=_FETCH_S)
+def fetch(job: Job, receiver: str) -> int:
+    """Let the command of the settings fetch new files of an attached receiver."""
+    sync = settings.load().sync
+    if sync is None:
+        raise Fail("receivers.toml has no [sync]; write the command that fetches", retryable=False)
+    arrived = job.folder / ARRIVED
+    arrived.mkdir(exist_ok=True)
+    words = [word.replace("{receiver}", receiver).replace("{folder}", str(arrived)) for word in sync.command]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise Fail(
+            f"{words[0]} exited with code {done.returncode}; see 'spinney logs {job.id}'",
+            code=done.returncode,
+        )
+    return _take_apart(job, arrived)
+
+
+def _take_apart(job: Job, source: Path) -> int:
+    made = job.folder / MADE
+    shutil.rmtree(made, ignore_errors=True)
+    bad = arrivals.take_apart(
+        source,
+        made / "raw",
+        Limits(total_bytes=settings.load().unpacked_bytes),
+        between=lambda size: job.check_cancelled(),
+        leave_out=made,
+    )
+    (made / "refused.json").write_bytes(orjson.dumps([list(each) for each in bad]))
+    return len(bad)
+
+
+def check_files(job: Job) -> int:
+    """Put files aside that are no good, and list them."""
+    made = job.folder / MADE
+    arrivals.put_aside(made / "raw", made / "aside", made / "aside.jsonl")
+    aside = [BadFile(*orjson.loads(line)) for line in (made / "aside.jsonl").read_bytes().splitlines()]
+    bad = sorted({*aside, *(BadFile(*each) for each in orjson.loads((made / "refused.json").read_bytes()))})
+    if bad:
+        text = "".join(f"{each.path}\t{each.reason}\n" for each in bad)
+        (made / BAD_LIST).write_text(text, encoding="utf-8")
+        job.products.add(f"{MADE}/{BAD_LIST}", "Files that are no good")
+    return len(bad)
+
+
+def sort_files(job: Job) -> dict[str, int]:
+    """Store the files by receiver, and spawn a job for each receiver."""
+    config = settings.load()
+    by_receiver = arrivals.store(job.folder / MADE / "raw", config.files)
+    lists = job.folder / MADE / "files"
+    lists.mkdir(exist_ok=True)
+    for receiver, paths in by_receiver.items():
+        (lists / f"{receiver}.json").write_bytes(orjson.dumps(paths))
+        job.spawn(detections, receiver=receiver)
+    return {receiver: len(paths) for receiver, paths in by_receiver.items()}
+
+
+def report(job: Job) -> str:
+    """Say what became of it, on the page of the job and by mail to the uploader."""
+    bad = job.results.get("check_files", 0)
+    children = list(job.children())
+    failed = [child.params["receiver"] for child in children if child.state != "completed"]
+    text = f"{len(children)} receivers, {bad} files put aside"
+    text += f", failed: {', '.join(failed)}" if failed else ""
+    job.summary(text)
+    uploader, mail = str(job.params.get("uploader") or ""), settings.load().mail
+    if uploader and mail is not None:
+        lines = [
+            f"- {product.title}: {product.url or f'job {product.job}, {product.path}'}"
+            for product in job.products
+        ]
+        state = "failed in part" if failed else "is done"
+        key = f"receivers.report:{job.id}:{len(failed)}:{','.join(failed)}"
+        job.submit(
+            outbox.mail.options(key=key[:200], forever=True),
+            sender=mail.sender,
+            to=[uploader],
+            subject=f"Your upload {job.id} {state}",
+            text=f"{text}.\n\n" + "\n".join(lines) + "\n",
+        )
+    return text
+
+
+_ARRIVAL: dict[str, Any] = {"max_attempts": 3}
+for _pipeline in (uploads, syncs):
+    _pipeline.stage(**_ARRIVAL)(check_files)
+    _pipeline.stage(**_ARRIVAL)(sort_files)
+    _pipeline.stage(again=True, **_ARRIVAL)(report)
+
+_sync = settings.load().sync
+if _sync is not None:
+    app.poll(syncs, _sync.receivers, key="receiver", every=_sync.every, name="receivers.sync")

@@ -1,0 +1,330 @@
+"""Uploads on a real node: taken apart, checked, sorted, detected, exported; killed and mended in between."""
+
+import csv
+import gzip
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
+from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.testing import Child, StageHarness
+
+DEADLINE_S = 90.0
+SERIALS = ("7F5ERPI46977", "0613BB000593")
+
+
+Content = list[list[tuple[Any, ...]]]
+
+
+def content(db: sqlite3.Connection) -> Content:
+    """What was detected of a receiver."""
+    return [db.execute(f"select * from {table} order by 1, 2, 3").fetchall() for table in ("runs", "hits")]
+
+
+class Service:
+    """The service in a folder of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._nodes: list[subprocess.Popen[bytes]] = []
+        self.write_tags(len(TAGS))
+        self.spinney("init")
+        self.spinney("receivers", "init")
+
+    def write_tags(self, number: int) -> None:
+        """Write the first tags of the table; 0: a table that cannot be read."""
+        with (self.place / "tags.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(
+                file, ["tag", "frequency", "gap1", "gap2", "gap3", "interval"], extrasaction="ignore"
+            )
+            writer.writeheader()
+            for tag in TAGS[:number]:
+                writer.writerow(tag.model_dump())
+            if not number:
+                file.write("broken,row\n")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {k: v for k, v in os.environ.items() if not k.startswith("SPINNEY_")}
+
+    def call(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "spinney", *words]
+        return subprocess.run(
+            command,
+            cwd=self.place,
+            env=self.environment,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+
+    def spinney(self, *words: str) -> str:
+        done = self.call(*words)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def start_node(self) -> "subprocess.Popen[bytes]":
+        words = [
+            sys.executable,
+            "-m",
+            "spinney",
+            "node",
+            "spinney.apps.receivers:app",
+            "--name",
+            "oak",
+            "--slots",
+            "2",
+        ]
+        log = (self.place / "node.log").open("ab")
+        self._nodes.append(
+            subprocess.Popen(words, cwd=self.place, env=self.environment, stderr=log, start_new_session=True)
+        )
+        return self._nodes[-1]
+
+    def kill_node(self) -> None:
+        """End the node and all that it runs without a warning."""
+        node = self._nodes[-1]
+        with suppress(ProcessLookupError):
+            os.killpg(node.pid, signal.SIGKILL)
+        node.wait()
+
+    def upload(self, source: Path) -> str:
+        return self.spinney("receivers", "upload", str(source), "--project", "gulls").strip()
+
+    def ended(self, job: str) -> str:
+        """Wait until the job has settled, and return its state."""
+        self.call("wait", job)
+        return str(self.show(job)["job"]["state"])
+
+    def show(self, job: str) -> Any:
+        return json.loads(self.spinney("show", job, "--json"))
+
+    def content(self, serial: str) -> Content:
+        """What was detected of a receiver."""
+        database = ReceiverDatabase(self.place / "receivers" / "databases" / f"SG-{serial}.sqlite", TAGS)
+        with database.reading() as db:
+            return [
+                db.execute(f"select * from {table} order by 1, 2, 3").fetchall() for table in ("runs", "hits")
+            ]
+
+    def close(self) -> None:
+        for node in self._nodes:
+            if node.poll() is None:
+                node.terminate()
+                node.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    made = Service(tmp_path)
+    yield made
+    made.close()
+
+
+def raw_files(folder: Path, pieces: int = 6) -> dict[str, list[Path]]:
+    """Files of two receivers."""
+    files = {}
+    for number, serial in enumerate(SERIALS):
+        lines = Scene(seconds=120, noise_per_s=2.0, seed=number).lines()
+        cuts = [len(lines) * piece // pieces for piece in range(1, pieces)]
+        files[serial] = [
+            path.rename(path.with_name(path.name.replace(SERIALS[0], serial)))
+            for path in write_files(lines, folder / serial, cuts, packed=True)
+        ]
+    return files
+
+
+def archive(files: dict[str, list[Path]], target: Path) -> Path:
+    """One zip with all files, of which one receiver's are in a zip of their own, and with files that are no good."""
+    inner = target.with_name("inner.zip")
+    with zipfile.ZipFile(inner, "w") as within:
+        for path in files[SERIALS[1]]:
+            within.write(path, f"deep/{path.name}")
+    with zipfile.ZipFile(target, "w") as whole:
+        for path in files[SERIALS[0]]:
+            whole.write(path, f"SGdata/{path.name}")
+        whole.write(inner, "second/inner.zip")
+        whole.writestr(f"bad/{file_name(9, BEGUN)}", b"")
+        whole.writestr(f"bad/{file_name(9, BEGUN + 1)}", b"\0" * 10_000)
+        whole.writestr(f"bad/{file_name(9, BEGUN + 2)}.gz", gzip.compress(b"p,1,2,3,4,5\n" * 1000)[:-30])
+        whole.writestr("notes.doc", b"where we were")
+        whole.writestr("evil.zip", b"PK\x03\x04 not a zip")
+    return target
+
+
+def expected(files: dict[str, list[Path]], place: Path) -> dict[str, Content]:
+    """What is detected when each receiver's files are given at once."""
+    contents = {}
+    for serial, paths in files.items():
+        path = place / f"{serial}.sqlite"
+        ReceiverDatabase(path, TAGS).detect(paths, now_s=0.0)
+        with ReceiverDatabase(path, TAGS).reading() as db:
+            contents[serial] = [
+                db.execute(f"select * from {table} order by 1, 2, 3").fetchall() for table in ("runs", "hits")
+            ]
+    return contents
+
+
+def test_an_archive_becomes_detections_products_and_a_list_of_bad_files(
+    service: Service, tmp_path: Path
+) -> None:
+    files = raw_files(tmp_path / "raw")
+    service.start_node()
+
+    job = service.upload(archive(files, tmp_path / "card.zip"))
+
+    assert service.ended(job) == "completed", service.spinney("tree", job)
+    assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
+    assert all(hits for _, hits in expected(files, tmp_path).values())
+    shown = service.spinney("show", job)
+    assert "2 receivers, 5 files put aside" in shown
+    for serial in SERIALS:
+        assert f"Hits of SG-{serial}" in shown
+        assert f"Plot of SG-{serial}" in shown
+    (bad,) = (service.place / "spinney.folders").rglob("bad_files.txt")
+    reasons = dict(line.split("\t") for line in bad.read_text().splitlines())
+    assert len(reasons) == 5
+    assert "damaged gzip" in reasons[f"card.zip.d/bad/{file_name(9, BEGUN + 2)}.gz"]
+    assert "zeros" in reasons[f"card.zip.d/bad/{file_name(9, BEGUN + 1)}"]
+    listed = [json.loads(line) for line in service.spinney("receivers", "list", "--json").splitlines()]
+    assert [(row["receiver"], row["files"]) for row in listed] == [
+        (f"SG-{SERIALS[1]}", 6),
+        (f"SG-{SERIALS[0]}", 6),
+    ]
+    became = service.spinney("receivers", "file", files[SERIALS[0]][0].name)
+    assert f"SG-{SERIALS[0]}" in became
+
+    again = service.upload(tmp_path / "card.zip")  # the same once more, as a person who is not sure
+
+    assert service.ended(again) == "completed"
+    assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
+
+
+def test_a_bug_is_opened_and_mended_and_the_tree_regrows(service: Service, tmp_path: Path) -> None:
+    files = raw_files(tmp_path / "raw", pieces=2)
+    service.write_tags(0)
+    service.start_node()
+    job = service.upload(archive(files, tmp_path / "card.zip"))
+    assert service.ended(job) == "failed"
+    lines = service.spinney("list", "--json", "--state", "failed").splitlines()
+    failed = [json.loads(line) for line in lines]
+    (detection, *_) = [row["id"] for row in failed if row["type"] == "receivers.detect"]
+    assert "in read_tags" in service.spinney("postmortem", str(detection))
+
+    service.write_tags(len(TAGS))
+    for row in failed:
+        if row["type"] == "receivers.detect":
+            service.spinney("retry", str(row["id"]))
+
+    assert service.ended(job) == "completed", service.spinney("tree", job)
+    assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
+
+
+def test_a_node_killed_again_and_again_loses_and_doubles_nothing(service: Service, tmp_path: Path) -> None:
+    files = raw_files(tmp_path / "raw", pieces=12)
+    job = service.upload(archive(files, tmp_path / "card.zip"))
+    for number in range(3):
+        service.start_node()
+        deadline = time.monotonic() + DEADLINE_S
+        history = number + 2
+        while len(service.show(job)["attempts"]) < history and time.monotonic() < deadline:
+            time.sleep(0.05)  # until another stage has begun
+        service.kill_node()
+    service.start_node()
+    assert service.ended(job) == "completed", service.spinney("tree", job)
+    assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
+    stored = sorted(
+        path.name for path in (service.place / "receivers" / "files").rglob("*") if path.is_file()
+    )
+    assert stored == sorted(path.name for paths in files.values() for path in paths)
+
+
+def test_sessions_are_detected_afresh_with_another_table(service: Service, tmp_path: Path) -> None:
+    files = raw_files(tmp_path / "raw", pieces=2)
+    service.write_tags(1)
+    service.start_node()
+    assert service.ended(service.upload(archive(files, tmp_path / "card.zip"))) == "completed"
+    service.write_tags(len(TAGS))
+
+    job = service.spinney("receivers", "rerun", f"SG-{SERIALS[0]}", "1", "9").strip()
+
+    assert service.ended(job) == "completed"
+    assert service.content(SERIALS[0]) == expected(files, tmp_path)[SERIALS[0]]
+    assert service.content(SERIALS[1]) != expected(files, tmp_path)[SERIALS[1]]
+
+
+def test_attached_receivers_are_polled_by_the_command_of_the_settings(
+    service: Service, tmp_path: Path
+) -> None:
+    files = raw_files(tmp_path / "attached", pieces=3)
+    receivers = [f"SG-{serial}" for serial in SERIALS]
+    for serial, receiver in zip(SERIALS, receivers, strict=True):
+        (tmp_path / "attached" / serial).rename(tmp_path / "attached" / receiver)
+        files[serial] = [tmp_path / "attached" / receiver / path.name for path in files[serial]]
+    (service.place / "attached.csv").write_text("\n".join(["receiver", *receivers, ""]))
+    (service.place / "receivers.toml").write_text(
+        '[sync]\nreceivers = "attached.csv"\n'
+        f'command = ["cp", "-r", "{tmp_path}/attached/{{receiver}}/.", "{{folder}}"]\n'
+    )
+    service.start_node()
+    deadline = time.monotonic() + DEADLINE_S
+    while service.call("schedule", "run", "poll.receivers.sync").returncode and time.monotonic() < deadline:
+        time.sleep(0.2)  # until the node has put the schedule into the store
+
+    def syncs() -> list[Any]:
+        lines = service.spinney("list", "--json", "--type", "receivers.sync").splitlines()
+        return [json.loads(line) for line in lines]
+
+    while len(syncs()) < len(receivers) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert {service.ended(str(job["id"])) for job in syncs()} == {"completed"}
+    assert {job["queue"] for job in syncs()} == {"receivers-priority"}
+    assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
+
+
+def test_the_uploader_gets_a_mail_with_the_summary_and_the_products(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "receivers.toml").write_text(
+        '[mail]\nhost = "mail.example.org"\nsender = "Receivers <r@example.org>"\n'
+    )
+    (tmp_path / "tags.csv").write_text("tag,frequency,gap1,gap2,gap3,interval\n")
+    from spinney.apps.receivers import app
+
+    children = [
+        Child(
+            id=7,
+            type="receivers.detect",
+            state=state,
+            stage=None,
+            code=None,
+            message=None,
+            warnings=0,
+            params=params,
+        )
+        for state, params in (("completed", {"receiver": "SG-1"}), ("failed", {"receiver": "SG-2"}))
+    ]
+    harness = StageHarness(results={"check_files": 3}, children=children)
+    harness.data["product:7:00_"] = {"title": "Plot of SG-1", "path": "SG-1.svg"}
+
+    harness.run(app.types["receivers.upload"], "report", uploader="ann@example.org")
+
+    (mail,) = harness.submitted
+    assert (mail.type, mail.params["to"]) == ("reports.mail", ["ann@example.org"])
+    assert mail.params["subject"] == "Your upload 3 failed in part"
+    assert "2 receivers, 3 files put aside, failed: SG-2" in mail.params["text"]
+    assert "Plot of SG-1: job 7, SG-1.svg" in mail.params["text"]
