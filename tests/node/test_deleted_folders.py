@@ -14,7 +14,7 @@ from spinney.model.types import StageSpec, TypeSpec
 from spinney.node.context import NodeContext
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.services import maintenance
-from spinney.node.services.deleted_folders import DeletedFolders
+from spinney.node.services.folders.deleted_folders import DeletedFolders
 from spinney.node.services.maintenance import Maintenance
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeSignals

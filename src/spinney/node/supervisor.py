@@ -41,9 +41,9 @@ from spinney.node.lifecycle.guard import AT_ONCE
 from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.membership import Member, membership
 from spinney.node.lifecycle.recovery import LocalHost
-from spinney.node.services.file_server import FileServer
-from spinney.node.services.folder_views import FolderViews
-from spinney.node.services.folder_watch import FolderWatch
+from spinney.node.services.folders.file_server import FileServer
+from spinney.node.services.folders.folder_views import FolderViews
+from spinney.node.services.folders.folder_watch import FolderWatch
 from spinney.node.services.holds import HoldEnforcer
 from spinney.node.services.inboxes import InboxWatcher
 from spinney.node.services.maintenance import Maintenance

@@ -26,7 +26,7 @@ from spinney.model.jobs import NodeInfo
 from spinney.node.context import NodeContext
 from spinney.node.lifecycle.recovery import LivenessWatch, take_back
 from spinney.node.retry_delays import RetryDelays
-from spinney.node.services.deleted_folders import DeletedFolders
+from spinney.node.services.folders.deleted_folders import DeletedFolders
 from spinney.node.services.loop import every
 from spinney.store.external_timeouts import take_overdue
 
