@@ -1,5 +1,6 @@
 # make demo [SOURCE=/folder] [CRASH=1]   deposits real files over HTTP, mends one that fails, shows both reports
 # make demo-monitor                      checks 200 services of a real MapServer twice, and mails what changed
+# make demo-receivers                    detects in archives of simulated receivers, and mends a bug
 # make test                              every test, linter and type check
 # make long                              every test in its long form
 # make bench, make chaos                 figures; faults of every kind under load, and the table of what was lost
@@ -20,14 +21,17 @@ export SOURCE CRASH SMTP
 # Every command, node and worker is a process: without compiled files each would compile all of it for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-monitor test long lint types bench chaos sim postgres clean
+.PHONY: help demo demo-monitor demo-receivers test long lint types bench chaos sim postgres clean
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n '1,7s/^# //p' Makefile
+	@sed -n '1,8s/^# //p' Makefile
 
 demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
+
+demo-receivers: $(VENV)/.runtime
+	@$(BIN)/python -m spinney.apps.receivers.demo
 
 demo-monitor: $(VENV)/.runtime $(VENV)/.mapserver
 	@$(BIN)/python -m spinney.apps.monitor.demo

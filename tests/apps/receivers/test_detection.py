@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.database import Detected, ReceiverDatabase
+from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.detection.pulses import LINE_BYTES, ReadCounts, read_pulses
 from spinney.apps.receivers.detection.source_files import source_file
 from spinney.apps.receivers.detection.tags import read_tags

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from apps.receivers.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.testing import Child, StageHarness
 
 DEADLINE_S = 90.0

@@ -1,0 +1,233 @@
+"""The steps of the demo: serve, drop, detect, open a bug, mend it, let the trees regrow."""
+
+import csv
+import gzip
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from email import policy
+from email.parser import BytesParser
+from pathlib import Path
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.handlers import Mailbox
+
+from spinney.apps.receivers import settings
+from spinney.apps.receivers.database import ReceiverDatabase
+from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
+from spinney.config import ENVIRONMENT
+from spinney.errors import SpinneyError, UsageError
+
+OUT = Path("demo-receivers-out").absolute()
+SERIALS = tuple(f"SIM{number}RPI46977" for number in range(1, 6))
+_COMMAND = (sys.executable, "-m", "spinney")
+_PATIENCE_S = 60.0
+_SETTINGS = """[mail]
+host = "127.0.0.1"
+port = {port}
+security = "none"
+sender = "Receivers <receivers@example.org>"
+"""
+_WITH_BUG = """from spinney.apps.receivers import app, plot
+
+__all__ = ["app"]
+drawn = plot.svg
+
+
+def svg(title, hits):
+    hours = {}
+    for tag, time_s, signal in hits:
+        hours[tag] += time_s // 3600
+    return drawn(title, hits)
+
+
+plot.svg = svg
+"""
+_MENDED = _WITH_BUG.replace("hours = {}", "hours = dict.fromkeys((tag for tag, *_ in hits), 0.0)")
+
+
+def main() -> int:
+    """Run the demo, and return the exit code."""
+    begun_s = time.monotonic()
+    try:
+        faults = _run()
+    except SpinneyError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    print(*(f"FAULT {fault}" for fault in faults), f"{time.monotonic() - begun_s:.1f} s in all", sep="\n")
+    return 1 if faults else 0
+
+
+def _run() -> list[str]:
+    """Run the steps, and return what is not as it should be."""
+    if OUT.exists() and not (OUT / settings.FILE).exists():
+        raise UsageError(f"{OUT} is not the folder of an earlier demo; move it away")
+    shutil.rmtree(OUT, ignore_errors=True)
+    (OUT / "incoming").mkdir(parents=True)
+    with ExitStack() as stack:
+        port = stack.enter_context(_mail_server())
+        (OUT / settings.FILE).write_text(_SETTINGS.format(port=port))
+        (OUT / "service.py").write_text(_WITH_BUG)
+        _write_tags()
+        os.environ |= {
+            settings.VARIABLE: f"{OUT / settings.FILE}",
+            ENVIRONMENT: f"sqlite:///{OUT / 'spinney.db'}",
+        }
+        _spinney("init")
+        _spinney("receivers", "init")
+        (OUT / "spinney.folders" / "views").mkdir()
+        log = stack.enter_context((OUT / "node.log").open("wb"))
+        first = stack.enter_context(_node(log))
+        _spinney(
+            "inbox",
+            "add",
+            "cards",
+            f"{OUT / 'incoming'}",
+            "receivers.upload",
+            "--rest",
+            "1s",
+            "--param",
+            "uploader=ann@example.org",
+        )
+        archives = [_archive(serial, number) for number, serial in enumerate(SERIALS)]
+        for archive in archives:
+            archive.rename(OUT / "incoming" / archive.name)
+        print(f"{len(archives)} archives are dropped into {OUT / 'incoming'}\n")
+        jobs = _until(lambda: _settled(len(archives)), "the uploads are done")
+        _spinney("list", "--state", "failed")
+        failed = [job["id"] for job in _jobs("receivers.detect") if job["state"] == "failed"]
+        faults = [] if len(failed) == len(SERIALS) else [f"the bug should fail five jobs, not {len(failed)}"]
+        if failed:
+            _spinney("postmortem", str(failed[0]))
+        print(
+            "The bug is in service.py: a key that is not there yet. It is mended, and a new node takes over.\n"
+        )
+        (OUT / "service.py").write_text(_MENDED)
+        stack.enter_context(_node(log, "--replace"))
+        first.wait()
+        _spinney("retry", "--state", "failed", "--type", "receivers.detect", "--yes")
+        _until(
+            lambda: all(job["state"] == "completed" for job in _jobs("receivers.upload")), "the trees regrow"
+        )
+        _spinney("tree", str(jobs[0]["id"]))
+        _spinney("show", str(jobs[0]["id"]))
+        _spinney("receivers", "list")
+        return faults + _wrong_detections() + _show_mails(len(archives))
+
+
+@contextmanager
+def _mail_server() -> Iterator[int]:
+    """Run a mail server that keeps what it gets in a folder; yield its port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    controller = Controller(Mailbox(OUT / "mails"), hostname="127.0.0.1", port=port)
+    controller.start()
+    try:
+        yield port
+    finally:
+        controller.stop()
+
+
+@contextmanager
+def _node(log: Any, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
+    command = [*_COMMAND, "node", "service:app", "--name", "demo", "--slots", "2", *words]
+    node = subprocess.Popen(command, cwd=OUT, stderr=log, stdout=log)
+    try:
+        yield node
+    finally:
+        if node.poll() is None:
+            node.send_signal(signal.SIGTERM)
+        node.wait()
+
+
+def _write_tags() -> None:
+    with (OUT / "tags.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(
+            file, ["tag", "frequency", "gap1", "gap2", "gap3", "interval"], extrasaction="ignore"
+        )
+        writer.writeheader()
+        writer.writerows(tag.model_dump() for tag in TAGS)
+
+
+def _archive(serial: str, number: int) -> Path:
+    """Write the archive of a receiver, with some files that are no good."""
+    lines = Scene(seconds=300, noise_per_s=2.0, seed=number).lines()
+    raw = OUT / "cards" / serial
+    write_files(lines, raw, [len(lines) * piece // 6 for piece in range(1, 6)], packed=True)
+    archive = OUT / "cards" / f"{serial}.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(raw.iterdir()):
+            file.write(path, f"SGdata/{path.name.replace('7F5ERPI46977', serial)}")
+        file.writestr(f"SGdata/{file_name(9, BEGUN, serial)}", b"")
+        damaged = gzip.compress(b"p,1,1,4,-60,-90\n" * 1000)[:-20]
+        file.writestr(f"SGdata/{file_name(9, BEGUN + 1, serial)}.gz", damaged)
+    return archive
+
+
+def _jobs(type_: str) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [*_COMMAND, "list", "--json", "--type", type_], cwd=OUT, check=True, text=True, stdout=subprocess.PIPE
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _settled(number: int) -> list[dict[str, Any]]:
+    """Return the uploads, when there are so many and none is open."""
+    uploads = _jobs("receivers.upload")
+    settled = [job for job in uploads if job["state"] in ("completed", "failed")]
+    return sorted(settled, key=lambda job: int(job["id"])) if len(settled) == number else []
+
+
+def _until(look: Callable[[], Any], what: str) -> Any:
+    """Return what ``look`` returns as soon as it is true. Raises UsageError when that takes too long."""
+    end_s = time.monotonic() + _PATIENCE_S
+    while not (answer := look()):
+        if time.monotonic() > end_s:
+            raise UsageError(f"{what}: not within {_PATIENCE_S:.0f} s; see {OUT / 'node.log'}")
+        time.sleep(0.2)
+    return answer
+
+
+def _wrong_detections() -> list[str]:
+    faults = []
+    for number, serial in enumerate(SERIALS):
+        scene = Scene(seconds=300, noise_per_s=2.0, seed=number)
+        scene.lines()
+        with ReceiverDatabase(settings.load().database(f"SG-{serial}"), TAGS).reading() as db:
+            (hits,) = db.execute("select count(*) from hits").fetchone()
+        if not 0.9 * len(scene.truth) <= hits <= 1.1 * len(scene.truth):
+            faults.append(f"SG-{serial} has {hits} hits, where {len(scene.truth)} bursts are true")
+    return faults
+
+
+def _show_mails(number: int) -> list[str]:
+    """Wait for the mails to uploaders, print one, and return what is wrong with them."""
+    mails = OUT / "mails" / "new"
+    files = _until(lambda: sorted(mails.iterdir())[number - 1 :], "the mails come")
+    message = BytesParser(policy=policy.default).parsebytes(files[-1].read_bytes())
+    body = message.get_body(("plain",))
+    text = "" if body is None else body.get_content()
+    print(f"\nTo: {message['to']}\nSubject: {message['subject']}\n\n{text}")
+    return [] if "Plot of" in text else ["the mail names no plot"]
+
+
+def _spinney(*words: str) -> None:
+    """Run a command and show it with what it prints."""
+    print("$ spinney", *words, flush=True)
+    subprocess.run([*_COMMAND, *words], cwd=OUT, check=True)
+    print(flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
