@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from long_tests import long_alone
 from spinney.apps.receivers.database import ReceiverDatabase
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, Scene, file_name, write_files
 from spinney.testing import Child, StageHarness
@@ -134,11 +136,11 @@ def service(tmp_path: Path) -> Iterator[Service]:
     made.close()
 
 
-def raw_files(folder: Path, pieces: int = 6) -> dict[str, list[Path]]:
+def raw_files(folder: Path, pieces: int = 6, seconds: float = 120) -> dict[str, list[Path]]:
     """Files of two receivers."""
     files = {}
     for number, serial in enumerate(SERIALS):
-        lines = Scene(seconds=120, noise_per_s=2.0, seed=number).lines()
+        lines = Scene(seconds=seconds, noise_per_s=2.0, seed=number).lines()
         cuts = [len(lines) * piece // pieces for piece in range(1, pieces)]
         files[serial] = [
             path.rename(path.with_name(path.name.replace(SERIALS[0], serial)))
@@ -250,6 +252,26 @@ def test_a_node_killed_again_and_again_loses_and_doubles_nothing(service: Servic
         path.name for path in (service.place / "receivers" / "files").rglob("*") if path.is_file()
     )
     assert stored == sorted(path.name for paths in files.values() for path in paths)
+
+
+@long_alone
+def test_twenty_kills_at_random_lose_and_double_nothing(service: Service, tmp_path: Path) -> None:
+    files = raw_files(tmp_path / "raw", pieces=150, seconds=1800)
+    jobs = [service.upload(archive(files, tmp_path / f"card{number}.zip")) for number in range(4)]
+    moments = random.Random(7)
+    for _ in range(20):
+        service.start_node()
+        time.sleep(moments.uniform(0.5, 3.0))  # a kill comes when it comes
+        service.kill_node()
+    service.start_node()
+    assert [service.ended(job) for job in jobs] == ["completed"] * 4, service.spinney("list")
+    assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
+    stored = sorted(
+        path.name for path in (service.place / "receivers" / "files").rglob("*") if path.is_file()
+    )
+    assert stored == sorted(path.name for paths in files.values() for path in paths)
+    doctor = service.call("doctor")
+    assert doctor.returncode == 0, doctor.stdout
 
 
 def test_sessions_are_detected_afresh_with_another_table(service: Service, tmp_path: Path) -> None:

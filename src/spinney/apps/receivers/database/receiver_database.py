@@ -155,8 +155,9 @@ class ReceiverDatabase:
             counts = ReadCounts()
             for piece in read_pulses(each.path, counts):
                 _write_hits(db, session, runs.add(bursts.find(piece)))
+                _write_positions(db, session, counts.positions)
+                counts.positions.clear()
                 between()
-            _write_positions(db, session, counts.positions)
             pulses, broken = pulses + counts.pulses, broken + counts.broken
             if each.sha256 in fresh:
                 _write_file(db, batch, each, counts)

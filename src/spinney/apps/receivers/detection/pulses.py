@@ -8,8 +8,9 @@ counted."""
 
 import gzip
 import math
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -21,6 +22,10 @@ CHUNK_BYTES = 1 << 20
 LINE_BYTES = 1000
 """A longer line is broken; the rest of it is skipped."""
 _FIELDS = 5
+_NUMBER = rb"-?[0-9]{1,20}(?:\.[0-9]{0,20})?"
+_PULSE = re.compile(rb"^p,?([0-9]{1,4}(?:,%b){4})\r?$" % _NUMBER, re.MULTILINE)
+_POSITION = re.compile(rb"^G,(%b(?:,%b){3})\r?$" % (_NUMBER, _NUMBER), re.MULTILINE)
+_ANY = re.compile(rb"^(?:p|G,)", re.MULTILINE)
 
 
 class Pulses(NamedTuple):
@@ -59,14 +64,10 @@ class ReadCounts:
     damage: str = ""
     """Why the file could not be read to its end; what came before counts."""
 
-    def add_broken(self, number: int) -> None:
-        """Count the broken line of this number."""
-        self.broken += 1
-        self.first_broken = min(number, self.first_broken or number)
-
 
 def read_pulses(path: Path, counts: ReadCounts) -> Iterator[Pulses]:
-    """Yield the pulses of a file in pieces, and fill in ``counts``. Raises OSError where it cannot be opened."""
+    """Yield the pulses of a file in pieces, and fill in ``counts``; the caller may take the positions out after each
+    piece. Raises OSError where the file cannot be opened."""
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -77,76 +78,64 @@ def read_pulses(path: Path, counts: ReadCounts) -> Iterator[Pulses]:
                 data = file.read(CHUNK_BYTES)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 counts.damage, data = str(error), b""
-            lines = (rest + data).split(b"\n")
-            rest = lines.pop() if data else b""
+            whole, _, rest = (rest + data).rpartition(b"\n") if data else (rest, b"", b"")
             if len(rest) > LINE_BYTES:
                 rest = rest[: LINE_BYTES + 1]  # it is counted as broken when its end has come
-            pulses = _parsed(lines, counts)
-            if len(pulses.time):
-                yield pulses
+            if whole:
+                yield _parsed(whole, counts)
             if not data:
                 return
 
 
-def _parsed(lines: Sequence[bytes], counts: ReadCounts) -> Pulses:
-    texts, numbers = [], []
-    for line in lines:
+def _parsed(text: bytes, counts: ReadCounts) -> Pulses:
+    """Return the pulses of some lines; the last one has no line feed."""
+    pulses, positions = _PULSE.findall(text), _POSITION.findall(text)
+    if len(pulses) + len(positions) == len(_ANY.findall(text)):
+        # Text to numbers in C, a tenth of the time of a loop over lines.
+        rows = np.fromstring(b",".join(pulses), sep=",") if pulses else np.empty(0)
+        places = np.fromstring(b",".join(positions), sep=",") if positions else np.empty(0)
+        if len(rows) == _FIELDS * len(pulses) and len(places) == len(Position._fields) * len(positions):
+            counts.lines += text.count(b"\n") + 1
+            counts.pulses += len(pulses)
+            counts.positions += [
+                Position(*place) for place in places.reshape(-1, len(Position._fields)).tolist()
+            ]
+            return _columns(rows.reshape(-1, _FIELDS))
+    return _parsed_by_line(text, counts)
+
+
+def _parsed_by_line(text: bytes, counts: ReadCounts) -> Pulses:
+    """As ``_parsed``, for lines of which some cannot be read."""
+    rows = []
+    for line in text.split(b"\n"):
         counts.lines += 1
         if line[:1] == b"p":
-            texts.append(_fields(line))
-            numbers.append(counts.lines)
+            row = _numbers(line[1:].removeprefix(b","), _FIELDS)
+            if row is not None:
+                counts.pulses += 1
+                rows.append(row)
         elif line[:2] == b"G,":
-            _add_position(line, counts)
-    rows = _rows(texts, numbers, counts)
-    counts.pulses += len(rows)
-    port, time, offset, signal, noise = rows.T
-    return Pulses(port.astype(np.int32), time, offset, signal, noise)
-
-
-def _fields(line: bytes) -> bytes:
-    """Return the fields behind the first: ``p1,…`` and ``p,1,…`` have the same."""
-    fields = line[1:].lstrip(b",").strip()
-    return fields if len(line) <= LINE_BYTES else b""
-
-
-def _rows(texts: Sequence[bytes], numbers: Sequence[int], counts: ReadCounts) -> NDArray[np.float64]:
-    """Return a row of five finite numbers for each text that has them; the others are broken."""
-    if not texts:
-        return np.empty((0, _FIELDS))
-    try:
-        values = np.array(b",".join(texts).split(b","), dtype=np.float64)
-        if len(values) == _FIELDS * len(texts) and all(text.count(b",") == _FIELDS - 1 for text in texts):
-            rows = values.reshape(-1, _FIELDS)
-            if np.isfinite(rows).all():
-                return rows
-    except ValueError:
-        pass  # one of them is no number: each is looked at by itself
-    good = []
-    for text, number in zip(texts, numbers, strict=True):
-        row = _numbers(text)
-        if row is None:
-            counts.add_broken(number)
+            row = _numbers(line[2:], len(Position._fields))
+            if row is not None:
+                counts.positions.append(Position(*row))
         else:
-            good.append(row)
-    return np.array(good, dtype=np.float64).reshape(-1, _FIELDS)
+            continue
+        if row is None:
+            counts.broken += 1
+            counts.first_broken = counts.first_broken or counts.lines
+    return _columns(np.array(rows, dtype=np.float64).reshape(-1, _FIELDS))
 
 
-def _numbers(text: bytes) -> list[float] | None:
-    fields = text.split(b",")
+def _numbers(text: bytes, number: int) -> list[float] | None:
+    """Return so many finite numbers; None where the text has others, or is too long."""
+    fields = text.strip().split(b",") if len(text) <= LINE_BYTES else []
     try:
         row = [float(field) for field in fields]
     except ValueError:
         return None
-    return row if len(row) == _FIELDS and all(map(math.isfinite, row)) else None
+    return row if len(row) == number and all(map(math.isfinite, row)) else None
 
 
-def _add_position(line: bytes, counts: ReadCounts) -> None:
-    fields = line.strip().split(b",")[1:]
-    try:
-        values = [float(value) for value in fields[:4]]
-    except ValueError:
-        values = []
-    if len(values) == len(Position._fields) and all(map(math.isfinite, values)):
-        counts.positions.append(Position(*values))
-    else:
-        counts.add_broken(counts.lines)
+def _columns(rows: NDArray[np.float64]) -> Pulses:
+    port, time, offset, signal, noise = rows.T
+    return Pulses(port.astype(np.int32), time, offset, signal, noise)
