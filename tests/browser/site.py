@@ -81,7 +81,9 @@ class Site:
         self._server = None
 
     def start_node(self, name: str = "oak", slots: int = 3) -> None:
-        self._node = self.shell.start("node", "jobs:app", "--name", name, "--slots", str(slots))
+        # A long lease: on a machine so busy that heartbeats are late by 15 s, its guard would end the node.
+        words = ["--name", name, "--slots", str(slots), "--lease", "10m"]
+        self._node = self.shell.start("node", "jobs:app", *words)
 
     def close(self) -> None:
         self.stop()
@@ -93,6 +95,8 @@ class Site:
 
     def submit(self, *words: str) -> int:
         """As on the command line; the number of the first job."""
+        if self._node is not None and self._node.poll() is not None:
+            raise AssertionError(f"the node of the site has ended: {self._node.communicate()}")
         found = re.search(r"\d+", self.shell.ok("submit", *words))
         assert found is not None
         return int(found[0])

@@ -35,7 +35,8 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """A store, and a node that has joined it, for all tests of a module."""
     shell = furnish(tmp_path_factory.mktemp("working"))
-    node = shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    # A long lease: on a machine so busy that heartbeats are late by 15 s, its guard would end the node.
+    node = shell.start("node", "jobs:app", "--name", "n1", "--slots", "2", "--lease", "10m")
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         _wait_until(store.nodes)
     yield shell

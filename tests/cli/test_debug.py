@@ -52,7 +52,7 @@ def shell(
     """A store with a node that has run the pipeline ``sort`` of ``handlers.py``."""
     shell = furnish(tmp_path_factory.mktemp("debug"))
     (shell.folder / "handlers.py").write_text(HANDLERS)
-    node = shell.start("node", "handlers:app", "--slots", "2")
+    node = shell.start("node", "handlers:app", "--slots", "2", "--lease", "10m")
     with open_local_store(f"sqlite:///{shell.folder}/spinney.db") as store:
         until_true(lambda: "sort" in store.types())
     yield shell

@@ -37,7 +37,7 @@ def doubles(jobs: int) -> SubmitJobs:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     found = Both(furnish(tmp_path_factory.mktemp("site")))
-    node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2")
+    node = found.shell.start("node", "jobs:app", "--name", "n1", "--slots", "2", "--lease", "10m")
     with found.listening():
         yield found
     end(node)
