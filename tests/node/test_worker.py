@@ -22,11 +22,11 @@ from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import CallRecorder, ProcessState
 from spinney.node.worker.serial_worker import SerialWorker
-from spinney.node.worker.stack_dump import StackDump
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.worker import _load
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_RECALL, SharedPage
+from spinney.node.workers.stack_dump import StackDump
 from spinney.node.workers.stack_memory import StackMemory
 from spinney.node.workers.wire import Channel, Decoder, pack
 

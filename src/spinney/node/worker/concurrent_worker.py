@@ -36,12 +36,12 @@ from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import ConcurrentPort, RequestMultiplexer
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
-from spinney.node.worker.stack_dump import Stack, StackDump, task_stack, thread_stacks
 from spinney.node.worker.stage_runners import Runner, StageRunners
 from spinney.node.worker.sync import clock_ns, has_folder, synced
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_STACK, SharedPage
+from spinney.node.workers.stack_dump import Stack, StackDump, task_stack, thread_stacks
 from spinney.node.workers.wire import Channel
 
 LEFTOVER_GRACE_S = 0.5

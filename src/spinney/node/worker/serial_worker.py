@@ -32,13 +32,13 @@ from spinney.node.worker.failure_frames import FailureFrames
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
-from spinney.node.worker.stack_dump import StackDump, thread_stacks
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.sync import FolderlessJobs, clock_ns, has_folder, opened, synced
 from spinney.node.worker.threads import LeftoverThreads
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, CELL_STACK, SharedPage
+from spinney.node.workers.stack_dump import StackDump, thread_stacks
 from spinney.node.workers.termination import Terminated
 
 LEFTOVER_GRACE_S = 0.5

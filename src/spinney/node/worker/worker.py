@@ -18,10 +18,10 @@ from spinney.model.errors import SpinneyError
 from spinney.node.worker.attempt_output import RoutedStream
 from spinney.node.worker.ports import SerialPort
 from spinney.node.worker.process_state import CallRecorder, ProcessState
-from spinney.node.worker.stack_dump import StackDump
 from spinney.node.workers import proctree, worker_startup
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import SharedPage
+from spinney.node.workers.stack_dump import StackDump
 from spinney.node.workers.termination import Terminated, die_of, on_term, raise_terminated
 from spinney.node.workers.wire import Channel
 from spinney.node.workers.worker_startup import FLUSH_SIGNAL, WorkerStartup
