@@ -45,6 +45,15 @@ from spinney.features.holds.commands import (
     lift_holds,
 )
 from spinney.features.homes.service import Homes
+from spinney.features.inboxes.commands import (
+    ListArrivals,
+    ListInboxes,
+    PauseInbox,
+    PutInbox,
+    RemoveInbox,
+    ScanInbox,
+    ShowInbox,
+)
 from spinney.features.jobs.commands import (
     CancelJob,
     DeleteJob,
@@ -74,7 +83,7 @@ from spinney.features.stats.commands import ShowStats
 from spinney.features.submission.commands import ListBatches, ListObjects, ShowBatch
 from spinney.features.types.commands import ListTypes, ShowType
 from spinney.model.access import AccessScope, Rights, Role
-from spinney.model.errors import Forbidden, NoSuchJob, Refused, SpinneyError, UsageError
+from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, Refused, SpinneyError, UsageError
 from spinney.model.homes import Home
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Actor, Order, Verb
@@ -370,6 +379,19 @@ CASES: dict[str, Case] = {
             ("SetRetention", lambda c, t: c.do(SetRetention(type="one", state="failed", keep_s=60))),
             ("UnsetRetention", lambda c, t: c.do(UnsetRetention(type="one", state="failed"))),
             ("VerifyAudit", doing(VerifyAudit())),
+        )
+    },
+    # --- inboxes: nodes read and move files for them ----------------------------------------
+    **{
+        name: Case(call=call, least=least, limited=Forbidden, outside=Forbidden, stops=stops)
+        for name, least, call, stops in (
+            ("ListInboxes", Role.OPERATOR, doing(ListInboxes()), None),
+            ("ShowInbox", Role.OPERATOR, doing(ShowInbox(name="none")), NoSuch),
+            ("ListArrivals", Role.OPERATOR, doing(ListArrivals(name="none")), NoSuch),
+            ("ScanInbox", Role.OPERATOR, doing(ScanInbox(name="none")), NoSuch),
+            ("PutInbox", Role.ADMIN, doing(PutInbox(name="new", folder="/srv/new", type="one")), None),
+            ("PauseInbox", Role.ADMIN, doing(PauseInbox(name="none", paused=True)), NoSuch),
+            ("RemoveInbox", Role.ADMIN, doing(RemoveInbox(name="none")), NoSuch),
         )
     },
     # --- locks ----------------------------------------------------------------------------
