@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from spinney.apps.receivers import settings
+from spinney.apps.receivers import history, settings
 from spinney.apps.receivers.database import ReceiverDatabase
 from spinney.apps.receivers.detection.tags import read_tags
+from spinney.apps.receivers.own_jobs import own_jobs
 from spinney.command_line import (
     Exit,
     JsonOption,
@@ -115,6 +116,50 @@ def file_(
 
 
 _OF_FILE = ("session", "batch", "name", "path", "lines", "pulses", "broken", "damage")
+
+
+@app.command("import-jobs")
+def import_jobs(
+    file: Annotated[Path, typer.Argument(help="The database of an older Motus job server.", exists=True)],
+) -> None:
+    """Copy the jobs of an older job server into the history; rows that are wrong are named and left out."""
+    number, wrong = history.import_jobs(file, _history())
+    typer.echo(f"{number} jobs are in {_history()}")
+    for sentence in wrong:
+        typer.echo(f"left out: {sentence}", err=True)
+    if wrong:
+        raise typer.Exit(Exit.REFUSED)
+
+
+@app.command("old-jobs")
+def old_jobs(
+    tree: Annotated[
+        int | None, typer.Option(help="Only the tree of this top-level job.", show_default=False)
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the jobs that were imported from an older job server."""
+    rows = [job._asdict() for job in history.read(_history(), tree=tree)]
+    _print(rows, ("id", "pid", "type", "done", "queue", "path"), json=json, empty="no old jobs were imported")
+
+
+@app.command("export-jobs")
+def export_jobs(
+    file: Annotated[Path, typer.Argument(help="A new file.", show_default=False)], store: StoreOption = None
+) -> None:
+    """Write the jobs of the history and of this service as an older job server keeps them. The numbers of the latter
+    follow those of the history."""
+    _use(store)
+    old = history.read(_history())
+    offset = max((job.id for job in old), default=0)
+    with open_control(store) as control:
+        own = sorted(own_jobs(control, resolve_settings(store).folders), key=lambda job: job.id)
+    number = history.export_jobs(file, [*old, *history.renumbered(own, offset)])
+    typer.echo(f"{number} jobs are in {file}; those of this service are numbered from {offset + 1} on")
+
+
+def _history() -> Path:
+    return settings.load().data / "history.sqlite"
 
 
 def _databases() -> Iterator[tuple[str, sqlite3.Connection]]:

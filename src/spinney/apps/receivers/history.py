@@ -1,0 +1,130 @@
+"""Jobs of an older Motus job server, kept as history; and jobs of this service in the form that its tools read.
+
+Both are an SQLite file with one table ``jobs``, as the page on Motus data processing describes it: trees by ``pid`` and
+``stump``, ``done`` 1, 0 or negative, parameters and what the job wrote in ``data`` as JSON, generated names ending in
+``_``. Imported jobs are a record of the past: nothing of them runs."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from spinney.errors import UsageError
+
+SCHEMA = """
+create table if not exists jobs (
+    id integer unique primary key not null,
+    pid integer references jobs (id),
+    stump integer references jobs (id),
+    ctime float(53),
+    mtime float(53),
+    type text,
+    done integer,
+    queue text,
+    path text,
+    oldpath text,
+    data json,
+    motusUserID integer,
+    motusProjectID integer
+)
+"""
+_INSERT = "insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class OldJob(NamedTuple):
+    """A row of the table."""
+
+    id: int
+    pid: int | None
+    stump: int
+    ctime: float
+    mtime: float
+    type: str
+    done: int
+    queue: str | None = None
+    path: str | None = None
+    oldpath: str | None = None
+    data: str | None = None
+    motusUserID: int | None = None
+    motusProjectID: int | None = None
+
+
+def import_jobs(source: Path, history: Path) -> tuple[int, list[str]]:
+    """Copy the jobs of an old server into the history, in one transaction; return how many, and a sentence for each row
+    that is wrong and was left out. Rows that are there already are replaced. Raises UsageError for a file that has no
+    such table."""
+    try:
+        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old:
+            columns = ", ".join(OldJob._fields)
+            rows = old.execute(f"select {columns} from jobs order by id").fetchall()  # noqa: S608 - names of columns
+    except sqlite3.Error as error:
+        raise UsageError(f"{source} is no database of a Motus job server: {error}") from error
+    known: dict[int, int] = {}
+    jobs: list[OldJob] = []
+    wrong: list[str] = []
+    for row in rows:
+        fault = _fault(row, known)
+        if fault is None:
+            jobs.append(OldJob(*row))
+            known[row[0]] = row[2] if row[2] is not None else row[0]
+        else:
+            wrong.append(f"job {row[0]!r}: {fault}")
+    history.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(history)) as new, new:
+        new.execute(SCHEMA)
+        new.executemany(_INSERT, jobs)
+    return len(jobs), wrong
+
+
+def read(history: Path, *, tree: int | None = None) -> list[OldJob]:
+    """Return the jobs of the history, or of one tree, by id; none where nothing was imported."""
+    if not history.exists():
+        return []
+    columns = ", ".join(OldJob._fields)
+    query = f"select {columns} from jobs where ?1 is null or stump = ?1 order by id"  # noqa: S608 - names of columns
+    with closing(sqlite3.connect(f"{history.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        return [OldJob(*row) for row in db.execute(query, (tree,))]
+
+
+def export_jobs(target: Path, jobs: Iterable[OldJob]) -> int:
+    """Write jobs to a new file, parents before their children; return how many. Raises UsageError where it exists."""
+    if target.exists():
+        raise UsageError(f"{target} exists; name a new file")
+    number = 0
+    with closing(sqlite3.connect(target)) as db, db:
+        db.execute(SCHEMA)
+        for job in jobs:
+            db.execute(_INSERT, job)
+            number += 1
+    return number
+
+
+def renumbered(jobs: Iterable[OldJob], offset: int) -> Iterator[OldJob]:
+    """Yield jobs with numbers behind those of the history."""
+    for job in jobs:
+        parent = None if job.pid is None else job.pid + offset
+        yield job._replace(id=job.id + offset, pid=parent, stump=job.stump + offset)
+
+
+def _fault(row: Sequence[Any], known: dict[int, int]) -> str | None:
+    """Return why a row is no job. ``known``: the jobs before it, with their stumps."""
+    job_id, parent, stump, ctime, mtime, type_, done, *_, data, _, _ = row
+    if not isinstance(job_id, int) or job_id < 1:
+        return "its id is no positive number"
+    if parent is not None and parent not in known:
+        return f"its parent {parent!r} is not there"
+    if stump != (job_id if parent is None else known[parent]):
+        return f"its stump {stump!r} is not the top of its tree"
+    if not isinstance(type_, str) or not isinstance(done, int):
+        return "it has no type, or no number as its state"
+    if not all(isinstance(moment, int | float) for moment in (ctime, mtime)):
+        return "its times are no numbers"
+    try:
+        if data is not None and not isinstance(orjson.loads(data), dict):
+            return "its data is no JSON object"
+    except (orjson.JSONDecodeError, TypeError):
+        return "its data is no JSON"
+    return None

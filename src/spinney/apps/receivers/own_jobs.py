@@ -1,0 +1,52 @@
+"""The jobs of this service, as rows of an older job server (``history``)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from spinney.apps.receivers.history import OldJob
+from spinney.jobs import Filter, Job, State
+from spinney.operations import Control
+
+_TYPES = ("receivers.upload", "receivers.sync", "receivers.detect", "receivers.rerun")
+_PAGE = 500
+_DONE = {State.COMPLETED: 1, State.FAILED: -1, State.CANCELLED: -1, State.ORPHANED: -1}
+
+
+def own_jobs(control: Control, root: Path) -> Iterator[OldJob]:
+    """Yield them, type by type. ``root``: the folder root."""
+    for type_ in _TYPES:
+        after = 0
+        while page := control.queries.jobs(Filter(type=type_), after=after, limit=_PAGE, newest=False):
+            for job in page:
+                yield _old_job(control, job, root)
+            after = page[-1].id
+
+
+def _old_job(control: Control, job: Job, root: Path) -> OldJob:
+    written = {**control.queries.results(job.id), **control.queries.data(job.id)}
+    generated = {name if name.endswith("_") else f"{name}_": value for name, value in written.items()}
+    if job.message:
+        generated["message_"] = job.message
+    number = f"{job.id:012d}"
+    folder = next(iter(root.glob(f"??/??/??/{number}")), None)
+    is_top = job.parent_id is None
+    return OldJob(
+        id=job.id,
+        pid=job.parent_id,
+        stump=job.root_id,
+        ctime=job.created_us / 1e6,
+        mtime=(job.settled_us or job.started_us or job.created_us) / 1e6,
+        type=job.type.removeprefix("receivers."),
+        done=_DONE.get(job.state, 0),
+        queue=job.queue,
+        path=None if folder is None else str(folder),
+        data=orjson.dumps({**job.params, **generated}).decode(),
+        motusUserID=_number(job.submitter) if is_top else None,
+        motusProjectID=_number(job.collection) if is_top else None,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() else None
