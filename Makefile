@@ -96,8 +96,9 @@ $(VENV)/.compiled: $(VENV)/.tools
 # Servers that tests start for themselves. Without them those tests are skipped, and say why.
 $(VENV)/.servers: $(VENV)/.made tests/debian-packages Makefile
 	@echo "getting servers for tests from Debian's packages"
-	@tests/debian-packages $(VENV)/debian pgbouncer chromium-headless-shell \
-	  && tests/debian-packages $(VENV)/mapserver $(MAPSERVER) && touch $@ $(VENV)/.mapserver \
+	@tests/debian-packages $(VENV)/debian pgbouncer chromium-headless-shell libarchive-tools \
+	  && tests/debian-packages $(VENV)/mapserver $(MAPSERVER) && touch $(VENV)/.mapserver \
+	  && tests/debian-packages $(VENV)/zookeeper zookeeper default-jre-headless && touch $@ \
 	  || echo "cannot get them (is there apt, and a network?): tests that need them are skipped" >&2
 
 # In a folder of its own: its many libraries are for no other program.
