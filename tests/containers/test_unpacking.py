@@ -131,7 +131,7 @@ def test_what_lies_there_is_left_alone(tmp_path: Path, into: Path, unpacked: Unp
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("x.rar", b"Rar!", "its name ends in none of"),
+        ("x.lha", b"-lh5-", "its name ends in none of"),
         ("x.zip", b"\x1f\x8b\x08\x00", "begins like tar.gz"),
         ("x.tar", b"PK\x03\x04", "begins like zip"),
         ("x.tgz", b"BZh9", "begins like tar.bz2"),

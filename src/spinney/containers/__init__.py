@@ -1,4 +1,4 @@
-"""Containers: zip and tar archives from untrusted sources, unpacked safely.
+"""Containers: archives from untrusted sources, unpacked safely.
 
 ``unpack`` writes into a folder that does not exist yet, or is empty. The container is only read. Every member's name
 is checked before its file is made, every byte is counted before it is written, and every file is new, following no
@@ -8,8 +8,8 @@ and unpacks again, unless it has recorded elsewhere that the folder is complete.
 
 ``formats`` the kind of a container, by its content and its name · ``member_names`` the names of members ·
 ``limits`` how much may be unpacked · ``zip_directory`` a zip's table of contents, counted before it is read into
-memory · ``zips``, ``tars`` the members, in their order · ``safe_folder`` writing below a folder · ``unpack`` the
-whole operation.
+memory · ``zips``, ``tars`` the members, in their order · ``converted`` 7z and rar as a tar · ``safe_folder`` writing
+below a folder · ``unpack`` the whole operation.
 """
 
 from spinney.containers.limits import Limits

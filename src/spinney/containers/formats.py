@@ -13,6 +13,8 @@ class Kind(Enum):
     TAR = "tar"
     TAR_GZ = "tar.gz"
     TAR_BZ2 = "tar.bz2"
+    SEVEN_ZIP = "7z"
+    RAR = "rar"
 
 
 ENDINGS = {
@@ -21,6 +23,8 @@ ENDINGS = {
     ".tar.gz": Kind.TAR_GZ,
     ".tgz": Kind.TAR_GZ,
     ".tar.bz2": Kind.TAR_BZ2,
+    ".7z": Kind.SEVEN_ZIP,
+    ".rar": Kind.RAR,
 }
 """The endings of containers' names, in lower case."""
 
@@ -29,6 +33,8 @@ _FIRST_BYTES = {
     b"PK\x05\x06": Kind.ZIP,
     b"\x1f\x8b": Kind.TAR_GZ,
     b"BZh": Kind.TAR_BZ2,
+    b"7z\xbc\xaf": Kind.SEVEN_ZIP,
+    b"Rar!": Kind.RAR,
 }
 
 

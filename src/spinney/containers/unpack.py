@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from spinney.containers import formats, tars, zips
+from spinney.containers import converted, formats, tars, zips
 from spinney.containers.formats import Kind
 from spinney.containers.limits import Limits, Meter
 from spinney.containers.member_names import Tree
@@ -57,7 +58,8 @@ def unpack(
     between: Callable[[int], None] = lambda unpacked: None,
     near: Callable[[str, str], None] = lambda first, other: None,
 ) -> list[Member]:
-    """Unpack a zip, tar, tar.gz, tgz or tar.bz2, and return its files in their order.
+    """Unpack a zip, tar, tar.gz, tgz or tar.bz2, and return its files in their order; a 7z or rar, too, where there is
+    the program ``bsdtar``.
 
     ``into`` must not exist, or be empty. ``name`` is the depositor's name of the container, whose ending must
     agree with its content. Files get the mode 0644 and today's date, whatever the container says (its own date is
@@ -76,11 +78,8 @@ def unpack(
         with container.open("rb") as source, SafeFolder(into) as below:
             meter = Meter(limits, container_bytes=os.fstat(source.fileno()).st_size, into=into)
             tree = Tree(limits)
-            if kind is Kind.ZIP:
-                entries = zips.entries(source, most_members=limits.members)
-            else:
-                entries = tars.entries(source, kind, meter=meter)
-            members = list(_members(entries, below, kind, tree, meter, between))
+            with _entries(source, kind, limits, meter) as entries:
+                members = list(_members(entries, below, kind, tree, meter, between))
         for first, other in tree.near:
             near(first, other)
         return members
@@ -89,6 +88,17 @@ def unpack(
         if isinstance(error, NotAdmitted):
             raise NotAdmitted(f"container '{shown(name)}': {error}") from None
         raise
+
+
+@contextmanager
+def _entries(source: BinaryIO, kind: Kind, limits: Limits, meter: Meter) -> Iterator[Iterator[Entry]]:
+    if kind is Kind.ZIP:
+        yield zips.entries(source, most_members=limits.members)
+    elif kind in (Kind.SEVEN_ZIP, Kind.RAR):
+        with converted.as_tar(source) as stream:
+            yield tars.entries(stream, Kind.TAR, meter=meter)
+    else:
+        yield tars.entries(source, kind, meter=meter)
 
 
 def _make_fresh(into: Path) -> None:
