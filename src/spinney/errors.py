@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spinney.model.errors import BadParameters as BadParameters
     from spinney.model.errors import CommitUncertain as CommitUncertain
     from spinney.model.errors import Cycle as Cycle
+    from spinney.model.errors import DiskFull as DiskFull
     from spinney.model.errors import DuplicateKey as DuplicateKey
     from spinney.model.errors import Forbidden as Forbidden
     from spinney.model.errors import NodeRefused as NodeRefused
@@ -38,8 +39,8 @@ __all__, __getattr__, __dir__ = on_demand(
     {
         "spinney.client.errors": "ServerUnavailable UnexpectedResponse",
         "spinney.model.errors": (
-            "AuditBroken BadLogin BadName BadParameters CommitUncertain Cycle DuplicateKey Forbidden "
-            "NodeRefused NoSuch NoSuchJob NotVisible Refused SpinneyError StaleFence StoreLocked "
+            "AuditBroken BadLogin BadName BadParameters CommitUncertain Cycle DiskFull DuplicateKey "
+            "Forbidden NodeRefused NoSuch NoSuchJob NotVisible Refused SpinneyError StaleFence StoreLocked "
             "StoreUnavailable StoreUnusable TooManyAttempts UnknownType UnlawfulTransition UsageError"
         ),
         "spinney.model.values.hints": "did_you_mean listed",

@@ -26,6 +26,7 @@ _BY_WORD: Mapping[str, type[SpinneyError]] = MappingProxyType(
         "usage": UsageError,
         "invalid": UsageError,
         "malformed": UsageError,
+        "disk-full": errors.DiskFull,
         "fate-unknown": errors.CommitUncertain,
         "store-away": StoreUnavailable,
         "too-many": Refused,

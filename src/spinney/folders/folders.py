@@ -16,7 +16,8 @@ import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from spinney.model.errors import StoreUnusable
+from spinney.files.disk_space import is_full
+from spinney.model.errors import DiskFull, StoreUnusable
 from spinney.model.values.paths import HOME_MARK, job_folder
 
 OWN = ".spinney"
@@ -46,7 +47,7 @@ def path(root: Path, job_id: int) -> Path:
 def make(root: Path, job_id: int) -> Path:
     """Return the folder of this job; make it, and its name durable, when it is missing.
 
-    Raises StoreUnusable when the root is missing, read-only or full, or when a part of the path is no directory.
+    Raises DiskFull; StoreUnusable when the root is missing or read-only, or when a part of the path is no directory.
     """
     folder = path(root, job_id)
     if _is_directory(folder):
@@ -54,9 +55,8 @@ def make(root: Path, job_id: int) -> Path:
     try:
         _make_below(root, folder)
     except OSError as error:
-        raise StoreUnusable(
-            f"cannot make the folder {folder} of job {job_id}: {error.strerror or error}; "
-            f"see that {root} exists, is writable and has room"
+        raise unusable(
+            root, error, f"cannot make the folder {folder} of job {job_id}", f"see that {root} exists"
         ) from error
     return folder
 
@@ -64,14 +64,47 @@ def make(root: Path, job_id: int) -> Path:
 def write_problem(root: Path) -> str | None:
     """Return what keeps jobs from writing below this root, as part of a sentence; None: no problem was detected."""
     try:
+        require_room(root, "")
+    except StoreUnusable as error:
+        return str(error)
+    return None
+
+
+def require_room(root: Path, what: str, needed_bytes: int = 0) -> None:
+    """Raise DiskFull unless the disk of this root has room for so many bytes, and StoreUnusable for a root that cannot
+    be reached. ``what``: the beginning of the message, which says what cannot be done."""
+    try:
         disk = os.statvfs(root)
     except OSError as error:
-        return f"the folder root {root} cannot be reached: {error.strerror or error}; mount it again"
-    if disk.f_bavail * disk.f_frsize < LEAST_ROOM_BYTES:
-        return f"the disk of the folder root {root} is full; make room there, 'spinney keep' says how"
+        raise StoreUnusable(
+            f"{what}the folder root {root} cannot be reached: {error.strerror or error}; mount it again"
+        ) from error
+    free = disk.f_bavail * disk.f_frsize
+    if free < LEAST_ROOM_BYTES:
+        raise _full(root, what)
+    if free < LEAST_ROOM_BYTES + needed_bytes:
+        raise DiskFull(
+            f"{what}{needed_bytes:,} bytes are to come, and the disk of the folder root {root} has room for "
+            f"{free - LEAST_ROOM_BYTES:,}; make room there, 'spinney keep' says how"
+        )
     if disk.f_files and not disk.f_favail:
-        return f"the disk of the folder root {root} has no room for more files; remove some, 'spinney keep' says how"
-    return None
+        raise DiskFull(
+            f"{what}the disk of the folder root {root} has no room for more files; remove some, 'spinney keep' says how"
+        )
+
+
+def unusable(root: Path, error: OSError, what: str, remedy: str = "see that it is there") -> StoreUnusable:
+    """Return the error for a failed write below this root: DiskFull, or one that says what to look at. ``what``: the
+    beginning of the message, which says what cannot be done."""
+    if is_full(error):
+        return _full(root, f"{what}: ")
+    return StoreUnusable(f"{what}: {error.strerror or error}; {remedy} and is writable")
+
+
+def _full(root: Path, what: str) -> DiskFull:
+    return DiskFull(
+        f"{what}the disk of the folder root {root} is full; make room there, 'spinney keep' says how"
+    )
 
 
 def remove(root: Path, job_id: int) -> None:

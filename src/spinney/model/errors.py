@@ -111,6 +111,10 @@ class StoreUnusable(SpinneyError):
     """The store cannot be used as it is; the message names the cause and the remedy."""
 
 
+class DiskFull(StoreUnusable):
+    """The disk of the job folders has no room; the message names it. The request may be repeated when there is room."""
+
+
 class StoreUnavailable(StoreUnusable):
     """The store does not answer now, or has no room; the request was not executed and may be repeated."""
 

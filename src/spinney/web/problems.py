@@ -19,11 +19,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from spinney.files.disk_space import is_full
 from spinney.model.errors import (
     BadLogin,
     BadParameters,
     CommitUncertain,
     Cycle,
+    DiskFull,
     DuplicateKey,
     Forbidden,
     NoSuch,
@@ -41,6 +43,7 @@ from spinney.model.errors import (
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+_ROOM = "ask who runs it to make room there, then send the request again"
 AGAIN_S = 2
 """After how many seconds clients should try again while the store does not answer."""
 
@@ -96,6 +99,7 @@ _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (
     (UsageError, 422, "usage", "Invalid request"),
     (CommitUncertain, 503, "fate-unknown", "It may have been done or not"),
     (StoreUnavailable, 503, "store-away", "The store does not answer now"),
+    (DiskFull, 507, "disk-full", "No room on the disk"),
 )
 """Status, type and title by the class of the error; the first class that matches counts."""
 
@@ -118,6 +122,7 @@ _BY_STATUS: Mapping[int, tuple[str, str]] = {
     431: ("long-head", "The head of the request is too long"),
     500: ("fault", "A fault of the server's own"),
     503: ("store-away", "The store does not answer now"),
+    507: ("disk-full", "No room on the disk"),
 }
 
 
@@ -171,6 +176,9 @@ def of_status(status: int, detail: str, *, instance: str | None = None, **more: 
 
 def of_error(error: Exception, *, instance: str | None = None) -> Response:
     """Return the response of an error; an unknown error is logged as a fault."""
+    if is_full(error):
+        log.error("a disk is full at %s", instance, exc_info=error)
+        return of_status(507, f"a disk of the server is full; {_ROOM}", instance=instance)
     known_kind = kind(error)
     if known_kind is None:
         return _fault(error, instance)

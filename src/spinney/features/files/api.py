@@ -87,7 +87,7 @@ async def download(job: JobId, path: FilePath, context: Authenticated, request: 
     "/jobs/{job}/files/{path:path}",
     summary="Upload a file into a job's folder",
     status_code=201,
-    responses=documented(404, 408, 409, 413),
+    responses=documented(404, 408, 409, 413, 507),
     dependencies=[LargeBody],
     openapi_extra={"requestBody": {"required": True, "content": {BINARY: _BYTES}}},
 )

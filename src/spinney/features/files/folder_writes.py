@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spinney.features.files.job_folder import elsewhere
 from spinney.folders import folders
-from spinney.model.errors import Refused, StoreUnusable
+from spinney.model.errors import Refused
 from spinney.store.contract import Store
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,7 +41,7 @@ def require_local_folder(store: Store, root: Path, job_id: int | None) -> None:
 def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
     """Move files to these paths in the job's folder; files that exist there are replaced.
 
-    Raises Refused (a directory or a link is in the way), StoreUnusable.
+    Raises Refused (a directory or a link is in the way), DiskFull, StoreUnusable.
     """
     folder = folders.make(root, job_id)
     for path, file in files.items():
@@ -57,10 +57,8 @@ def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
                 f"({error.strerror}); choose another name"
             ) from error
         except OSError as error:
-            raise StoreUnusable(
-                f"{path!r} cannot be put into the folder of job {job_id}: {error.strerror or error}; see that {root} "
-                f"is writable and has room"
-            ) from error
+            what = f"{path!r} cannot be put into the folder of job {job_id}"
+            raise folders.unusable(root, error, what, f"see that {root} is there") from error
 
 
 @contextmanager

@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from spinney.files.disk_space import is_full
 from spinney.folders import folders
-from spinney.model.errors import StoreUnusable, UsageError
+from spinney.model.errors import UsageError
 
 SPOOL = ".spool"
 OLD_S = 86_400.0
 """What nobody has touched for so long is left of something that died."""
 NAME_MAX_BYTES = 255
 PATH_MAX = 1_000
+_NOT_TAKEN = "the files cannot be taken"
 DEPTH_MAX = 20
 
 
@@ -27,13 +29,16 @@ DEPTH_MAX = 20
 class Upload:
     """Files of one request, on disk but not in place."""
 
+    root: Path
+    """The folder root below which they are."""
     place: Path
     files: dict[str, Path] = field(default_factory=dict)
     """Where it goes in the job's folder, to where it is now."""
 
     @contextmanager
     def writing(self, path: str) -> Iterator[BinaryIO]:
-        """A new file that is to go there; durable when this is left. Raises UsageError for a path that cannot be."""
+        """A new file that is to go there; durable when this is left. Raises UsageError for a path that cannot be,
+        and DiskFull, also for what is written to the file."""
         path = checked(path)
         if any(
             path == other or f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
@@ -41,11 +46,12 @@ class Upload:
         ):
             raise UsageError(f"{path!r} is there twice, or as a file and a folder; name each file once")
         at = self.place / str(len(self.files))
-        os.utime(self.place)
-        with open(os.open(at, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        with _saying_that_it_is_full(self.root):
+            os.utime(self.place)
+            with open(os.open(at, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
         self.files[path] = at
 
     def digest(self) -> str:
@@ -61,23 +67,31 @@ class Upload:
 def upload(root: Path) -> Iterator[Upload]:
     """Room for the files of one request; what was not put in place is gone when this is left.
 
-    Raises StoreUnusable when there is none.
+    Raises DiskFull when there is none, and StoreUnusable for a root that is not writable.
     """
-    write_problem = folders.write_problem(root)
-    if write_problem is not None:
-        raise StoreUnusable(f"the files cannot be taken: {write_problem}")
+    folders.require_room(root, f"{_NOT_TAKEN}: ")
     place = root / SPOOL / secrets.token_hex(8)
     try:
         place.parent.mkdir(mode=0o700, exist_ok=True)
         place.mkdir(mode=0o700)
     except OSError as error:
-        raise StoreUnusable(
-            f"the files cannot be taken: {place.parent}: {error.strerror or error}; see that it is writable"
+        raise folders.unusable(
+            root, error, f"{_NOT_TAKEN}: {place.parent}", "see that it is there"
         ) from error
     try:
-        yield Upload(place)
+        yield Upload(root, place)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def _saying_that_it_is_full(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise folders.unusable(root, error, _NOT_TAKEN) from error
 
 
 @asynccontextmanager

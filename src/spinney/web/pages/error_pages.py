@@ -28,6 +28,7 @@ _BACK = {
     ),
     403: ("Who runs this server can give you more rights.", "/", "Back to the overview"),
     503: ("Nothing is lost: nodes go on by themselves once the store answers.", "", "Try again"),
+    507: ("Nothing was half-written. Once there is room, do it again.", "", "Try again"),
 }
 
 Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
