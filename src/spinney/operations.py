@@ -9,17 +9,23 @@ if TYPE_CHECKING:
     from spinney.app import now_us as now_us
     from spinney.control import Control as Control
     from spinney.features.bulk.service import Bulk as Bulk
+    from spinney.features.collections.commands import RelabelJob as RelabelJob
     from spinney.features.holds.commands import LayHold as LayHold
     from spinney.features.holds.commands import LiftHold as LiftHold
     from spinney.features.holds.commands import lift_holds as lift_holds
     from spinney.features.holds.commands import sweep_holds as sweep_holds
     from spinney.features.jobs.commands import CancelJob as CancelJob
     from spinney.features.jobs.commands import DeleteJob as DeleteJob
+    from spinney.features.jobs.commands import HoldJob as HoldJob
+    from spinney.features.jobs.commands import PrioritiseJob as PrioritiseJob
     from spinney.features.jobs.commands import ReleaseJob as ReleaseJob
     from spinney.model.access import Role as Role
     from spinney.model.audits import AuditCall as AuditCall
+    from spinney.model.bridges import Link as Link
     from spinney.model.bulk_runs import Plan as Plan
     from spinney.model.bulk_runs import Report as Report
+    from spinney.model.rights.operators import Failure as Failure
+    from spinney.model.rights.operators import FailureGroups as FailureGroups
     from spinney.model.rights.operators import Order as Order
     from spinney.model.rights.operators import Verb as Verb
     from spinney.model.settings.holds import Hold as Hold
@@ -39,12 +45,14 @@ __all__, __getattr__, __dir__ = on_demand(
         "spinney.app": "now_us",
         "spinney.control": "Control",
         "spinney.features.bulk.service": "Bulk",
+        "spinney.features.collections.commands": "RelabelJob",
         "spinney.features.holds.commands": "LayHold lift_holds LiftHold sweep_holds",
-        "spinney.features.jobs.commands": "CancelJob DeleteJob ReleaseJob",
+        "spinney.features.jobs.commands": "CancelJob DeleteJob HoldJob PrioritiseJob ReleaseJob",
         "spinney.model.access": "Role",
         "spinney.model.audits": "AuditCall",
+        "spinney.model.bridges": "Link",
         "spinney.model.bulk_runs": "Plan Report",
-        "spinney.model.rights.operators": "Order Verb",
+        "spinney.model.rights.operators": "Failure FailureGroups Order Verb",
         "spinney.model.settings.holds": "Hold Scope",
         "spinney.service.order_scope": "OrderScope",
         "spinney.service.queries": "Queries",

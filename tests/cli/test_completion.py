@@ -246,7 +246,14 @@ def test_commands_and_options_are_offered(bare: Shell, line: str, found: list[st
 
 
 def test_all_commands_are_offered_in_their_order(bare: Shell) -> None:
-    assert offered(bare.folder, "spinney ", _run) == [*COMMAND_MODULES, "ingest", "monitor", "receivers"]
+    assert offered(bare.folder, "spinney ", _run) == [
+        *COMMAND_MODULES,
+        "disbatch",
+        "ingest",
+        "merritt",
+        "monitor",
+        "receivers",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -274,3 +274,15 @@ def test_a_time_that_no_calendar_shows_is_shown_as_it_is_stored() -> None:
     assert display.format_time(None) == ""
     assert display.format_time(1_900_000_000_000_000).startswith("2030-03-1")
     assert display.format_time(2**63 - 1) == f"{2**63 - 1} µs from 1970"
+
+
+def test_a_settled_job_is_assigned_to_another_collection(shell: Shell) -> None:
+    shell.ok("submit", "double", "-p", "n=1", "--collection", "gulls")
+    assert "wait until it has settled" in shell.refused(1, "relabel", "1", "terns")
+    shell.ok("cancel", "1")
+
+    assert "Job 1 and the jobs below it belong to terns" in shell.ok("relabel", "1", "terns")
+
+    assert [job["id"] for job in shell.listed("list", "--collection", "terns", "--state", "cancelled")] == [1]
+    shell.ok("relabel", "1")
+    assert json.loads(shell.ok("show", "1", "--json"))["job"]["collection"] is None

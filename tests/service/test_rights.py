@@ -29,8 +29,10 @@ from spinney.commands.job_queries import (
 from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.audit.commands import ListAuditCalls, ListAuditEntries, ShowAuditHead, VerifyAudit
+from spinney.features.bridges.commands import ForgetBridge, ListBridges
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.bulk.service import Bulk
+from spinney.features.collections.commands import RelabelJob
 from spinney.features.doctor.service import Doctor
 from spinney.features.explain.commands import ExplainJob, ListObstacles
 from spinney.features.failures.commands import ListFailures, ShowFailure
@@ -244,6 +246,22 @@ CASES: dict[str, Case] = {
     **of_job(MoveJob, "pending", queue="typed"),
     **of_job(PrioritiseJob, "pending", priority=3),
     **of_job(DeleteJob, "failed"),
+    "ListBridges": Case(
+        call=lambda c, t: c.do(ListBridges()), least=Role.VIEWER, limited=Forbidden, outside=Forbidden
+    ),
+    "ForgetBridge": Case(
+        call=lambda c, t: c.do(ForgetBridge(name="none")),
+        least=Role.ADMIN,
+        limited=Forbidden,
+        outside=Forbidden,
+        stops=NoSuch,
+    ),
+    "RelabelJob": Case(
+        call=lambda c, t: c.do(RelabelJob(job=t.jobs["ann failed"], collection="elsewhere")),
+        least=Role.OPERATOR,
+        limited=Forbidden,
+        outside=Forbidden,
+    ),
     # --- many -----------------------------------------------------------------------------
     "bulk.plan": Case(
         call=lambda c, t: some(c.part(Bulk).plan(HOLD, Filter(submitter=ANN, collection=t.place)).jobs),

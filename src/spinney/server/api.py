@@ -12,13 +12,16 @@ from fastapi import FastAPI
 from spinney.commands import Command, job_queries
 from spinney.features.accounts import commands as accounts
 from spinney.features.audit import commands as audit
+from spinney.features.bridges import commands as bridges
 from spinney.features.bulk import commands as bulk
+from spinney.features.collections import commands as collections
 from spinney.features.explain import commands as explain
 from spinney.features.external import api as external_output
 from spinney.features.external import commands as external
 from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
 from spinney.features.holds import commands as holds
+from spinney.features.inboxes import api as inbox_uploads
 from spinney.features.inboxes import commands as inboxes
 from spinney.features.jobs import commands as jobs
 from spinney.features.locks import commands as locks
@@ -43,13 +46,14 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "jobs": (*explain.COMMANDS, *job_queries.COMMANDS, *stacks.COMMANDS),
     "batches": batches.COMMANDS,
     "failures": failures.COMMANDS,
-    "verbs": (*bulk.COMMANDS, *jobs.COMMANDS),
+    "verbs": (*bulk.COMMANDS, *jobs.COMMANDS, *collections.COMMANDS),
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
     "holds": holds.COMMANDS,
     "locks": locks.COMMANDS,
     "schedules": schedules.COMMANDS,
     "inboxes": inboxes.COMMANDS,
+    "bridges": bridges.COMMANDS,
     "retention": retention.COMMANDS,
     "webhooks": webhooks.COMMANDS,
     "accounts": accounts.COMMANDS,
@@ -82,6 +86,7 @@ PARTS = (
     submissions.router,
     files.router,
     *(command_routes(tag, commands) for tag, commands in COMMANDS.items()),
+    inbox_uploads.router,
     external_output.router,
     me,
 )

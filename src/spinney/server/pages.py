@@ -28,6 +28,7 @@ from spinney.features.accounts import (
     users_page as users,
 )
 from spinney.features.audit import page as audit
+from spinney.features.bridges import page as bridges
 from spinney.features.bulk.page import BulkRuns
 from spinney.features.failures import page as failures
 from spinney.features.holds import page as holds
@@ -79,6 +80,7 @@ def routers() -> list[APIRouter]:
         failures.router,
         submit.router,
         schedules.router,
+        bridges.router,
         inboxes.router,
         queues.router,
         nodes.router,

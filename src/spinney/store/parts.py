@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 if TYPE_CHECKING:
     from spinney.features.accounts.sign_in_sql import SqlSignIn
     from spinney.features.accounts.sql import SqlAccounts
+    from spinney.features.bridges.sql import SqlBridges
     from spinney.features.bulk.sql import SqlBulk
+    from spinney.features.collections.sql import SqlCollections
     from spinney.features.doctor.sql import SqlDoctor
     from spinney.features.explain.sql import SqlExplainer
     from spinney.features.external.sql import SqlExternalWorkers
@@ -55,7 +57,9 @@ class Parts(Protocol):
 
     accounts: "ClassVar[Part[SqlAccounts]]" = Part("features.accounts.sql:SqlAccounts")
     audit: "ClassVar[Part[SqlAudit]]" = Part("store.sql.audit:SqlAudit")
+    bridges: "ClassVar[Part[SqlBridges]]" = Part("features.bridges.sql:SqlBridges")
     bulk: "ClassVar[Part[SqlBulk]]" = Part("features.bulk.sql:SqlBulk")
+    collections: "ClassVar[Part[SqlCollections]]" = Part("features.collections.sql:SqlCollections")
     doctor: "ClassVar[Part[SqlDoctor]]" = Part("features.doctor.sql:SqlDoctor")
     explainer: "ClassVar[Part[SqlExplainer]]" = Part("features.explain.sql:SqlExplainer")
     external_workers: "ClassVar[Part[SqlExternalWorkers]]" = Part("features.external.sql:SqlExternalWorkers")

@@ -15,6 +15,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "cancel": "features.jobs.actions_cli",
         "move": "features.jobs.actions_cli",
         "priority": "features.jobs.actions_cli",
+        "relabel": "features.collections.cli",
         "delete": "features.jobs.actions_cli",
     },
     "Look": {
@@ -43,6 +44,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "rehome": "features.homes.cli",
         "schedule": "features.schedules.cli",
         "inbox": "features.inboxes.cli",
+        "bridges": "features.bridges.cli",
         "webhook": "features.webhooks.cli",
         "audit": "features.audit.cli",
     },

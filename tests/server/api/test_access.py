@@ -20,8 +20,10 @@ from spinney.features.nodes.commands import DrainNode
 from spinney.features.queues.commands import CreateQueue
 from spinney.features.schedules.commands import PutSchedule
 from spinney.features.webhooks.commands import AddWebhook, PingWebhook
+from spinney.folders.upload_folder import UploadFolder
 from spinney.model.access import Rights, Role
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.inboxes import Upload
 from spinney.server.api import PARTS
 
 from ..conftest import World, world_at
@@ -186,6 +188,17 @@ def inbox(**sent: Any) -> Callable[[World, str], Made]:
     return make
 
 
+def upload(**sent: Any) -> Callable[[World, str], Made]:
+    """An upload of who asks; nobody else's is found."""
+
+    def make(world: World, who: str) -> Made:
+        made = inbox()(world, who)
+        begun = UploadFolder(world.folders).begin(Upload(id="", inbox=made["name"], by=who, **FILE))
+        return {**made, "upload": begun.id, **sent}
+
+    return make
+
+
 def new_inbox(world: World, who: str) -> Made:
     name = f"i{next(_numbers)}"
     return {"name": name, "json": {"folder": f"/srv/{name}", "type": "one"}}
@@ -237,6 +250,7 @@ def delivery(world: World, who: str) -> Made:
     return {"delivery": context(world, who).do(PingWebhook(name=made["name"])).delivery, "json": {}}
 
 
+FILE = {"name": "a.zip", "size": 3}
 LINES = {
     "content": '{"type": "one", "collection": "lab"}',
     "headers": {"Content-Type": "application/x-ndjson"},
@@ -267,6 +281,14 @@ ROWS = (
     ),
     Row(method="POST", path="/jobs/{job}/stacks", least="viewer", make=running),
     Row(method="GET", path="/jobs/{job}/stacks/{fence}", least="viewer", make=running),
+    Row(method="GET", path="/bridges", least="viewer", limited=403),
+    Row(
+        method="DELETE",
+        path="/bridges/{name}",
+        least="admin",
+        ok=404,
+        make=lambda w, who: {"name": "none"},
+    ),
     Row(method="POST", path="/jobs/{job}/retry", least="submitter", make=failed),
     Row(method="POST", path="/jobs/{job}/rerun", least="operator", make=completed),
     Row(method="POST", path="/jobs/{job}/cancel", least="submitter", make=sends(json={})),
@@ -279,6 +301,13 @@ ROWS = (
         path="/jobs/{job}",
         least="operator",
         make=lambda w, who: {"job": completed(w, who)["job"]},
+    ),
+    Row(
+        method="POST",
+        path="/jobs/{job}/collection",
+        least="operator",
+        limited=403,
+        make=lambda w, who: {"job": completed(w, who)["job"], "json": {"collection": "lab"}},
     ),
     Row(method="GET", path="/jobs/{job}/files/{path:path}", least="viewer", make=with_file),
     Row(
@@ -349,6 +378,15 @@ ROWS = (
     Row(method="POST", path="/inboxes/{name}/scan", least="operator", limited=403, make=inbox(json={})),
     Row(method="DELETE", path="/inboxes/{name}", least="admin", ok=204, make=inbox()),
     Row(method="GET", path="/inboxes/{name}/arrivals", least="operator", limited=403, make=inbox()),
+    Row(method="POST", path="/inboxes/{name}/uploads", least="submitter", ok=201, make=inbox(json=FILE)),
+    Row(method="GET", path="/inboxes/{name}/uploads/{upload}", least="submitter", make=upload()),
+    Row(
+        method="PUT",
+        path="/inboxes/{name}/uploads/{upload}",
+        least="submitter",
+        make=upload(query={"offset": 0}, content=b"abc"),
+    ),
+    Row(method="DELETE", path="/inboxes/{name}/uploads/{upload}", least="submitter", ok=204, make=upload()),
     Row(method="GET", path="/stats", least="viewer"),
     Row(method="GET", path="/types", least="viewer"),
     Row(method="GET", path="/types/{name}", least="viewer", make=nothing(name="one")),

@@ -4,7 +4,7 @@ The figures of the store are those of ``GET /stats``; many scrapes share one loo
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, Pro
 from prometheus_client.core import GaugeMetricFamily
 from starlette.responses import Response
 
+from spinney.model.bridges import BridgeStatus
 from spinney.model.errors import Forbidden
 from spinney.model.rights.operators import Stats
 from spinney.service.queries import STATS_WINDOW_S
@@ -43,10 +44,11 @@ async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
             raise Forbidden("the figures are of all jobs; ask with a token without limits")
     stores: StorePool = request.app.state.stores
     stats = await stores.run(stores.stats_cache.of_all, long=True)
+    bridges = await stores.run(lambda store: store.bridges.statuses())
     registry: CollectorRegistry = request.app.state.registry
 
     def written() -> bytes:
-        return generate_latest(registry) + generate_latest(_Once(stats))
+        return generate_latest(registry) + generate_latest(_Once(stats, bridges))
 
     return Response(await asyncio.to_thread(written), media_type=CONTENT_TYPE_LATEST)
 
@@ -54,9 +56,9 @@ async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
 class _Once(CollectorRegistry):
     """The statistics of one snapshot, as a registry that is written once."""
 
-    def __init__(self, stats: Stats) -> None:
+    def __init__(self, stats: Stats, bridges: Sequence[BridgeStatus]) -> None:
         super().__init__(auto_describe=False)
-        self._stats = stats
+        self._stats, self._bridges = stats, bridges
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         stats = self._stats
@@ -94,6 +96,15 @@ class _Once(CollectorRegistry):
             ["node"],
             {(n.node,): n.seen_us / 1e6 for n in stats.nodes},
         )
+        for name, about in (
+            ("links", "Entries of another system that are claimed and not finished."),
+            ("behind", "Links whose job has changed and whose entry does not say so yet."),
+            ("in_trouble", "1 while the bridge suffers from something."),
+        ):
+            values = {(b.name,): getattr(b, name) for b in self._bridges}
+            yield _family(f"bridge_{name}", about, ["bridge"], values)
+        seen = {(b.name,): b.seen_us / 1e6 for b in self._bridges}
+        yield _family("bridge_seen_timestamp_seconds", "When the bridge last reported.", ["bridge"], seen)
 
 
 def _family(name: str, about: str, labels: list[str], values: Mapping[Any, Any]) -> GaugeMetricFamily:

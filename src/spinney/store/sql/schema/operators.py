@@ -148,6 +148,36 @@ inbox_arrivals = Table(
 """What was dropped into inboxes. The row is written in one transaction with its job, which is held until the file is in
 its folder, and only one of a name is open: so no file makes two jobs."""
 
+bridges = Table(
+    "bridges",
+    metadata,
+    Column("name", Chars, primary_key=True),
+    Column("system", Chars, nullable=False),
+    Column("owner", Chars, nullable=False),
+    Column("mark", Chars, nullable=False),
+    Column("seen_us", Id, nullable=False),
+    Column("behind", Integer, nullable=False),
+    Column("behind_since_us", Id),
+    Column("trouble", Chars),
+    Column("trouble_us", Id),
+    Column("in_trouble", Flag, nullable=False),
+)
+"""Bridges to other systems, as they last reported. ``owner``: the process that is to work under this name. ``mark``:
+what tells this store's bridge from another one of that name, over there.
+``behind``: links whose job has changed and whose entry does not say so yet."""
+
+bridge_links = Table(
+    "bridge_links",
+    metadata,
+    Column("bridge", Chars, primary_key=True),
+    Column("entry", Chars, primary_key=True),
+    Column("claim", Chars, nullable=False),
+    Column("job_id", Id),
+    Column("position", Chars, nullable=False),
+)
+"""Entries of other systems that a bridge has claimed and that are not finished, with their jobs. ``claim`` names one
+taking of the entry. ``position``: what of the job has been passed on."""
+
 retention = Table(
     "retention",
     metadata,

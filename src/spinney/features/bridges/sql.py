@@ -1,0 +1,129 @@
+"""Bridges and their links, as rows. Each bridge writes its own alone."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+from spinney.model.bridges import BridgeStatus, Link
+from spinney.model.errors import NoSuch, Refused
+from spinney.model.rights.operators import Actor
+from spinney.store.sql.audit import note
+from spinney.store.sql.session import Session
+
+AT_WORK_S = 60
+"""A bridge that has reported within so many seconds is at work."""
+_STATUS = (
+    "select b.name, b.system, b.seen_us, (select count(*) from bridge_links l where l.bridge = b.name), b.behind, "
+    "b.behind_since_us, b.trouble, b.trouble_us, b.in_trouble from bridges b order by b.name"
+)
+
+
+class SqlBridges:
+    """Bridges to other systems."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def take(self, name: str, system: str, owner: str, *, now_us: int) -> None:
+        """Make a process the one that works under a name; the one before sees it (``owner``), and ends."""
+        with self._session.write() as tx:
+            tx.run(
+                "insert into bridges (name, system, owner, mark, seen_us, behind, in_trouble) "
+                "values (?, ?, ?, ?, ?, 0, 0) "
+                "on conflict (name) do update set system = excluded.system, owner = excluded.owner",
+                (name, system, owner, uuid.uuid4().hex, now_us),
+            )
+
+    def owner(self, name: str) -> str | None:
+        """Return the process that is to work under a name; None: nobody has ever."""
+        with self._session.look() as tx:
+            found = tx.value("select owner from bridges where name = ?", (name,))
+            return None if found is None else str(found)
+
+    def mark(self, name: str) -> str:
+        """Return what tells this store's bridge from another one of its name in the other system: random text that
+        stays until the bridge is forgotten. Raises NoSuch for a bridge that has never been taken."""
+        with self._session.look() as tx:
+            mark = tx.value("select mark from bridges where name = ?", (name,))
+        if mark is None:
+            raise NoSuch(f"there is no bridge {name!r}; 'spinney bridges' lists them")
+        return str(mark)
+
+    def report(
+        self, name: str, *, behind: int, behind_since_us: int | None, trouble: str | None, now_us: int
+    ) -> None:
+        """Write how a bridge is. ``trouble``: what it suffers from now; the last one stays visible."""
+        with self._session.write(durable=False) as tx:
+            tx.run(
+                "update bridges set seen_us = ?1, behind = ?2, behind_since_us = ?3, trouble = coalesce(?4, trouble), "
+                "trouble_us = case when ?4 is null then trouble_us else ?1 end, in_trouble = ?5 where name = ?6",
+                (now_us, behind, behind_since_us, trouble, int(trouble is not None), name),
+            )
+
+    def forget(self, name: str, actor: Actor, *, now_us: int) -> None:
+        """Remove a bridge that no longer runs, with its links. Its jobs stay. Raises NoSuch, and Refused for one that
+        has reported within ``AT_WORK_S``."""
+        with self._session.write() as tx:
+            seen_us = tx.value("select seen_us from bridges where name = ?", (name,))
+            if seen_us is None:
+                raise NoSuch(f"there is no bridge {name!r}; 'spinney bridges' lists them")
+            if now_us - int(seen_us) < AT_WORK_S * 1_000_000:
+                raise Refused(
+                    f"the bridge {name!r} has just reported; end it, wait {AT_WORK_S} s, and try again"
+                )
+            tx.run("delete from bridges where name = ?", (name,))
+            tx.run("delete from bridge_links where bridge = ?", (name,))
+            note(tx, now_us, actor, "bridge", {"forget": name}, 1)
+
+    def statuses(self) -> Sequence[BridgeStatus]:
+        """Return all bridges, by name."""
+        fields = tuple(BridgeStatus.__dataclass_fields__)
+        with self._session.look() as tx:
+            return [
+                BridgeStatus(**dict(zip(fields, (*row[:-1], bool(row[-1])), strict=True)))
+                for row in tx.all(_STATUS, ())
+            ]
+
+    def link(self, bridge: str, claims: Iterable[tuple[str, str]]) -> None:
+        """Bind entries by their claims; jobs follow. A link with another claim of the same entry is replaced: that
+        claim has been ended by the other system."""
+        with self._session.write() as tx:
+            for entry, claim in claims:
+                tx.run(
+                    "insert into bridge_links (bridge, entry, claim, position) values (?1, ?2, ?3, '') "
+                    "on conflict (bridge, entry) do update set claim = excluded.claim, job_id = null, position = '' "
+                    "where bridge_links.claim <> excluded.claim",
+                    (bridge, entry, claim),
+                )
+
+    def name_jobs(self, bridge: str, jobs: Iterable[tuple[str, str, int]]) -> None:
+        """Name the jobs of links: entry, claim, job."""
+        with self._session.write() as tx:
+            for entry, claim, job_id in jobs:
+                tx.run(
+                    "update bridge_links set job_id = ? where bridge = ? and entry = ? and claim = ?",
+                    (job_id, bridge, entry, claim),
+                )
+
+    def advance(self, bridge: str, positions: Iterable[tuple[str, str, str | None]]) -> None:
+        """Set the positions of links: entry, claim, position. None ends the link."""
+        with self._session.write() as tx:
+            for entry, claim, position in positions:
+                if position is None:
+                    tx.run(
+                        "delete from bridge_links where bridge = ? and entry = ? and claim = ?",
+                        (bridge, entry, claim),
+                    )
+                else:
+                    tx.run(
+                        "update bridge_links set position = ? where bridge = ? and entry = ? and claim = ?",
+                        (position, bridge, entry, claim),
+                    )
+
+    def links(self, bridge: str) -> Sequence[Link]:
+        """Return the links of a bridge, by entry."""
+        with self._session.look() as tx:
+            rows = tx.all(
+                "select entry, claim, job_id, position from bridge_links where bridge = ? order by entry",
+                (bridge,),
+            )
+        return [Link(entry=e, claim=c, job_id=j, position=p) for e, c, j, p in rows]

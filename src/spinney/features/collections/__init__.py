@@ -1,0 +1,1 @@
+"""Assign a tree of jobs to another collection."""

@@ -1,0 +1,38 @@
+"""The command ``relabel``: assign a tree of jobs to another collection."""
+
+from typing import Annotated
+
+import typer
+
+from spinney.terminal import completion
+from spinney.terminal.arguments import ByOption, JobArgument, StoreOption
+from spinney.terminal.connection import open_commands
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command()(relabel)
+
+
+def relabel(
+    job: JobArgument,
+    collection: Annotated[
+        str | None,
+        typer.Argument(
+            help="The collection; without one the jobs belong to none.",
+            show_default=False,
+            autocompletion=completion.collections,
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="The reason, recorded in the audit log.", show_default=False)
+    ] = None,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Assign a settled job, with all jobs below it, to another collection."""
+    from spinney.features.collections.commands import RelabelJob
+
+    with open_commands(store, by) as performer:
+        performer.do(RelabelJob(job=job, collection=collection, reason=reason))
+    typer.echo(f"Job {job} and the jobs below it belong to {collection or 'no collection'}")

@@ -1,0 +1,57 @@
+"""The collection of a tree that has settled, changed."""
+
+from spinney.model.errors import Refused
+from spinney.model.rights.operators import Actor
+from spinney.model.states import SETTLED, State
+from spinney.store.sql.audit import note
+from spinney.store.sql.registry import job_rows
+from spinney.store.sql.session import Session
+
+STEP = 500
+"""Jobs that one transaction assigns."""
+
+
+class SqlCollections:
+    """Collections of jobs: labels to which rights, holds and filters refer."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def assign(self, root_id: int, collection: str | None, actor: Actor, *, now_us: int) -> None:
+        """Assign a settled job without a parent to a collection, or to none; ``assign_below`` does the jobs below it.
+
+        Only settled jobs: those that are open may be held, shown and charged by their collection while they run. Raises
+        NoSuchJob; Refused for an open job, and for one with a parent."""
+        with self._session.write() as tx:
+            row = job_rows.find(tx, -1 if job_rows.is_hidden(tx, root_id) else root_id)
+            if row.root_id != row.id:
+                raise Refused(f"job {root_id} is a subjob; assign the whole tree: name job {row.root_id}")
+            if row.state not in SETTLED:
+                raise Refused(
+                    f"job {root_id} is {row.state}; wait until it has settled, or cancel it, then assign it"
+                )
+            if row.state is State.DELETED:
+                raise Refused(f"job {root_id} is deleted; only existing jobs have a collection")
+            before = tx.value("select collection from jobs where id = ?", (root_id,))
+            tx.run("update jobs set collection = ? where id = ?", (collection, root_id))
+            note(tx, now_us, actor, "relabel", {"job": root_id, "from": before, "to": collection}, 1)
+
+    def assign_below(self, root_id: int, *, after: str) -> str | None:
+        """Assign the next jobs below a root to its collection: those behind the lineage ``after`` ("" for the first
+        ones). Return where to go on; None: nothing is left."""
+        with self._session.write() as tx:
+            lineages = [
+                lineage
+                for (lineage,) in tx.all(
+                    "select lineage from jobs where parent_id is not null and root_id = ? and lineage > ? "
+                    "order by lineage limit ?",
+                    (root_id, after, STEP),
+                )
+            ]
+            if lineages:
+                tx.run(
+                    "update jobs set collection = (select collection from jobs where id = ?1) "
+                    "where parent_id is not null and root_id = ?1 and lineage > ?2 and lineage <= ?3",
+                    (root_id, after, lineages[-1]),
+                )
+            return lineages[-1] if len(lineages) == STEP else None

@@ -1,0 +1,39 @@
+"""Bridges to the databases of other systems, and their links."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeStatus:
+    """A bridge, as it last reported."""
+
+    name: str
+    system: str
+    """The kind of the other system, as ``disbatch``."""
+    seen_us: int
+    """When it last reported."""
+    links: int
+    """Entries that are claimed and not finished."""
+    behind: int
+    """Links whose job has changed and whose entry does not say so yet."""
+    behind_since_us: int | None
+    """Since when the oldest of them is behind."""
+    trouble: str | None
+    """Its last trouble."""
+    trouble_us: int | None
+    """When that was."""
+    in_trouble: bool
+    """Whether it still lasts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """What binds an entry of the other system to its job."""
+
+    entry: str
+    claim: str
+    """Names one taking of the entry."""
+    job_id: int | None
+    """None: it has none yet."""
+    position: str
+    """What of the job has been passed on; empty: nothing."""
