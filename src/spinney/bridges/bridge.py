@@ -1,0 +1,371 @@
+"""A bridge at work: claim, submit, pass on what becomes of jobs, take wishes. ``docs/bridges.md`` has its rules."""
+
+import logging
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from spinney.bridges.foreign import Claim, ClaimLost, Foreign, ForeignAway, Order, Report, Wish
+from spinney.command_line import files_of
+from spinney.errors import DuplicateKey, SpinneyError, StoreUnavailable, StoreUnusable, UnknownType
+from spinney.jobs import SETTLED, Attempt, Filter, Job, Options, State
+from spinney.operations import CancelJob, HoldJob, Link, PrioritiseJob, ReleaseJob
+
+if TYPE_CHECKING:
+    from spinney.operations import Control
+
+log = logging.getLogger("spinney.bridges")
+
+PAUSE_S = 0.05
+"""The pause after a round in which there was something to do."""
+IDLE_S = 0.25
+"""The pause after one in which there was nothing."""
+TEND_S = 1.0
+RECOVER_S = 10.0
+"""How often all entries that bear the bridge's name are compared with its links."""
+SETTLED_S = 20.0
+"""How often jobs are looked for that were opened again here and have settled since; this reads all jobs of the bridge.
+"""
+AWAY_MAX_S = 30.0
+"""The longest pause while the foreign store is away."""
+_PAGE = 500
+_OPEN = tuple(state for state in State if state not in SETTLED)
+
+
+@dataclass
+class Bridge:
+    """One bridge, in one thread."""
+
+    foreign: Foreign
+    control: "Control"
+    """The store's operations, in the bridge's name."""
+    room: int
+    """The most entries that are claimed and not finished: the slots that work for it."""
+    store: str | None = None
+    """The store's address as the command line has it, for the folders of jobs."""
+    _links: dict[str, Link] = field(default_factory=dict)
+    _behind_since_us: dict[str, int] = field(default_factory=dict)
+    _lost: set[tuple[str, str]] = field(default_factory=set)
+    """Claims that the other system has ended, while their jobs end."""
+    _reported: dict[int, int] = field(default_factory=dict)
+    """When the jobs that were reported last had settled, by their numbers."""
+    _settled_us: int = 0
+    _settled_s: float = -1e9
+    _tended_s: float = -1e9
+    _recovered_s: float = -1e9
+    _away_s: float = 0.0
+    _began: bool = False
+    _owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def take(self) -> None:
+        """Make this process the one that works under the bridge's name; another one sees that, and ends."""
+        before = [each for each in self.control.store.bridges.statuses() if each.name == self.foreign.name]
+        if not self._settled_us:
+            self._settled_us = before[0].seen_us if before else self.control.clock()
+        self.control.store.bridges.take(
+            self.foreign.name, self.foreign.system, self._owner, now_us=self.control.clock()
+        )
+
+    def run(self, stop: Event) -> None:
+        """Work until ``stop`` is set, or another process has taken the name."""
+        self.take()
+        while not stop.is_set():
+            pause_s = IDLE_S
+            try:
+                if self.control.store.bridges.owner(self.foreign.name) != self._owner:
+                    return
+                pause_s = PAUSE_S if self.round() else IDLE_S
+                self._away_s = 0.0
+            except Exception as error:  # one unforeseen entry must not end the work on all others
+                if not isinstance(error, ForeignAway | SpinneyError):
+                    log.exception("%s: a fault of the bridge; please report it", self.foreign.name)
+                self._away_s = min(AWAY_MAX_S, max(IDLE_S, self._away_s * 2))
+                pause_s, self._began = self._away_s, False
+                log.warning("%s: %s; next try in %.1f s", self.foreign.name, error, pause_s)
+                self._tell(str(error))
+            stop.wait(pause_s)
+
+    def flush(self) -> None:
+        """Pass on what has changed, and claim nothing: for the end, when the jobs have ended. What cannot be passed on
+        now is passed on after the next start."""
+        try:
+            self._pass_on()
+            self._tell(None)
+        except (ForeignAway, StoreUnavailable) as error:
+            self._tell(str(error))
+
+    def round(self) -> bool:
+        """Go round once; return whether there was something to do. Raises ForeignAway, StoreUnavailable."""
+        if not self._began:
+            self.foreign.begin()
+            self._links = {link.entry: link for link in self.control.store.bridges.links(self.foreign.name)}
+            self._recovered_s, self._began = -1e9, True
+        passed = self._pass_on()
+        now_s = time.monotonic()
+        if now_s - self._recovered_s >= RECOVER_S:
+            self._recover()
+            self._recovered_s = now_s
+        if now_s - self._tended_s >= TEND_S:
+            self.foreign.tend()
+            self._tended_s = now_s
+            self._obey(self.foreign.wishes())
+            self._relink()
+            self._tell(None)
+        claimed = self._accept(
+            self.foreign.claim(self.room - len(self._links)) if self.room > len(self._links) else ()
+        )
+        return passed + claimed > 0
+
+    # --- claims become jobs -------------------------------------------------------------------
+
+    def _accept(self, claims: Iterable[Claim]) -> int:
+        """Link claims and submit their jobs; return how many were new."""
+        todo = [claim for claim in claims if not self._has_job(claim)]
+        if not todo:
+            return 0
+        bridges = self.control.store.bridges
+        old = [self._links[claim.entry] for claim in todo if claim.entry in self._links]
+        replaced = {link.job_id: link for link in old if link.job_id is not None}
+        for job in self._by_id(replaced).values():
+            self._give_up(replaced[job.id], job, ClaimLost("it was reset, and taken again"))
+        bridges.link(self.foreign.name, [(claim.entry, claim.claim) for claim in todo])
+        for claim in todo:
+            self._links[claim.entry] = Link(entry=claim.entry, claim=claim.claim, job_id=None, position="")
+        named = [
+            (claim.entry, claim.claim, job_id)
+            for claim in todo
+            if (job_id := self._submitted(claim)) is not None
+        ]
+        bridges.name_jobs(self.foreign.name, named)
+        for entry, claim_text, job_id in named:
+            self._links[entry] = Link(entry=entry, claim=claim_text, job_id=job_id, position="")
+        return len(todo)
+
+    def _has_job(self, claim: Claim) -> bool:
+        link = self._links.get(claim.entry)
+        return link is not None and link.claim == claim.claim and link.job_id is not None
+
+    def _submitted(self, claim: Claim) -> int | None:
+        """Submit the job of a claim, or find it; return its number. None: no job can be made now, or none ever, and
+        then the entry is rejected."""
+        key = self._key(claim.entry, claim.claim)
+        options = {**claim.options, "key": key, "forever": True, "submitter": self.foreign.name}
+        try:
+            made = self.control.submit(claim.type, [claim.params], Options.of(options), internal=True)
+            return made.ids[0]
+        except DuplicateKey as error:
+            return error.job_id
+        except UnknownType as error:
+            log.info("%s: entry %s waits: %s", self.foreign.name, claim.entry, error)
+            return None
+        except (StoreUnavailable, StoreUnusable):
+            raise
+        except SpinneyError as error:
+            log.warning("%s: entry %s is rejected: %s", self.foreign.name, claim.entry, error)
+            self.foreign.reject(claim, str(error))
+            self._end([(claim.entry, claim.claim)])
+            return None
+
+    def _recover(self) -> None:
+        """Compare all entries that bear our name with the links: take up those without one, and give up those that are
+        gone."""
+        claims = list(self.foreign.claimed())
+        held = {(claim.entry, claim.claim) for claim in claims}
+        gone = [
+            link
+            for link in self._links.values()
+            if (link.position or link.job_id is None) and (link.entry, link.claim) not in held
+        ]
+        jobs = self._by_id({link.job_id: link for link in gone if link.job_id is not None})
+        for link in gone:
+            job = jobs.get(link.job_id or 0)
+            self._give_up(link, job, ClaimLost("it no longer bears our name"))
+        self._end([(link.entry, link.claim) for link in gone])
+        self._accept(claims)
+
+    def _key(self, entry: str, claim: str) -> str:
+        return f"{self._prefix}{entry}:{claim}"
+
+    @property
+    def _prefix(self) -> str:
+        return f"bridge:{self.foreign.system}:{self.foreign.database}:"
+
+    def _relink(self) -> None:
+        """Link jobs of ours that have no link and are open, or have settled again: somebody has retried or rerun them
+        here."""
+        still_open = list(self._jobs(Filter(submitter=self.foreign.name, states=_OPEN)))
+        self._lost &= {self._taking(job) for job in still_open}
+        self._link_again(still_open)
+        if time.monotonic() - self._settled_s < SETTLED_S:
+            return
+        self._settled_s, before_us = time.monotonic(), self.control.clock()
+        settled = self._jobs(Filter(submitter=self.foreign.name, settled_after_us=self._settled_us))
+        self._link_again(job for job in settled if self._reported.get(job.id) != job.settled_us)
+        self._settled_us = before_us - int(SETTLED_S * 1e6)
+        self._reported = {job: at for job, at in self._reported.items() if at >= self._settled_us}
+
+    def _link_again(self, jobs: Iterable[Job]) -> None:
+        linked = {link.job_id for link in self._links.values()}
+        for job in jobs:
+            if job.id in linked or job.parent_id is not None or not (job.key or "").startswith(self._prefix):
+                continue
+            entry, claim = self._taking(job)
+            if entry in self._links or (entry, claim) in self._lost:
+                continue  # it was taken again since, and that taking counts; or its job is being cancelled
+            bridges = self.control.store.bridges
+            bridges.link(self.foreign.name, [(entry, claim)])
+            bridges.name_jobs(self.foreign.name, [(entry, claim, job.id)])
+            self._links[entry] = Link(entry=entry, claim=claim, job_id=job.id, position="")
+
+    def _taking(self, job: Job) -> tuple[str, str]:
+        """Return the entry and the claim of a job of ours, from its key."""
+        entry, _, claim = (job.key or "").removeprefix(self._prefix).rpartition(":")
+        return entry, claim
+
+    # --- jobs' progress goes back -------------------------------------------------------------
+
+    def _pass_on(self) -> int:
+        """Report the jobs that have changed; return how many."""
+        links = {link.job_id: link for link in self._links.values() if link.job_id is not None}
+        jobs = self._by_id(links)
+        changed = []
+        for job_id, link in links.items():
+            position = _position(jobs.get(job_id))
+            if position != link.position:
+                changed.append((link, jobs.get(job_id), position))
+                self._behind_since_us.setdefault(link.entry, self.control.clock())
+        if not changed:
+            return 0
+        for start in range(0, len(changed), _PAGE):
+            self._report(changed[start : start + _PAGE])
+        return len(changed)
+
+    def _report(self, changed: Sequence[tuple[Link, Job | None, str]]) -> None:
+        lost = self.foreign.report([self._made(link, job) for link, job, _ in changed])
+        ended, advanced = [], []
+        for link, job, position in changed:
+            self._behind_since_us.pop(link.entry, None)
+            if link.entry in lost:
+                self._give_up(link, job, lost[link.entry])
+            if link.entry in lost or job is None or job.state in SETTLED:
+                ended.append((link.entry, link.claim))
+                if job is not None:
+                    self._reported[job.id] = job.settled_us or 0
+            else:
+                advanced.append((link.entry, link.claim, position))
+                self._links[link.entry] = Link(
+                    entry=link.entry, claim=link.claim, job_id=link.job_id, position=position
+                )
+        self.control.store.bridges.advance(self.foreign.name, advanced)
+        self._end(ended)
+
+    def _made(self, link: Link, job: Job | None) -> Report:
+        assert link.job_id is not None, "links without a job are not compared"
+        job_id, store = link.job_id, self.control.store
+        attempts = [] if job is None else store.attempts(job_id)
+
+        def output(attempt: Attempt, stream: str) -> Iterator[bytes]:
+            return files_of(self.control, job_id, self.store).output(attempt, stream)
+
+        return Report(
+            entry=link.entry,
+            claim=link.claim,
+            job=job,
+            attempts=[each for each in attempts if each.outcome is not None],
+            results=lambda: self.control.queries.results(job_id),
+            output=output,
+        )
+
+    def _give_up(self, link: Link, job: Job | None, error: ClaimLost) -> None:
+        """Cancel the job of an entry that is not ours any more."""
+        log.warning("%s: entry %s is lost: %s", self.foreign.name, link.entry, error)
+        if job is not None and job.state not in SETTLED:
+            self._lost.add((link.entry, link.claim))
+            reason = f"entry {link.entry}: {error}"
+            self._order(job.id, Wish(entry=link.entry, order=Order.CANCEL, reason=reason))
+
+    def _end(self, links: Iterable[tuple[str, str]]) -> None:
+        ended = [(entry, claim, None) for entry, claim in links]
+        if ended:
+            self.control.store.bridges.advance(self.foreign.name, ended)
+        for entry, _, _ in ended:
+            self._links.pop(entry, None)
+            self._behind_since_us.pop(entry, None)
+
+    # --- wishes -------------------------------------------------------------------------------
+
+    def _obey(self, wishes: Iterable[Wish]) -> None:
+        for wish in wishes:
+            link = self._links.get(wish.entry)
+            if link is None or link.job_id is None:
+                continue
+            job = self._by_id({link.job_id: link}).get(link.job_id)
+            if job is not None and not (wish.order is Order.CANCEL and job.cancelling):
+                self._order(job.id, wish)
+
+    def _order(self, job_id: int, wish: Wish) -> None:
+        command: CancelJob | HoldJob | ReleaseJob | PrioritiseJob
+        if wish.order is Order.CANCEL:
+            command = CancelJob(job=job_id, tree=True, reason=wish.reason)
+        elif wish.order is Order.HOLD:
+            command = HoldJob(job=job_id, reason=wish.reason)
+        elif wish.order is Order.RELEASE:
+            command = ReleaseJob(job=job_id, reason=wish.reason)
+        else:
+            assert wish.priority is not None, "a wish for a priority names it"
+            command = PrioritiseJob(job=job_id, priority=wish.priority, reason=wish.reason)
+        try:
+            self.control.do(command)
+        except StoreUnavailable:
+            raise
+        except SpinneyError as error:
+            log.info("%s: %s of job %d: %s", self.foreign.name, wish.order, job_id, error)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def differences(self) -> list[tuple[str, str]]:
+        """Compare both sides; return entry and sentence for each that does not agree."""
+        links = {link.entry: link for link in self.control.store.bridges.links(self.foreign.name)}
+        jobs = self._by_id({link.job_id: link for link in links.values() if link.job_id is not None})
+        by_entry = {entry: jobs.get(link.job_id or 0) for entry, link in links.items()}
+        return list(self.foreign.differences(by_entry))
+
+    def _by_id(self, ids: Mapping[int, Any]) -> dict[int, Job]:
+        wanted = tuple(sorted(ids))
+        return {
+            job.id: job
+            for start in range(0, len(wanted), _PAGE)
+            for job in self.control.store.jobs(Filter(ids=wanted[start : start + _PAGE]), limit=_PAGE)
+            if job.state is not State.DELETED
+        }
+
+    def _jobs(self, job_filter: Filter) -> Iterator[Job]:
+        after = 0
+        while page := self.control.store.jobs(job_filter, after=after, limit=_PAGE):
+            yield from page
+            after = page[-1].id
+
+    def _tell(self, trouble: str | None) -> None:
+        """Report how the bridge is to the store, if that can be reached."""
+        since = self._behind_since_us.values()
+        try:
+            self.control.store.bridges.report(
+                self.foreign.name,
+                behind=len(since),
+                behind_since_us=min(since, default=None),
+                trouble=trouble,
+                now_us=self.control.clock(),
+            )
+        except StoreUnavailable as error:
+            log.warning("%s: %s", self.foreign.name, error)
+
+
+def _position(job: Job | None) -> str:
+    """Return what of a job is passed on, as text that differs when there is something new to report."""
+    if job is None:
+        return "deleted"
+    percent = None if job.progress is None else int(job.progress * 100)
+    return f"{job.state}:{job.stage}:{job.cancelling}:{percent}:{job.attempts}"

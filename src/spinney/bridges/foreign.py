@@ -1,0 +1,106 @@
+"""The other side of a bridge: what a class for another system's database provides.
+
+Every write must be safe to repeat, and say what holds now; ``docs/bridges.md`` has the rules."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from spinney.jobs import Attempt, Job
+
+
+class ForeignAway(Exception):
+    """The foreign store cannot be reached now; the message is a sentence for operators. The bridge tries again."""
+
+
+class ClaimLost(Exception):
+    """The entry is not ours any more: it was reset, deleted or taken away over there. The message says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """An entry that this bridge has taken in the foreign store."""
+
+    entry: str
+    """The entry's name or number there, at most 200 printable characters."""
+    claim: str
+    """Names this taking: the entry, reset and taken again, has another one. At most 100 printable characters."""
+    type: str
+    """The job type."""
+    params: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the submission: ``queue``, ``priority``, ``collection``, ``data`` …; no key and no submitter."""
+
+
+class Order(StrEnum):
+    """What an operator over there wishes for a job."""
+
+    CANCEL = "cancel"
+    HOLD = "hold"
+    RELEASE = "release"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A wish for the job of an entry."""
+
+    entry: str
+    order: Order
+    reason: str
+    priority: int | None = None
+    """The new one of a wish for it, 0 (first) to 99 (last)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What holds for a job now."""
+
+    entry: str
+    claim: str
+    job: Job | None
+    """None: the job was deleted here."""
+    attempts: Sequence[Attempt]
+    """Those that have ended, the oldest first."""
+    results: Callable[[], Mapping[str, Any]]
+    """Reads the results of the stages that have passed."""
+    output: Callable[[Attempt, str], Iterator[bytes]]
+    """Reads what an attempt wrote to ``stdout`` or ``stderr``."""
+
+
+class Foreign(Protocol):
+    """Another system's database. All methods are called by one thread; each may raise ForeignAway."""
+
+    system: str
+    """The kind of system, as ``disbatch``."""
+    database: str
+    """Which of its databases, for keys; it must never change."""
+    name: str
+    """The bridge's name in lists, unique in a store: system, database and the name under which it claims."""
+
+    def begin(self) -> None:
+        """Prepare the database: once at the start, and again when it was away."""
+
+    def tend(self) -> None:
+        """Do what the other system expects of its nodes, each second: beat, read limits, tidy up."""
+
+    def claimed(self) -> Iterable[Claim]:
+        """Return all entries that bear our name and are not finished."""
+
+    def claim(self, room: int) -> Sequence[Claim]:
+        """Take entries, as many as the limits over there allow, at most ``room``; each by an atomic write."""
+
+    def reject(self, claim: Claim, reason: str) -> None:
+        """End an entry of which no job can be made; the reason is a sentence."""
+
+    def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
+        """Write what holds now, for each of these entries that is still ours. Return those that are not, by entry."""
+
+    def wishes(self) -> Iterable[Wish]:
+        """Return what operators wish for entries that bear our name. A wish is returned until what became of it was
+        reported."""
+
+    def differences(self, jobs: Mapping[str, Job | None]) -> Iterable[tuple[str, str]]:
+        """Compare entries that bear our name with their jobs, by entry; yield entry and sentence for each that does not
+        agree. Nothing is changed."""

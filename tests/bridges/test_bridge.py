@@ -1,0 +1,246 @@
+"""The skeleton of bridges, between a real store and another system made for these tests: a dict that may be away."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from contract.words import Site
+from server.conftest import RealClock, store_at
+from spinney.bridges.bridge import Bridge
+from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
+from spinney.features.jobs.commands import RetryJob
+from spinney.jobs import Filter, Job
+from spinney.operations import CancelJob, Control, DeleteJob, now_us, open_store
+
+NAME = "shelf:books:oak"
+
+
+@dataclass
+class Shelf:
+    """The other system: entries with their states, as text."""
+
+    entries: dict[str, str]
+    """``free``, then what was reported."""
+    claims: dict[str, str] = field(default_factory=dict)
+    away: bool = False
+    wished: list[Wish] = field(default_factory=list)
+    reports: list[tuple[str, str]] = field(default_factory=list)
+    params: Mapping[str, object] = field(default_factory=dict)
+    type: str = "one"
+    system: str = "shelf"
+    database: str = "books"
+    name: str = NAME
+
+    def _reach(self) -> None:
+        if self.away:
+            raise ForeignAway("the shelf is away")
+
+    def begin(self) -> None:
+        self._reach()
+
+    def tend(self) -> None:
+        self._reach()
+
+    def _claim(self, entry: str) -> Claim:
+        return Claim(entry=entry, claim=self.claims[entry], type=self.type, params=self.params)
+
+    def claimed(self) -> Iterable[Claim]:
+        self._reach()
+        return [self._claim(entry) for entry in self.claims]
+
+    def claim(self, room: int) -> Sequence[Claim]:
+        self._reach()
+        taken = [entry for entry, state in self.entries.items() if state == "free"][:room]
+        for entry in taken:
+            self.claims[entry] = str(time.monotonic_ns())
+            self.entries[entry] = "claimed"
+        return [self._claim(entry) for entry in taken]
+
+    def reject(self, claim: Claim, reason: str) -> None:
+        self.entries[claim.entry] = f"rejected: {reason}"
+        del self.claims[claim.entry]
+
+    def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
+        self._reach()
+        lost = {}
+        for each in reports:
+            if self.claims.get(each.entry) != each.claim and each.entry not in self.entries:
+                lost[each.entry] = ClaimLost("it is gone")
+                continue
+            state = "deleted" if each.job is None else str(each.job.state)
+            self.entries[each.entry] = state
+            self.reports.append((each.entry, state))
+            if state in ("completed", "failed", "cancelled", "deleted"):
+                self.claims.pop(each.entry, None)
+        return lost
+
+    def wishes(self) -> Iterable[Wish]:
+        self._reach()
+        wished, self.wished = self.wished, []
+        return wished
+
+    def differences(self, jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
+        yield from ((entry, "no link") for entry in self.claims.keys() - jobs.keys())
+
+
+@dataclass
+class Beside:
+    """Both sides, and the bridge between them, which each test moves round by round."""
+
+    site: Site
+    shelf: Shelf
+    control: Control
+    bridge: Bridge
+
+    def anew(self) -> Bridge:
+        """The bridge after a crash."""
+        return Bridge(self.shelf, self.control, room=10)
+
+    def round(self) -> None:
+        self.bridge._tended_s = self.bridge._recovered_s = self.bridge._settled_s = -1e9
+        self.bridge.round()
+
+    def jobs(self) -> list[Job]:
+        return self.control.queries.jobs(Filter(submitter=NAME))
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Iterator[Beside]:
+    store = open_store(store_at(tmp_path / "spinney.db"))
+    site = Site(store, RealClock())  # type: ignore[arg-type]
+    control = Control(store=store, clock=now_us, wake_nodes=lambda: None, by=NAME)
+    shelf = Shelf(entries={"a": "free", "b": "free"})
+    made = Beside(site, shelf, control, Bridge(shelf, control, room=10))
+    made.bridge.take()
+    yield made
+    store.close()
+
+
+def test_entries_become_jobs_and_jobs_results(sides: Beside) -> None:
+    sides.round()
+    assert [job.state for job in sides.jobs()] == ["pending", "pending"]
+    sides.round()
+    first, second = sides.site.claim()
+    sides.site.pass_(first)
+    sides.site.fail(second)
+
+    sides.round()
+
+    assert sides.shelf.entries == {"a": "completed", "b": "failed"}
+    assert sides.control.store.bridges.links(NAME) == []
+    sides.round()
+    assert len(sides.jobs()) == 2
+
+
+@pytest.mark.parametrize("left", ["claim", "link", "job"])
+def test_a_crash_behind_each_write_makes_no_second_job(left: str, sides: Beside) -> None:
+    claims = sides.shelf.claim(10)
+    if left != "claim":
+        sides.control.store.bridges.link(NAME, [(claim.entry, claim.claim) for claim in claims])
+    if left == "job":
+        for claim in claims:
+            sides.bridge._submitted(claim)
+
+    sides.bridge = sides.anew()
+    sides.round()
+    sides.bridge = sides.anew()
+    sides.round()
+
+    assert len(sides.jobs()) == 2
+    assert {link.job_id for link in sides.control.store.bridges.links(NAME)} == {
+        job.id for job in sides.jobs()
+    }
+
+
+def test_a_shelf_that_is_away_costs_nothing_but_time(sides: Beside) -> None:
+    sides.round()
+    sides.shelf.away = True
+    for lease in sides.site.claim():
+        sides.site.pass_(lease)
+
+    with pytest.raises(ForeignAway):
+        sides.round()
+    sides.bridge.flush()
+    (status,) = sides.control.store.bridges.statuses()
+    assert (status.links, status.behind, status.in_trouble) == (2, 2, True)
+
+    sides.shelf.away = False
+    sides.round()
+    assert sides.shelf.entries == {"a": "completed", "b": "completed"}
+    sides.round()
+    (status,) = sides.control.store.bridges.statuses()
+    assert (status.links, status.behind, status.in_trouble, status.trouble) == (
+        0,
+        0,
+        False,
+        "the shelf is away",
+    )
+
+
+def test_wishes_are_obeyed(sides: Beside) -> None:
+    sides.round()
+    sides.shelf.wished = [
+        Wish(entry="a", order=Order.HOLD, reason="wait"),
+        Wish(entry="b", order=Order.PRIORITY, reason="urgent", priority=3),
+    ]
+    sides.round()
+    assert [(job.state, job.priority) for job in sides.jobs()] == [("held", 50), ("pending", 3)]
+    sides.shelf.wished = [
+        Wish(entry="a", order=Order.RELEASE, reason="go"),
+        Wish(entry="b", order=Order.CANCEL, reason="no"),
+        Wish(entry="nobody", order=Order.CANCEL, reason="no"),
+    ]
+    sides.round()
+    assert [job.state for job in sides.jobs()] == ["pending", "cancelled"]
+    sides.round()
+    assert sides.shelf.entries["b"] == "cancelled"
+
+
+def test_an_entry_that_is_gone_cancels_its_job_and_one_that_is_reset_gets_another(sides: Beside) -> None:
+    sides.round()
+    sides.round()
+    del sides.shelf.claims["a"], sides.shelf.entries["a"]
+    sides.shelf.entries["b"] = "free"
+    del sides.shelf.claims["b"]
+
+    sides.round()
+    sides.round()
+
+    assert [job.state for job in sides.jobs()] == ["cancelled", "cancelled", "pending"]
+    (link,) = sides.control.store.bridges.links(NAME)
+    assert (link.entry, link.job_id) == ("b", sides.jobs()[2].id)
+
+
+def test_what_happens_to_jobs_here_is_passed_on(sides: Beside) -> None:
+    sides.round()
+    first, second = sides.jobs()
+    sides.control.do(CancelJob(job=first.id))
+    sides.control.do(CancelJob(job=second.id))
+    sides.round()
+    assert set(sides.shelf.entries.values()) == {"cancelled"}
+    sides.control.do(DeleteJob(job=second.id))
+
+    sides.control.do(RetryJob(job=first.id))
+    (lease,) = sides.site.claim()
+    sides.site.pass_(lease)  # between two rounds
+    sides.round()
+    sides.round()
+    assert sides.shelf.entries["a"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda shelf: setattr(shelf, "params", {"n": object()}), "rejected"),
+    ],
+)
+def test_an_entry_of_which_no_job_can_be_made_is_rejected(
+    change: Callable[[Shelf], None], sentence: str, sides: Beside
+) -> None:
+    change(sides.shelf)
+    sides.round()
+    assert all(state.startswith("rejected") and sentence in state for state in sides.shelf.entries.values())
+    assert (sides.jobs(), sides.control.store.bridges.links(NAME)) == ([], [])
