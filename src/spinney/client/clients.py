@@ -5,6 +5,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import httpx
@@ -13,10 +14,12 @@ import orjson
 from spinney.client.calls import NDJSON, Call, command_call, path
 from spinney.client.command_lines import CommandLines
 from spinney.client.errors import IncompleteResponse, ServerUnavailable, error_from_response
+from spinney.client.inbox_uploads import send_file
 from spinney.client.streaming import Event, EventParser
 from spinney.client.verbs import Verbs, file_path
 from spinney.commands.command import Returns, each
 from spinney.model.errors import UsageError
+from spinney.model.settings.inboxes import Upload
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.lists import Page
@@ -208,6 +211,11 @@ class Client(Verbs):
                 with suppress(httpx.TransportError):  # a server that was killed breaks off as well
                     _require_allowed(self._http.get(f"{PREFIX}{path}", headers=_ONE_BYTE))
             raise self._place.away(error) from error
+
+    def send_file(self, inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
+        """Upload a file to an inbox, and yield how far it is after each piece; at last it has its job. Called again
+        after an interruption, it goes on where it stopped."""
+        return send_file(self, inbox, file, name=name)
 
     def watch(self, *topics: str, last: str | None = None) -> Iterator[Event]:
         """Yield the new state of these topics whenever it changes, without end. An interrupted stream continues behind

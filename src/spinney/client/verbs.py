@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 import orjson
 
 from spinney.client.calls import Call, command_call, decode_json, get, json_body, path, request, verb
+from spinney.model.settings.inboxes import Upload
 from spinney.schemas import CreatedJob, Files, KeptOutput, Me, UploadedFile
 
 if TYPE_CHECKING:
@@ -45,6 +46,36 @@ class Verbs:
             content=content,
             headers={"Content-Type": "application/octet-stream"},
         )
+
+    @verb
+    def begin_upload(
+        self: None,
+        inbox: str,
+        name: str,
+        size: int,
+        *,
+        announced: str | None = None,
+        modified: str | None = None,
+    ) -> Call[Upload]:
+        """Begin an upload of a file to an inbox, or resume one of the same file that was interrupted."""
+        body = json_body(name=name, size=size, announced=announced, modified=modified)
+        return request("POST", path("/inboxes/{}/uploads", inbox), Upload, body)
+
+    @verb
+    def show_upload(self: None, inbox: str, upload: str) -> Call[Upload]:
+        """Return an upload to an inbox: how many bytes have come, and its job when it is done."""
+        return get(path("/inboxes/{}/uploads/{}", inbox, upload), Upload)
+
+    @verb
+    def send_upload(self: None, inbox: str, upload: str, content: bytes, *, offset: int) -> Call[Upload]:
+        """Send the next bytes of an upload to an inbox; the last ones answer with its job."""
+        call = request("PUT", path("/inboxes/{}/uploads/{}", inbox, upload), Upload, offset=offset)
+        return replace(call, content=content, headers={"Content-Type": "application/octet-stream"})
+
+    @verb
+    def withdraw_upload(self: None, inbox: str, upload: str) -> Call[None]:
+        """Remove an open upload to an inbox, with what has come of it."""
+        return request("DELETE", path("/inboxes/{}/uploads/{}", inbox, upload), None)
 
     @verb
     def me(self: None) -> Call[Me]:

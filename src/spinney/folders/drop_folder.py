@@ -61,6 +61,12 @@ class DropFolder:
 
     # --- looking --------------------------------------------------------------------------
 
+    def problem(self) -> str | None:
+        """Return what keeps this process from taking drops out of the folder; None: nothing does."""
+        if os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            return None
+        return f"{self.path} is not writable for {_owner(os.geteuid())}, who runs the node; change its permissions"
+
     def names(self) -> list[str]:
         """Return the names of what was dropped, as the system has them."""
         return sorted(path.name for path in self.path.iterdir() if not _is_passed_over(path.name))

@@ -61,7 +61,12 @@ def make(parts: Parts) -> FastAPI:
     app.state.refresh_s, app.state.looks = parts.refresh_s, asyncio.Semaphore(LOOKS)
     app.state.beside = []  # pieces that live as long as the application, in the order in which they start
     app.state.beside += [
-        ServerMaintenance(stores, now_us=now_us, wake_nodes=lambda store: wake_all(store, parts.run_dir)),
+        ServerMaintenance(
+            stores,
+            now_us=now_us,
+            wake_nodes=lambda store: wake_all(store, parts.run_dir),
+            folders=parts.folders,
+        ),
         WebhookSender(stores, private=parts.settings.webhook_private),
     ]
     refusal_log.add_to(app)

@@ -10,7 +10,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
+from spinney.folders import upload_steps
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.fleet import UNHEARD_US
 from spinney.model.jobs import NodeInfo
@@ -37,13 +40,16 @@ class ServerMaintenance(BackgroundLoop):
         *,
         now_us: Callable[[], int],
         wake_nodes: Callable[[Store], None],
+        folders: Path | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         every_s: float = EVERY_S,
     ) -> None:
-        """``wake_nodes`` wakes nodes when something has become claimable."""
+        """``wake_nodes`` wakes nodes when something has become claimable. ``folders``: the folder root of the jobs, for
+        uploads to inboxes that this server or another process has left unfinished."""
         self._stores, self._now_us, self._wake_nodes = stores, now_us, wake_nodes
         self._monotonic, self._every_s = monotonic, every_s
         self._watch = LivenessWatch()
+        self._folders, self._uploads_s = folders, -upload_steps.EVERY_S
 
     async def _run(self) -> None:
         while True:
@@ -66,6 +72,15 @@ class ServerMaintenance(BackgroundLoop):
             changed = _housekeeping(store, self._now_us()) or changed
         if changed:
             self._wake_nodes(store)
+        if self._uploads(store):
+            self._wake_nodes(store)
+
+    def _uploads(self, store: Store) -> int:
+        """Finish and remove uploads, now and then; return how many jobs may begin."""
+        if self._folders is None or self._monotonic() < self._uploads_s + upload_steps.EVERY_S:
+            return 0
+        self._uploads_s = self._monotonic()
+        return upload_steps.sweep(partial(upload_steps.call, store), self._folders, now_us=self._now_us())
 
     def _is_leader(self, node: NodeInfo) -> bool:
         """Return whether this node may be the leader. This compares wall clocks: when one is wrong, housekeeping is

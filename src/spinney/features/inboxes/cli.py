@@ -1,6 +1,10 @@
 """The command ``inbox``: folders where dropped files become jobs."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -18,12 +22,12 @@ from spinney.terminal.arguments import (
     command_group,
     option,
 )
-from spinney.terminal.connection import open_commands
+from spinney.terminal.connection import open_client, open_commands, open_control, resolve_settings
 from spinney.terminal.option_groups import with_option_groups
 
 if TYPE_CHECKING:
     from spinney.commands import LocalPerformer
-    from spinney.model.settings.inboxes import Inbox
+    from spinney.model.settings.inboxes import Inbox, Upload
 
 ARRIVALS = 20
 NewNameArgument = Annotated[str, argument("NAME", "The inbox's name.")]
@@ -41,6 +45,7 @@ def add_to(app: typer.Typer) -> None:
             "pause": pause,
             "resume": resume,
             "scan": scan,
+            "upload": upload,
             "remove": remove,
         },
     )
@@ -202,6 +207,45 @@ def scan(
     display.print_result(inbox, f"inbox {name}: {_state(inbox)}", json=json)
 
 
+def upload(
+    name: NameArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to upload.", show_default=False)],
+    as_: Annotated[
+        str | None, option("--as", metavar="FILENAME", help_="Give it this name in the job's folder.")
+    ] = None,
+    json: JsonOption = False,
+    by: ByOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Upload a file to an inbox, and print the number of its job. After an interruption the same command goes on where
+    it stopped."""
+    with _sent(name, file, as_, by, store) as pieces:
+        for piece in pieces:
+            if sys.stderr.isatty():
+                share = piece.received / piece.size if piece.size else 1.0
+                end = "\n" if piece.is_done else ""
+                typer.echo(
+                    f"\r{piece.received:,} of {piece.size:,} bytes, {share:.0%}{end}", nl=False, err=True
+                )
+    display.print_result(piece, f"{piece.job_id}", json=json)
+
+
+@contextmanager
+def _sent(
+    inbox: str, file: Path, name: str | None, by: str | None, store: str | None
+) -> "Iterator[Iterator[Upload]]":
+    """Send a file to the store at hand, or through a server."""
+    if endpoint.server(store) is not None:
+        with open_client(store, by) as client:
+            yield client.send_file(inbox, file, name=name)
+        return
+    from spinney.features.inboxes.uploads import InboxUploads
+
+    with open_control(store, by) as control:
+        root = resolve_settings(store).folders
+        yield control.part(InboxUploads).send_file(root, inbox, file, name=name)
+
+
 def remove(
     name: NameArgument,
     reason: ReasonOption = None,
@@ -232,5 +276,5 @@ def _state(inbox: "Inbox") -> str:
     if inbox.paused:
         return "paused"
     if inbox.node is None:
-        return "no node looks there yet: none that works sees the folder"
+        return f"no node looks there: {inbox.problem or 'none that works sees the folder'}"
     return f"node {inbox.node} looks there" if inbox.problem is None else inbox.problem

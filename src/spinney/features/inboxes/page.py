@@ -1,16 +1,29 @@
-"""The pages of inboxes: the list, and an inbox with what was dropped there, and what was rejected and why."""
+"""The pages of inboxes: the list, an inbox with what was dropped there and what was rejected and why, and the form that
+uploads files to one, which is for all who may submit its jobs."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
 
 from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.control import Control
+from spinney.features.inboxes.api import finished
 from spinney.features.inboxes.commands import ListArrivals, ListInboxes, PauseInbox, ScanInbox, ShowInbox
+from spinney.features.inboxes.uploads import InboxUploads
+from spinney.features.submission.page import read_form, redirect_from
+from spinney.folders.upload_folder import OpenUpload
+from spinney.folders.upload_pieces import PIECE_BYTES
 from spinney.model.access import Role
-from spinney.model.errors import UsageError
-from spinney.model.settings.inboxes import Arrival, Inbox
+from spinney.model.errors import SpinneyError, UsageError
+from spinney.model.settings.inboxes import Arrival, Inbox, Upload
 from spinney.model.values.lists import Page
+from spinney.web.files import spool
 from spinney.web.pages.forms import Form, page_or_part, run_and_redirect
-from spinney.web.pages.rendering import segment, with_query
+from spinney.web.pages.rendering import page, segment, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -51,8 +64,84 @@ async def inbox(
         here=with_query(own, rejected=rejected, after=after or ""),
         next=with_query(own, rejected=rejected, after=arrivals.next) if arrivals.next else None,
         first=with_query(own, rejected=rejected) if after else None,
-        may=_is_admin(context),
+        may=_is_unlimited(context, Role.ADMIN),
     )
+
+
+@router.get("/inboxes/{name}/upload", summary="Upload files to an inbox")
+async def upload_form(request: Request, context: Authenticated, name: str) -> Response:
+    """Show the form that uploads files to an inbox."""
+    root = request.app.state.folders
+
+    def call(control: Control) -> tuple[Inbox, list[Upload]]:
+        uploads = control.part(InboxUploads)
+        return uploads.require_may(name), uploads.opened(root, name)
+
+    found, opened = await context.run(call)
+    return page(
+        request,
+        context.principal,
+        "inbox_upload.html",
+        inbox=found,
+        opened=opened,
+        piece_bytes=PIECE_BYTES,
+        own=f"/inboxes/{segment(name)}",
+        may_look=_is_unlimited(context, Role.OPERATOR),
+    )
+
+
+@router.post("/inboxes/{name}/upload", summary="Upload them")
+async def uploaded(request: Request, context: Authenticated, name: str) -> Response:
+    """Make a job of each file, and lead to the job of a single one, or back to the form."""
+    root, form = request.app.state.folders, f"/inboxes/{segment(name)}/upload"
+    await context.run(lambda control: control.part(InboxUploads).require_may(name))
+    made: list[Upload] = []
+    try:
+        with spool.upload(root) as sent:
+            await read_form(request, context, sent)
+            if not sent.files:
+                raise UsageError("no file was chosen; choose one, and upload it")
+            for file, at in sent.files.items():
+                made.append(await _taken(context, root, name, file, at))
+    except (SpinneyError, HTTPException) as error:
+        said = [str(getattr(error, "detail", error)), *([_told(made)] if made else [])]
+        return redirect_from(request, form, refused="; ".join(said))
+    return redirect_from(request, f"/jobs/{made[0].job_id}" if len(made) == 1 else form, done=_told(made))
+
+
+@router.post("/inboxes/{name}/upload/{upload}/withdraw", summary="Withdraw an upload")
+async def withdrawn(request: Request, context: Authenticated, name: str, upload: str) -> Response:
+    """Remove an interrupted upload, and lead back to the form."""
+    root = request.app.state.folders
+    return await run_and_redirect(
+        context,
+        f"/inboxes/{segment(name)}/upload",
+        lambda control: control.part(InboxUploads).withdraw(root, name, upload),
+        lambda gone: f"The upload of {gone.name} was withdrawn",
+    )
+
+
+async def _taken(context: RequestContext, root: Path, inbox: str, name: str, at: Path) -> Upload:
+    """Return the upload of a file that has come whole, with its job."""
+
+    def begin(control: Control) -> OpenUpload | Upload:
+        uploads = control.part(InboxUploads)
+        # Another file of this name and size must not be taken for this one, and it has come whole anyway.
+        own = secrets.token_hex(8)
+        wanted = Upload(id="", inbox=inbox, name=name, size=at.stat().st_size, by="", modified=own)
+        upload = uploads.begin(root, wanted, is_here=True)
+        return uploads.open(root, inbox, upload.id, upload.received)
+
+    opened = await context.run(begin)
+    if isinstance(opened, Upload):
+        return opened  # another request has finished it meanwhile
+    with opened:
+        await asyncio.to_thread(opened.adopt, at)
+        return await finished(context, opened)
+
+
+def _told(made: Sequence[Upload]) -> str:
+    return ", ".join(f"{upload.name} became job {upload.job_id}" for upload in made)
 
 
 @router.post("/inboxes/{name}/{verb}", summary="Do a verb to an inbox")
@@ -72,6 +161,6 @@ async def verb(context: Authenticated, name: str, verb: str, form: Form) -> Resp
     )
 
 
-def _is_admin(context: RequestContext) -> bool:
+def _is_unlimited(context: RequestContext, role: Role) -> bool:
     rights = context.principal.rights
-    return rights.permits(Role.ADMIN) and rights.everywhere
+    return rights.permits(role) and rights.everywhere

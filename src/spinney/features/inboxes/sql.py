@@ -8,41 +8,42 @@ folder when it is not.
 (``arrive``); the job is held. Then the node moves the file into the job's folder, and ``finish`` marks the row and
 releases the job. Of one name only one row is open, so whoever comes back after a crash, or beside another node, gets
 that row and goes on with it. Rejected drops have rows, too: written before they are moved away, finished after that.
+
+**Uploads** (``spinney.folders.upload_folder``) have a row each, too, written with their job when all bytes are there
+(``accept_upload``). It is never open: no node that looks into the folder must take an upload for a drop that has gone.
+Until its file is in its folder the job is held, and ``release`` ends that.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import orjson
 
 from spinney.define.params.masking import mask
+from spinney.features.inboxes import arrival_rows
+from spinney.features.inboxes.arrival_rows import ARRIVALS, Duplicate, actor_of, submission_of
 from spinney.features.webhooks import maker_rights
 from spinney.model.access import Role
 from spinney.model.errors import Forbidden, NoSuch, Refused, SpinneyError
 from spinney.model.jobs import Submission
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.inboxes import (
-    DATA_NAME,
-    FILE_PARAM,
     HELD_REASON,
+    UPLOAD_HELD_REASON,
     Arrival,
     ArrivalOutcome,
     Drop,
-    Duplicates,
     Inbox,
     Kind,
+    Upload,
 )
 from spinney.model.states import SETTLED, State
-from spinney.model.types import TypeSpec
 from spinney.model.values.hints import no_such
 from spinney.store.sql.audit import note
 from spinney.store.sql.connection.database import Tx
-from spinney.store.sql.records import RowMap, insert, upsert
-from spinney.store.sql.registry import hold_coverage, job_rows
+from spinney.store.sql.records import upsert
 from spinney.store.sql.session import Session
 from spinney.store.sql.submit import new_jobs
-from spinney.store.sql.transitions import hold_rows
 from spinney.store.sql.transitions.job_operations import Operation
 
 DROP_STEP = 2_000
@@ -52,7 +53,6 @@ _SELECT = (
     "select i.name, i.spec, i.paused, i.scan_us, i.by, n.id, n.name, i.problem "
     "from inboxes i left join nodes n on n.id = i.node_id and n.state = 'active' "
 )
-_ARRIVALS = RowMap(Arrival, "inbox_arrivals")
 _EXAMPLE = Drop(name="a", kind=Kind.FILE, size=0, identity="", owner="a", dropped_us=0)
 
 
@@ -84,7 +84,7 @@ class SqlInboxes:
                 _require_nothing_open(tx, inbox.name)
             # An inbox that could create no job is refused now, not at its first file.
             spec = self._session.registry.type(inbox.type)
-            new_jobs.plan(tx, self._session.registry, _submission(inbox, _EXAMPLE, spec), None)
+            new_jobs.plan(tx, self._session.registry, submission_of(inbox, _EXAMPLE, spec), None)
             values = {
                 "name": inbox.name,
                 "spec": _spec(inbox, maker_rights.new_entry(tx, actor)),
@@ -117,7 +117,7 @@ class SqlInboxes:
         and Refused when the inbox is paused."""
         with self._session.write() as tx:
             if _require(tx, name).paused:
-                raise Refused(f"inbox {name!r} is paused; resume it first (spinney inbox resume {name})")
+                raise Refused(paused_words(name))
             tx.run("update inboxes set scan_us = ? where name = ?", (now_us, name))
             note(tx, now_us, actor, "inbox scan", {"inbox": name}, 1)
             return _require(tx, name)
@@ -157,15 +157,16 @@ class SqlInboxes:
         if outcome is not None:
             conditions, args = [*conditions, "outcome = ?"], [*args, str(outcome)]
         with self._session.look() as tx:
-            return _ARRIVALS.all(
+            return ARRIVALS.all(
                 tx, f"where {' and '.join(conditions)} order by id desc limit ?", (*args, limit)
             )
 
     # --- what the node does that looks there ------------------------------------------------
 
-    def serve(self, name: str, node_id: int, *, leave: bool = False) -> bool:
+    def serve(self, name: str, node_id: int, *, leave: bool = False, problem: str | None = None) -> bool:
         """Make the node the one that looks into the inbox, unless another active node does; return whether it is.
-        ``leave``: make it no longer the one."""
+        ``leave``: make it no longer the one, for this ``problem`` if there is one, which is kept until a node serves
+        it again."""
         with self._session.write() as tx:
             inbox = _find(tx, name)
             if inbox is None or inbox.node_id not in (None, node_id):
@@ -174,8 +175,8 @@ class SqlInboxes:
             serves = active and not leave
             if serves != (inbox.node_id == node_id):
                 tx.run(
-                    "update inboxes set node_id = ?, problem = null where name = ?",
-                    (node_id if serves else None, name),
+                    "update inboxes set node_id = ?, problem = ? where name = ?",
+                    (node_id if serves else None, None if serves else problem, name),
                 )
             return serves
 
@@ -189,7 +190,7 @@ class SqlInboxes:
     def unfinished(self, name: str) -> Sequence[Arrival]:
         """Return the arrivals that are open, the oldest first."""
         with self._session.look() as tx:
-            return _ARRIVALS.all(tx, f"where inbox = ? and {_OPEN} order by id", (name,))
+            return ARRIVALS.all(tx, f"where inbox = ? and {_OPEN} order by id", (name,))
 
     def arrive(self, name: str, drop: Drop, node_id: int, *, now_us: int) -> Arrival:
         """Decide about a drop: return its arrival, with a new job that is held, or with the reason why it is rejected.
@@ -201,37 +202,19 @@ class SqlInboxes:
             inbox, registry = _find(tx, name), self._session.registry
             if inbox is None or inbox.paused or inbox.node_id != node_id:
                 raise Refused(f"inbox {name!r} is not looked into by this node any more")
-            same = _ARRIVALS.one(tx, f"where inbox = ? and name = ? and {_OPEN}", (name, drop.name))
+            same = ARRIVALS.one(tx, f"where inbox = ? and name = ? and {_OPEN}", (name, drop.name))
             if same is not None:
                 return same
-            reason, job_id = drop.fault or _duplicate(tx, inbox, drop), None
+            reason, job_id = drop.fault or arrival_rows.duplicate(tx, inbox, drop.sha256).reason, None
             if reason is None:
-                fault = self._fault(tx, inbox, now_us)
-                if fault is not None:
-                    raise Forbidden(fault)
-                submission = _submission(inbox, drop, registry.type(inbox.type))
-                (job_id,) = new_jobs.inline(
-                    tx, registry, [new_jobs.plan(tx, registry, submission, None)], now_us
-                )
-                hold_rows.hold_one(
-                    tx, registry, job_rows.find(tx, job_id), HELD_REASON, _actor(name), None, now_us
-                )
+                self._require_no_fault(tx, inbox, now_us)
+                submission = submission_of(inbox, drop, registry.type(inbox.type))
+                job_id = arrival_rows.held_job(tx, registry, inbox, submission, HELD_REASON, now_us)
                 if registry.homes.local:
                     # Its folder will be at the home of this node. Held, it is in no lane, which a home would change.
                     tx.run("update jobs set node_id = ? where id = ?", (node_id, job_id))
-            values = asdict(drop)
-            del values["fault"]
-            arrival = Arrival(
-                id=tx.take("inbox_arrival"),
-                inbox=name,
-                at_us=now_us,
-                outcome=ArrivalOutcome.TAKING if reason is None else ArrivalOutcome.REJECTING,
-                job_id=job_id,
-                reason=reason,
-                **values,
-            )
-            insert(tx, "inbox_arrivals", asdict(arrival))
-            return arrival
+            outcome = ArrivalOutcome.TAKING if reason is None else ArrivalOutcome.REJECTING
+            return arrival_rows.insert(tx, inbox, drop, outcome, job_id, reason, now_us)
 
     def withdraw(self, arrival: Arrival, *, now_us: int) -> None:
         """Reject what was to be taken, for the arrival's reason, and cancel its job, which has not begun."""
@@ -241,7 +224,7 @@ class SqlInboxes:
                 (arrival.reason, arrival.id),
             )
             if tx.changed() and arrival.job_id is not None and _is_open(tx, arrival.job_id):
-                operation = Operation(tx, self._session.registry, now_us, _actor(arrival.inbox).by)
+                operation = Operation(tx, self._session.registry, now_us, actor_of(arrival.inbox).by)
                 operation.cancel(arrival.job_id, tree=False, reason=arrival.reason)
 
     def is_wanted(self, arrival: Arrival) -> bool:
@@ -252,16 +235,59 @@ class SqlInboxes:
     def finish(self, arrival_id: int, *, now_us: int) -> None:
         """Note that an arrival is where it belongs, and release its job if it has one."""
         with self._session.write() as tx:
-            arrival = _ARRIVALS.one(tx, f"where id = ? and {_OPEN}", (arrival_id,))
+            arrival = ARRIVALS.one(tx, f"where id = ? and {_OPEN}", (arrival_id,))
             if arrival is None:
                 return
             taken = arrival.outcome is ArrivalOutcome.TAKING
             outcome = ArrivalOutcome.TAKEN if taken else ArrivalOutcome.REJECTED
             tx.run("update inbox_arrivals set outcome = ? where id = ?", (outcome, arrival_id))
-            if arrival.job_id is not None:
-                own = (HELD_REASON, _actor(arrival.inbox).by)
-                holds = [h for h in hold_coverage.on_job(tx, arrival.job_id) if (h.reason, h.by) == own]
-                hold_rows.end(tx, self._session.registry, holds, now_us)
+            arrival_rows.release_job(tx, self._session.registry, arrival, HELD_REASON, now_us)
+
+    # --- uploads ----------------------------------------------------------------------------
+
+    def job_with(self, name: str, sha256: str) -> Duplicate:
+        """Return why these bytes are refused, and the job that has them; both None: they would be taken."""
+        with self._session.look() as tx:
+            return arrival_rows.duplicate(tx, _require(tx, name), sha256)
+
+    def of_upload(self, upload: Upload) -> Arrival | None:
+        """Return the arrival of an upload that has all its bytes; None: it has none yet."""
+        with self._session.look() as tx:
+            return arrival_rows.of_upload(tx, upload)
+
+    def accept_upload(self, upload: Upload, drop: Drop, submission: Submission, *, now_us: int) -> Arrival:
+        """Decide about an upload that has all its bytes: return its arrival, with a new job that is held, or with the
+        reason why it is rejected, and the job that has its bytes. Once this is decided, it stays so.
+
+        Raises NoSuch, Refused (the inbox is paused), Forbidden (its maker may not make its jobs any more), and what
+        submitting raises."""
+        with self._session.write() as tx:
+            inbox, before = _require(tx, upload.inbox), arrival_rows.of_upload(tx, upload)
+            if before is not None:
+                return before
+            if inbox.paused:
+                raise Refused(paused_words(inbox.name))
+            duplicate = arrival_rows.duplicate(tx, inbox, upload.sha256)
+            if duplicate.reason is not None:
+                reject = ArrivalOutcome.REJECTED
+                return arrival_rows.insert(
+                    tx, inbox, drop, reject, duplicate.job_id, duplicate.reason, now_us
+                )
+            self._require_no_fault(tx, inbox, now_us)
+            job_id = arrival_rows.held_job(
+                tx, self._session.registry, inbox, submission, UPLOAD_HELD_REASON, now_us
+            )
+            return arrival_rows.insert(tx, inbox, drop, ArrivalOutcome.TAKEN, job_id, None, now_us)
+
+    def release(self, arrival: Arrival, *, now_us: int) -> None:
+        """Release the job of an upload, whose file is in its folder."""
+        with self._session.write() as tx:
+            arrival_rows.release_job(tx, self._session.registry, arrival, UPLOAD_HELD_REASON, now_us)
+
+    def _require_no_fault(self, tx: Tx, inbox: Inbox, now_us: int) -> None:
+        fault = self._fault(tx, inbox, now_us)
+        if fault is not None:
+            raise Forbidden(fault)
 
     def _fault(self, tx: Tx, inbox: Inbox, now_us: int) -> str | None:
         """Return why the maker of an inbox may not make its jobs any more; None while the maker may."""
@@ -319,42 +345,10 @@ def _spec(inbox: Inbox, maker: Mapping[str, Any]) -> str:
     return orjson.dumps({**inbox.to_json(), **maker}).decode()
 
 
-def _actor(name: str) -> Actor:
-    """Return the actor of what an inbox does."""
-    return Actor(by=f"inbox {name}", call=f"inbox {name}")
+def paused_words(name: str) -> str:
+    return f"inbox {name!r} is paused; resume it first (spinney inbox resume {name})"
 
 
 def _is_open(tx: Tx, job_id: int) -> bool:
     state = tx.value("select state from jobs where id = ?", (job_id,))
     return state is not None and State(state) not in SETTLED
-
-
-def _duplicate(tx: Tx, inbox: Inbox, drop: Drop) -> str | None:
-    """Return why a drop is refused as a duplicate; None: it is none, or duplicates are accepted."""
-    if inbox.duplicates is Duplicates.ACCEPT or drop.sha256 is None:
-        return None
-    first = _ARRIVALS.one(
-        tx,
-        "where inbox = ? and sha256 = ? and outcome in ('taking', 'taken') order by id limit 1",
-        (inbox.name, drop.sha256),
-    )
-    if first is None:
-        return None
-    return f"its bytes came before, as {first.name!r} of {first.owner}, and became job {first.job_id}"
-
-
-def _submission(inbox: Inbox, drop: Drop, spec: TypeSpec) -> Submission:
-    """Return the submission of the job of a drop."""
-    params = dict(inbox.params)
-    if FILE_PARAM in spec.schema.get("properties", {}):
-        params[FILE_PARAM] = drop.name
-    facts = {
-        field: getattr(drop, field) for field in ("name", "kind", "size", "sha256", "owner", "dropped_us")
-    }
-    options = {"submitter": drop.owner} | {k: v for k, v in inbox.options.items() if v is not None}
-    return Submission(
-        type=inbox.type,
-        params=(orjson.dumps(params).decode(),),
-        data={DATA_NAME: orjson.dumps({"inbox": inbox.name, **facts}).decode()},
-        **options,
-    )

@@ -31,7 +31,7 @@ _EXAMPLE = {"type": "resize", "params": {"picture": "/scans/page-1.tif", "width"
     "/jobs",
     summary="Submit a job",
     status_code=201,
-    responses=documented(404, 408, 409, 413, 415)
+    responses=documented(404, 408, 409, 413, 415, 507)
     | {201: {"description": "It is accepted.", "headers": REPLAYED}},
     openapi_extra={
         "requestBody": {

@@ -140,15 +140,7 @@ def redirect_from(
 
 async def _sent(request: Request, context: RequestContext, upload: spool.Upload) -> SubmittedForm:
     """Its fields; its files are in ``upload`` then."""
-    content_type = request.headers.get("content-type", "")
-    is_multipart = content_type.partition(";")[0].strip().lower() == multipart.MULTIPART
-    if is_multipart and HEADER in request.headers:
-        # The proof that the form is ours came before it, so that it could wait to be read.
-        await job_uploads.require(context, request.app.state.folders)
-        raise_bound(request)
-        fields = await multipart.read_fields(content_type, request.stream(), upload)
-    else:
-        fields = await _read_whole(request, context, upload)
+    fields = await read_form(request, context, upload)
     values = dict(fields)
     signed = [pair for pair in fields if pair[0] not in _UNSAID]
     digest = hashlib.sha256(repr(signed).encode("utf-8", "surrogatepass"))
@@ -160,6 +152,18 @@ async def _sent(request: Request, context: RequestContext, upload: spool.Upload)
         values=values,
         once=SubmissionKey(owner=context.principal.name, key=f"form:{key}", digest=digest.hexdigest()),
     )
+
+
+async def read_form(request: Request, context: RequestContext, upload: spool.Upload) -> list[tuple[str, str]]:
+    """Return the fields of a form with files, which are in ``upload`` then."""
+    content_type = request.headers.get("content-type", "")
+    is_multipart = content_type.partition(";")[0].strip().lower() == multipart.MULTIPART
+    if is_multipart and HEADER in request.headers:
+        # The proof that the form is ours came before it, so that it could wait to be read.
+        await job_uploads.require(context, request.app.state.folders)
+        raise_bound(request)
+        return await multipart.read_fields(content_type, request.stream(), upload)
+    return await _read_whole(request, context, upload)
 
 
 async def _read_whole(

@@ -18,6 +18,10 @@ DATA_NAME = "inbox"
 """The entry of ``job.data`` that says what was dropped."""
 HELD_REASON = "what was dropped is not in its folder yet; a node that sees the inbox goes on with it"
 """Why a new job is held until its file is in its folder."""
+UPLOAD_HELD_REASON = (
+    "what was uploaded is not in its folder yet; a node, a server or its uploader goes on with it"
+)
+"""The same, where the file was uploaded."""
 
 
 class Duplicates(StrEnum):
@@ -165,6 +169,48 @@ class Arrival:
     """When its job was made, or it was rejected."""
     outcome: ArrivalOutcome
     job_id: int | None
-    """The job that was made of it; None: it was rejected before."""
+    """The job that was made of it; of an upload that was rejected the job that has its bytes; None: it was rejected
+    before it had one."""
     reason: str | None
     """Why it was rejected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that somebody uploads to an inbox, and how far it is."""
+
+    id: str
+    inbox: str
+    name: str
+    size: int
+    """How many bytes it has."""
+    by: str
+    """Who uploads it, and submits its job."""
+    received: int = 0
+    """How many bytes have come; an upload that was interrupted goes on behind them."""
+    announced: str | None = None
+    """The SHA-256 that the uploader says it has."""
+    modified: str | None = None
+    """Any text that the uploader gives a version of the file."""
+    sha256: str | None = None
+    """The SHA-256 of its bytes; None: they are not all here yet."""
+    job_id: int | None = None
+    """Its job; of bytes that came before the job that has them; None: it is not done yet."""
+    reason: str | None = None
+    """Why it was rejected."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.job_id is not None or self.reason is not None
+
+    @property
+    def identity(self) -> str:
+        """The identity of its arrival, which no drop has."""
+        return f"upload:{self.id}"
+
+    def is_of_same_file(self, other: "Upload") -> bool:
+        """Return whether it goes on with the other: the same user uploads the same file to the same inbox."""
+        return all(
+            getattr(self, field) == getattr(other, field)
+            for field in ("inbox", "name", "size", "by", "announced", "modified")
+        )

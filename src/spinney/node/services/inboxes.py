@@ -5,7 +5,10 @@ those that no active node has, and gives up those whose folder has gone, or all 
 has a thread while it is looked into, so that neither a long file nor a file system that does not answer keeps the node
 or another inbox waiting.
 
-A node without inboxes looks for new ones only when another process has committed something."""
+A node without inboxes looks for new ones only when another process has committed something.
+
+Uploads to inboxes need no node. Every node looks now and then for those that a process has left unfinished when it
+died, and removes the abandoned ones (``spinney.folders.upload_steps``)."""
 
 import asyncio
 import logging
@@ -17,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from spinney.folders.drop_folder import Stopped
+from spinney.folders import upload_steps
+from spinney.folders.drop_folder import DropFolder, Stopped
 from spinney.model.errors import SpinneyError, StoreUnusable
 from spinney.model.settings.inboxes import Inbox
 from spinney.model.values.paths import database_file
@@ -61,7 +65,9 @@ class InboxWatcher:
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(THREADS, "inbox")
         try:
-            await every(EVERY_S, self._round, "looking into inboxes")
+            async with asyncio.TaskGroup() as services:
+                services.create_task(every(EVERY_S, self._round, "looking into inboxes"))
+                services.create_task(every(upload_steps.EVERY_S, self._sweep, "looking after uploads"))
         finally:
             self._ended.set()
             self._threads.shutdown(wait=False, cancel_futures=True)
@@ -77,6 +83,22 @@ class InboxWatcher:
             look = self._looks.get(inbox.name)
             if look is None or look.done():
                 self._looks[inbox.name] = asyncio.create_task(self._look(inbox))
+
+    async def _sweep(self) -> None:
+        root, now_us = self._context.folder_root, self._context.now_us()
+        try:
+            finished = await self._in_thread(lambda: upload_steps.sweep(self._do, root, now_us=now_us))
+        except Stopped:
+            return
+        except StoreUnusable as error:
+            log.warning("uploads to inboxes wait: %s", error)
+            return
+        except (SpinneyError, OSError):
+            log.exception("uploads to inboxes cannot be looked after")
+            return
+        if finished:
+            self._context.signals.claimable()
+            self._context.signals.work_for_peers()
 
     async def _look(self, inbox: Inbox) -> None:
         try:
@@ -98,7 +120,8 @@ class InboxWatcher:
         if serves != sees:
             self._changed = True
             self._intakes.pop(name, None)
-            if not await call(lambda store: store.inboxes.serve(name, node_id, leave=not sees)):
+            gone = f"its folder {inbox.folder} is gone; make it again" if serves and may_serve else None
+            if not await call(lambda store: store.inboxes.serve(name, node_id, leave=not sees, problem=gone)):
                 return
             log.info("this node looks into inbox %s", name)
         elif not sees:
@@ -128,14 +151,15 @@ class InboxWatcher:
         return self._intakes[name]
 
     def _problem(self, inbox: Inbox) -> str | None:
-        """Return why this folder can be no inbox: it has Spinney's own files in it, or is one of those."""
+        """Return why this folder can be no inbox: it has Spinney's own files in it, or is one of those; or the node may
+        not take files out of it."""
         folder, host = Path(os.path.realpath(inbox.folder)), self._context.host
         for own in (host.folder_root, host.run_dir, database_file(self._context.settings.store)):
             if own is not None:
                 place = Path(os.path.realpath(own))
                 if place.is_relative_to(folder) or folder.is_relative_to(place):
                     return f"{inbox.folder} lies among Spinney's own files, or has them in it ({own}); name another one"
-        return None
+        return DropFolder(Path(inbox.folder)).problem()
 
     # --- threads --------------------------------------------------------------------------------
 

@@ -4,15 +4,17 @@ A rule (``rule``) is data: the query that finds violations, the message, and a r
 engine's own operations: a job is placed, a lock freed, a parent told, as in daily work. Each repair is one transaction
 that checks again first, and writes its entry into the audit log.
 
-``integrity`` what lies below all other rules · ``nodes`` nodes, leader and counters · ``schedules`` · ``jobs`` a job's
-own rows · ``claims`` what is ready or leased · ``trees`` lineages and children · ``leftovers`` rows that have outlived
-their job · ``waiting`` what waits for something that cannot come · ``unfinished`` work in steps that was cut off.
+``integrity`` what lies below all other rules · ``nodes`` nodes, leader and counters · ``schedules`` · ``inboxes`` ·
+``jobs`` a job's own rows · ``claims`` what is ready or leased · ``trees`` lineages and children · ``leftovers`` rows
+that have outlived their job · ``waiting`` what waits for something that cannot come · ``unfinished`` work in steps that
+was cut off.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from spinney.features.doctor.sql import (
     claims,
+    inboxes,
     integrity,
     jobs,
     leftovers,
@@ -41,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     *integrity.RULES,
     *nodes.RULES,
     *schedules.RULES,
+    *inboxes.RULES,
     *jobs.RULES,
     *claims.RULES,
     *trees.RULES,

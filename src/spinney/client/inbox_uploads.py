@@ -1,0 +1,43 @@
+"""Uploads of whole files to inboxes, which go on where they were interrupted."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spinney.folders.upload_pieces import described, piece_of
+from spinney.model.errors import Refused, StoreUnavailable
+from spinney.model.settings.inboxes import Upload
+
+if TYPE_CHECKING:
+    from spinney.client.clients import Client
+
+AGAIN_S = 1.0
+TRIES = 300
+"""So often bytes are sent again when none arrive although the server answers: another request may still work on the
+upload."""
+
+
+def send_file(client: "Client", inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
+    """Upload a file, and yield how far it is after each piece, until it has its job. Raises Refused when it is
+    rejected, and what the server refuses."""
+    wanted = described(inbox, file, name)
+    upload = client.begin_upload(inbox, wanted.name, wanted.size, announced=wanted.announced)
+    failed = 0
+    with file.open("rb") as source:
+        while not upload.is_done:
+            before = upload.received
+            try:
+                upload = client.send_upload(inbox, upload.id, piece_of(source, upload), offset=before)
+            except StoreUnavailable:
+                upload = client.show_upload(inbox, upload.id)  # whose client may wait for the server
+                failed = 0 if upload.received > before else failed + 1
+                if failed >= TRIES:
+                    raise
+                if failed:
+                    time.sleep(AGAIN_S)
+            else:
+                failed = 0
+            if upload.reason is not None:
+                raise Refused(upload.reason)
+            yield upload

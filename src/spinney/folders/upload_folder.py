@@ -1,0 +1,287 @@
+"""Files that are being uploaded to inboxes: what has come of each, on the disk, until it is in its job's folder.
+
+An upload is a directory ``.uploads/open/ID`` below the folder root: ``upload.json`` says what is to come, ``bytes`` is
+what has come, so that its length is where an interrupted upload goes on, and ``lock`` is locked by whoever works on it.
+When the upload is done, the directory is renamed to ``.uploads/done/ID`` and keeps only the answer, for an uploader who
+has lost it. The inbox's own folder has no part in this: nodes that look there meet no upload.
+
+Each upload goes through the same steps, and a process that dies in any of them leaves something from which whoever
+comes next goes on, be it the uploader, a node or a server (``spinney.folders.upload_steps``):
+
+1. all bytes have come and are on the disk (``write``, ``seal``);
+2. the store has its arrival and, in the same transaction, a held job; or the reason why it is rejected;
+3. ``place``: one rename brings it into the job's folder;
+4. the store releases the job, and ``settle`` keeps the answer.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Self
+
+import orjson
+
+from spinney.files.copies import sync_folder, write_all, write_durably
+from spinney.files.disk_space import is_full
+from spinney.folders import folders
+from spinney.model.errors import DiskFull, NoSuch, Refused, StoreUnavailable, StoreUnusable, UsageError
+from spinney.model.settings.inboxes import Upload
+
+UPLOADS = ".uploads"
+OPEN_MOST = 100
+"""How many uploads one user may have open."""
+_META, _BYTES, _LOCK = "upload.json", "bytes", "lock"
+_CHUNK = 1 << 20
+_ID = re.compile(r"[0-9a-f]{16}")
+
+
+class UploadFolder:
+    """The uploads below one folder root. Every method raises DiskFull where the disk has no room, and StoreUnusable
+    where it does not allow it for another cause."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._open, self._done = root / UPLOADS / "open", root / UPLOADS / "done"
+
+    def begin(self, upload: Upload, *, is_here: bool = False) -> Upload:
+        """Return the open upload of the same file, which goes on, or make this one, under a new id. Raises Refused.
+
+        ``is_here``: its bytes are on the disk of the root already."""
+        own = self.opened_by(upload.by)
+        found = next(filter(upload.is_of_same_file, own), None)
+        missing = 0 if is_here else upload.size - (found.received if found else 0)
+        folders.require_room(self.root, f"{upload.name!r} cannot be taken: ", missing)
+        if found is not None:
+            return self.get(found.id, upload.by)
+        if len(own) >= OPEN_MOST:
+            raise Refused(
+                f"{upload.by} has {OPEN_MOST} uploads open; finish or withdraw some, or wait until the oldest are "
+                f"removed"
+            )
+        upload = replace(upload, id=secrets.token_hex(8))
+        place = self._open / upload.id
+        try:
+            for directory in (self._open, self._done, place):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (place / _LOCK).touch(mode=0o600)
+            (place / _BYTES).touch(mode=0o600)
+            _write(place, upload)
+            for directory in (self._open, self._open.parent, self.root):
+                sync_folder(directory)
+        except OSError as error:
+            raise _unusable(self.root, error) from error
+        return upload
+
+    def opened_by(self, by: str) -> list[Upload]:
+        """Return the open uploads of this user."""
+        found = [upload for upload in map(_read, _entries(self._open)) if upload and not upload.is_done]
+        return [upload for upload in found if upload.by == by]
+
+    def get(self, upload_id: str, by: str) -> Upload:
+        """Return an upload of this user as it stands. Raises NoSuch."""
+        places = (self._open, self._done) if _ID.fullmatch(upload_id) else ()
+        for place in places:
+            found = _read(place / upload_id)
+            if found is not None and found.by == by:
+                return found
+        raise NoSuch(f"{by} has no upload {upload_id[:40]!r}; begin a new one")
+
+    def locked(self, upload_id: str, by: str) -> "OpenUpload | Upload":
+        """Return an upload to work on, which is to be closed; or as it stands, when it is done. Raises NoSuch, and
+        StoreUnavailable while another request or process works on it."""
+        found = self.get(upload_id, by)
+        if found.is_done:
+            return found
+        try:
+            opened = OpenUpload(self.root, self._open / upload_id, self._done / upload_id)
+        except FileNotFoundError:
+            return self.get(upload_id, by)  # it has been done meanwhile
+        except BlockingIOError:
+            raise StoreUnavailable(
+                f"another request works on the upload of {found.name!r}; try again in a moment"
+            ) from None
+        except OSError as error:
+            raise _unusable(self.root, error) from error
+        return opened
+
+    def entries(self) -> Iterator["OpenUpload"]:
+        """Yield the open uploads on which nobody works now, locked; each is closed before the next one comes."""
+        for place in _entries(self._open):
+            with suppress(OSError), OpenUpload(self.root, place, self._done / place.name) as opened:
+                yield opened
+
+    def clear(self, *, open_before_s: float, done_before_s: float) -> None:
+        """Remove what died before then without having become an upload, and the answers of uploads that were done
+        before then. Times are seconds since 1970."""
+        for place in _entries(self._open):
+            if _read(place) is None and _changed_s(place) < open_before_s:
+                shutil.rmtree(place, ignore_errors=True)
+        for place in _entries(self._done):
+            if _changed_s(place) < done_before_s:
+                shutil.rmtree(place, ignore_errors=True)
+
+
+class OpenUpload:
+    """An upload that this object alone works on until it is closed; leaving ``with`` closes it."""
+
+    def __init__(self, root: Path, place: Path, done: Path) -> None:
+        """Raises BlockingIOError when somebody else works on it, FileNotFoundError when it is done or gone."""
+        self._root, self._place, self._done = root, place, done
+        self._lock = (place / _LOCK).open("r+b")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = _read(place)  # it may have been done before the lock was free
+            if found is None:
+                raise FileNotFoundError(place)
+        except BaseException:
+            self._lock.close()
+            raise
+        self.upload = found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._lock.close()
+
+    def require_at(self, offset: int) -> None:
+        """Raise Refused unless the next bytes are those from ``offset`` on."""
+        if offset != self.upload.received:
+            raise Refused(
+                f"{self.upload.received} bytes of {self.upload.name!r} are here, so that it does not go on at "
+                f"{offset}; send what comes behind them"
+            )
+
+    def write(self, data: bytes) -> None:
+        """Append bytes. Raises UsageError for more than were announced, which are not kept."""
+        if self.upload.received + len(data) > self.upload.size:
+            raise UsageError(
+                f"more bytes come of {self.upload.name!r} than the {self.upload.size} announced; begin a new upload "
+                f"with the size that the file has"
+            )
+        try:
+            with (self._place / _BYTES).open("r+b", buffering=0) as file:
+                file.seek(self.upload.received)
+                write_all(file, data)
+        except OSError as error:
+            raise _unusable(self._root, error) from error
+        finally:
+            self.upload = replace(self.upload, received=_received(self._place, self.upload))
+
+    def adopt(self, file: Path) -> None:
+        """Take a whole file of the same file system, in place of what has come."""
+        try:
+            file.rename(self._place / _BYTES)
+        except OSError as error:
+            raise _unusable(self._root, error) from error
+        self.upload = replace(self.upload, received=_received(self._place, self.upload))
+
+    def seal(self) -> bool:
+        """Return whether all bytes are here; they are on the disk then, and ``upload`` has their SHA-256."""
+        if self.upload.received < self.upload.size:
+            return False
+        if self.upload.sha256 is None:
+            try:
+                digest = hashlib.sha256()
+                with (self._place / _BYTES).open("rb", buffering=0) as file:
+                    while chunk := file.read(_CHUNK):
+                        digest.update(chunk)
+                    os.fsync(file.fileno())
+                self._keep(sha256=digest.hexdigest())
+            except OSError as error:
+                raise _unusable(self._root, error) from error
+        return True
+
+    def place(self, job_id: int) -> None:
+        """Rename the file into the job's folder, durably, unless it is there already."""
+        folder = folders.make(self._root, job_id)
+        try:
+            with suppress(FileNotFoundError):
+                (self._place / _BYTES).rename(folder / self.upload.name)
+            sync_folder(folder)
+        except OSError as error:
+            raise _unusable(self._root, error) from error
+
+    def discard(self) -> None:
+        """Remove the upload, which is closed then, with what has come of it. It takes no room on the disk."""
+        try:
+            (self._place / _META).unlink()  # the first, so that nobody goes on with what a crash leaves
+            shutil.rmtree(self._place)
+        except OSError as error:
+            raise _unusable(self._root, error) from error
+        self.close()
+
+    def settle(self, job_id: int | None, reason: str | None) -> Upload:
+        """Keep the answer, and nothing else of the upload, which is closed then."""
+        try:
+            self._keep(job_id=job_id, reason=reason)
+            (self._place / _BYTES).unlink(missing_ok=True)
+            self._place.rename(self._done)
+        except OSError as error:
+            raise _unusable(self._root, error) from error
+        self.close()
+        return self.upload
+
+    def changed_s(self) -> float:
+        """Return when bytes came last, in seconds since 1970."""
+        return max(_changed_s(self._place), _changed_s(self._place / _BYTES))
+
+    def _keep(self, **fields: str | int | None) -> None:
+        self.upload = replace(self.upload, **fields)  # type: ignore[arg-type]
+        _write(self._place, self.upload)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(place for place in folder.iterdir() if _ID.fullmatch(place.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unusable(folder, error) from error
+
+
+def _read(place: Path) -> Upload | None:
+    """Return the upload there as it stands; None: there is none, or none that this version can read."""
+    try:
+        upload = Upload(**orjson.loads((place / _META).read_bytes()))
+        return replace(upload, received=_received(place, upload))
+    except (OSError, TypeError, ValueError):
+        return None
+
+
+def _received(place: Path, upload: Upload) -> int:
+    if upload.sha256 is not None or upload.is_done:
+        return upload.received
+    return (place / _BYTES).stat().st_size
+
+
+def _write(place: Path, upload: Upload) -> None:
+    write_durably(place / _META, orjson.dumps(asdict(upload)).decode())
+
+
+def _changed_s(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _unusable(place: Path, error: OSError) -> StoreUnusable:
+    if is_full(error):
+        return DiskFull(
+            f"the upload cannot go on: the disk of {place} is full; make room there, and continue it: what has come "
+            f"is kept"
+        )
+    return StoreUnusable(
+        f"the upload cannot be kept below {place}: {error.strerror or error}; see that it is there and is writable"
+    )
