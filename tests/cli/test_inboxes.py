@@ -1,4 +1,4 @@
-"""``spinney inbox``: made, looked at, paused, scanned, removed."""
+"""``spinney inbox``: made, looked at, paused, scanned, uploaded to, removed."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ def test_an_inbox_is_made_with_everything_that_can_be_said(shell: Shell) -> None
         *("--duplicates", "accept", "--host", "elm", "--queue", "slow", "--submitter", "bob", "--by", "ann"),
     )
 
-    assert made == "inbox uploads: no node looks there yet: none that works sees the folder\n"
+    assert made == "inbox uploads: no node looks there: none that works sees the folder\n"
     assert show(shell) == {
         "inbox": {
             "name": "uploads",
@@ -63,3 +63,29 @@ def test_what_can_be_no_inbox_is_refused_with_what_to_do(shell: Shell) -> None:
     shell.ok(*add, "/srv/in", "double", "-p", "n=1")
     assert "--replace" in shell.refused(1, *add, "/srv/in", "double", "-p", "n=2")
     assert "did you mean 'uploads'?" in shell.refused(1, "inbox", "show", "upload")
+
+
+def test_a_file_is_uploaded_on_a_host_that_has_the_store(shell: Shell) -> None:
+    shell.ok("inbox", "add", "uploads", "/srv/in", "double", "-p", "n=1")
+    (shell.folder / "a.bin").write_bytes(b"a" * 1000)
+    (shell.folder / "empty").touch()
+
+    job = shell.ok("inbox", "upload", "uploads", "a.bin", "--as", "card.zip", "--by", "ann").strip()
+    told = json.loads(shell.ok("inbox", "upload", "uploads", "empty", "--json"))
+
+    assert shell.ok("files", job, "card.zip") == "a" * 1000
+    assert json.loads(shell.ok("show", job, "--json"))["job"]["submitter"] == "ann"
+    assert told["job_id"] == int(job) + 1
+    assert [a["job_id"] for a in show(shell)["arrivals"]] == [int(job) + 1, int(job)]
+
+
+def test_what_cannot_be_uploaded_is_refused_with_what_to_do(shell: Shell) -> None:
+    shell.ok("inbox", "add", "uploads", "/srv/in", "double", "-p", "n=1")
+    (shell.folder / "a.bin").write_bytes(b"a")
+    upload = ("inbox", "upload", "uploads")
+    job = shell.ok(*upload, "a.bin").strip()
+    assert f"became job {job}" in shell.refused(1, *upload, "a.bin", "--as", "b.bin")
+    assert "cannot be read" in shell.refused(2, *upload, "none")
+    assert "cannot be read" in shell.refused(2, *upload, ".")
+    assert "no name" in shell.refused(2, *upload, "a.bin", "--as", "a/b")
+    assert "no inbox" in shell.refused(1, "inbox", "upload", "none", "a.bin")

@@ -45,6 +45,7 @@ UNSAID_QUERY: Mapping[str, set[str]] = {"LiftHold": {"dry_run", "together"}, "Pl
 GIVEN: Mapping[str, Mapping[str, Any]] = {
     "submit_with_files": {"job": SubmitJob(type="x"), "files": {"a/b.txt": b"x"}},
     "upload": {"file": "a/b.txt", "content": b"x"},
+    "send_upload": {"content": b"x"},
 }
 """Arguments that their annotations do not tell."""
 

@@ -24,6 +24,7 @@ from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Actor, Violation
 from spinney.model.settings.holds import Scope
+from spinney.model.settings.inboxes import Inbox
 from spinney.model.settings.schedules import Schedule
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
@@ -1073,6 +1074,24 @@ def _(patient: Patient) -> str:
     assert patient.examine() == []
     patient.store.accounts.disable("ben", ANN, disabled=True, now_us=patient.now)
     return "schedule hourly"
+
+
+@told("inbox-stuck")
+def _(patient: Patient) -> str:
+    inbox = Inbox(name="cards", folder="/srv/cards", type="one")
+    patient.store.inboxes.put(inbox, ANN, now_us=patient.now)
+    here = patient.here.id
+    patient.store.inboxes.serve("cards", here)
+    for problem in ("the disk is full", None):
+        patient.store.inboxes.report("cards", here, problem)
+        assert [v.rule for v in patient.examine()] == ([] if problem is None else ["inbox-stuck"])
+    patient.store.inboxes.serve("cards", here, leave=True, problem="it is gone")
+    patient.store.inboxes.pause("cards", ANN, paused=True, now_us=patient.now)
+    assert patient.examine() == []
+    patient.store.inboxes.pause("cards", ANN, paused=False, now_us=patient.now)
+    patient.store.inboxes.serve("cards", here)
+    patient.store.inboxes.serve("cards", here, leave=True, problem="it is gone")
+    return "inbox cards"
 
 
 @told("audit-broken")

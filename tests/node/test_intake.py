@@ -475,6 +475,24 @@ def test_a_file_comes_from_another_file_system(house: House, tmp_path: Path) -> 
     assert left(tmp_path) == []
 
 
+def test_a_folder_that_is_not_writable_is_told(place: Path) -> None:
+    folder = DropFolder(place / "closed")
+    folder.path.mkdir()
+    assert folder.problem() is None
+    folder.path.chmod(0o555)
+    read, write = os.pipe()
+    child = os.fork()  # root may write anywhere
+    if child == 0:
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        os.write(write, (folder.problem() or "").encode())
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(write)
+    assert "is not writable for" in os.read(read, 1000).decode()
+    os.close(read)
+
+
 # --- crashes -------------------------------------------------------------------------------------
 
 _CALLS = ("rename", "unlink", "mkdir", "fsync", "rmdir")

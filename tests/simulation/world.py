@@ -294,6 +294,8 @@ class World:
     def _trouble(self, message: str, error: BaseException | None) -> None:
         if isinstance(error, Violation):
             return  # known already
+        if isinstance(error, RuntimeError) and "is shutting down" in str(error):
+            return  # a node that ends with an error: that error is the one to report
         self.failed(f"a callback ({message})", error or RuntimeError(message))
 
 

@@ -1,5 +1,8 @@
 """Inboxes as pages."""
 
+import json
+import re
+from base64 import urlsafe_b64decode
 from typing import Any
 
 import pytest
@@ -7,7 +10,9 @@ import pytest
 from server.conftest import World
 from spinney.control import Control
 from spinney.features.inboxes.commands import PutInbox
+from spinney.model.jobs import Filter
 from spinney.model.settings.inboxes import Arrival, Drop, Kind
+from spinney.web.pages.rendering import FLASH_COOKIE
 
 HTML = {"Accept": "text/html"}
 
@@ -93,3 +98,65 @@ def test_who_may_not_look_at_inboxes_sees_none(world: World, uploads: str) -> No
     assert 'href="/inboxes"' not in get(world, "/jobs", "viewer")
     assert 'href="/inboxes"' in get(world, "/jobs")
     get(world, "/inboxes/nothing", status=404)
+
+
+PART = HTML | {"HX-Request": "true", "X-CSRF-Token": "of-the-page"}
+
+
+def send(world: World, who: str, *files: tuple[str, bytes], **headers: str) -> Any:
+    return world.client(who).post(
+        "/inboxes/uploads/upload",
+        data={"csrf": ""},
+        files=[("file", file) for file in files or [("", b"")]],
+        headers=headers,
+    )
+
+
+def flash(answer: Any) -> str:
+    """What the next page says."""
+    found = re.search(rf'{FLASH_COOKIE}="?([\w=-]+)', answer.headers.get("set-cookie", ""))
+    return json.loads(urlsafe_b64decode(found[1]))[1] if found else ""
+
+
+@pytest.mark.parametrize("headers", [HTML, PART], ids=["without scripts", "with scripts"])
+def test_given_files_when_uploaded_then_each_has_a_job_of_its_uploader(
+    world: World, uploads: str, headers: dict[str, str]
+) -> None:
+    assert f"{uploads}/upload" in get(world, uploads)
+    assert 'type="file"' in get(world, f"{uploads}/upload", "submitter")
+
+    one = send(world, "submitter", ("a.zip", b"one"), **headers)
+    two = send(world, "submitter", ("b.zip", b"two"), ("c.zip", b"three"), **headers)
+    again = send(world, "submitter", ("d.zip", b"four"), ("e.zip", b"one"), **headers)
+
+    arrivals = {a.name: a for a in world.store.inboxes.arrivals("uploads")}
+    first = arrivals["a.zip"].job_id or 0
+    assert (one.headers.get("location") or one.headers["HX-Redirect"]) == f"/jobs/{first}"
+    assert (world.folder(first) / "a.zip").read_bytes() == b"one"
+    assert world.store.job(first).submitter == "submitter"
+    for answer, told in (
+        (two, f"b.zip became job {arrivals['b.zip'].job_id}, c.zip became job {arrivals['c.zip'].job_id}"),
+        (again, f"d.zip became job {arrivals['d.zip'].job_id}"),
+        (again, f"became job {first}"),
+    ):
+        assert (answer.headers.get("location") or answer.headers["HX-Redirect"]) == f"{uploads}/upload"
+        assert told in flash(answer)
+    assert len(world.store.jobs(Filter(), limit=10)) == 4
+
+
+@pytest.mark.parametrize(
+    ("who", "file", "status", "told"),
+    [
+        ("viewer", ("a.zip", b"x"), 403, ""),
+        ("submitter", ("", b""), 303, "no file was chosen"),
+        ("submitter", ("-rf", b"x"), 303, "begins with '-'"),
+        ("submitter", ("../a", b"x"), 303, "no path"),
+    ],
+)
+def test_what_cannot_be_uploaded_makes_no_job(
+    world: World, uploads: str, who: str, file: tuple[str, bytes], status: int, told: str
+) -> None:
+    answer = send(world, who, file, **HTML)
+    assert answer.status_code == status
+    assert told in flash(answer)
+    assert not world.store.jobs(Filter(), limit=10)
