@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from apps.receivers.test_uploads import SERIALS, Service, archive, raw_files, service
 from spinney.apps.receivers import history
 from spinney.apps.receivers.history import OldJob
 from spinney.errors import UsageError
 
-__all__ = ["service"]
+from .service import SERIALS, Service, archive, raw_files
 
 OLD = (
     OldJob(

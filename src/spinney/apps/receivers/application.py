@@ -29,6 +29,7 @@ detections = app.pipeline(
     "receivers.detect", submit="internal", description="Detect in new files of one receiver"
 )
 reruns = app.pipeline("receivers.rerun", queue=NORMAL, description="Detect sessions of one receiver afresh")
+exports = app.pipeline("receivers.export", queue=NORMAL, description="Export and plot one receiver again")
 
 
 def mail_settings() -> MailSettings:

@@ -24,6 +24,7 @@ from spinney.command_line import (
 )
 from spinney.config import ENVIRONMENT
 from spinney.errors import UsageError
+from spinney.operations import RelabelJob
 
 app = typer.Typer(no_args_is_help=True, help=__doc__.splitlines()[0])
 ReceiverArgument = Annotated[
@@ -85,6 +86,27 @@ def rerun(
     typer.echo(str(reruns.submit(receiver=receiver, first=first, last=first if last is None else last)))
 
 
+@app.command()
+def export(receiver: ReceiverArgument, store: StoreOption = None) -> None:
+    """Write the table and the plot of a receiver again; print the number of the job."""
+    from spinney.apps.receivers.application import exports
+
+    _use(store)
+    typer.echo(str(exports.submit(receiver=receiver)))
+
+
+@app.command()
+def move(
+    upload: Annotated[int, typer.Argument(help="The number of its job.", show_default=False)],
+    project: Annotated[str, typer.Argument(help="The other project.", show_default=False)],
+    store: StoreOption = None,
+) -> None:
+    """Move an upload that is done to another project."""
+    with open_control(store) as control:
+        control.do(RelabelJob(job=upload, collection=project))
+    typer.echo(f"Upload {upload} belongs to the project {project}")
+
+
 @app.command("list")
 def list_(json: JsonOption = False) -> None:
     """List the receivers: how many files, sessions, runs and hits of each there are."""
@@ -104,7 +126,11 @@ def file_(
     json: JsonOption = False,
 ) -> None:
     """Show what a raw file became: its receiver, session and batch, and what was in it."""
-    query = f"select {', '.join(_OF_FILE)} from files where substr(name, -length(?1)) = ?1 order by begun"  # noqa: S608
+    query = (
+        f"select {', '.join(_OF_FILE)} from "  # noqa: S608 - names of columns
+        "(select files.*, batches.job from files join batches on batches.id = files.batch) "
+        "where substr(name, -length(?1)) = ?1 order by begun"
+    )
     rows = [
         {"receiver": receiver, **dict(zip(_OF_FILE, row, strict=True))}
         for receiver, db in _databases()
@@ -115,7 +141,7 @@ def file_(
         raise typer.Exit(Exit.REFUSED)
 
 
-_OF_FILE = ("session", "batch", "name", "path", "lines", "pulses", "broken", "damage")
+_OF_FILE = ("session", "batch", "job", "name", "path", "lines", "pulses", "broken", "damage")
 
 
 @app.command("import-jobs")

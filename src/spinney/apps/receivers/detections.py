@@ -9,7 +9,7 @@ import orjson
 from spinney import Job
 from spinney.apps.receivers import plot as pictures
 from spinney.apps.receivers import settings
-from spinney.apps.receivers.application import MADE, detections, reruns
+from spinney.apps.receivers.application import MADE, detections, exports, reruns
 from spinney.apps.receivers.database import Detected, ReceiverDatabase
 from spinney.apps.receivers.detection.tags import read_tags
 
@@ -35,7 +35,10 @@ def detect(job: Job, receiver: str) -> dict[str, object]:
     assert parent is not None, "only uploads and syncs spawn it"
     paths = orjson.loads((parent.folder / MADE / "files" / f"{receiver}.json").read_bytes())
     return _reported(
-        job, database(receiver).detect(map(Path, paths), now_s=time.time(), between=job.check_cancelled)
+        job,
+        database(receiver).detect(
+            map(Path, paths), now_s=time.time(), job=job.id, between=job.check_cancelled
+        ),
     )
 
 
@@ -48,7 +51,7 @@ def rerun(job: Job, receiver: str, first: int, last: int) -> dict[str, object]:
             "select session from sessions where session between ? and ? order by 1", (first, last)
         )
         sessions = [session for (session,) in rows]
-    return _reported(job, opened.rerun(sessions, now_s=time.time(), between=job.check_cancelled))
+    return _reported(job, opened.rerun(sessions, now_s=time.time(), job=job.id, between=job.check_cancelled))
 
 
 def _reported(job: Job, detected: Detected) -> dict[str, object]:
@@ -85,6 +88,6 @@ def plot(job: Job, receiver: str) -> int:
     return len({tag for tag, _, _ in rows})
 
 
-for _pipeline in (detections, reruns):
+for _pipeline in (detections, reruns, exports):
     _pipeline.stage(max_attempts=3)(export)
     _pipeline.stage(max_attempts=3)(plot)

@@ -12,6 +12,8 @@
     [mail]
     host = "mail.example.org"
     sender = "Receivers <receivers@example.org>"
+    staff = ["staff@example.org"]          # who gets failures, grouped by cause
+    url = "https://example.org"            # of the server, for links in mails
 
 Relative paths begin at the file's folder; without a file, the first three are the defaults, in the current folder.
 """
@@ -59,12 +61,18 @@ class Sync(_Table):
 
 
 class Mail(_Table):
-    """The mail server, and the sender of mails to uploaders."""
+    """The mail server, the sender of mails to uploaders, and who gets the failures."""
 
     host: str
     port: int = 0
     security: Security = Security.STARTTLS
     sender: Annotated[str, AfterValidator(_mailbox)]
+    staff: tuple[Annotated[str, AfterValidator(_mailbox)], ...] = ()
+    url: str = Field(default="", pattern="^(https?://.*)?$")
+
+    def link(self, path: str) -> str:
+        """Return the address of a page of the server; nothing where the settings name no server."""
+        return f"{self.url.rstrip('/')}{path}" if self.url else ""
 
 
 class Settings(_Table):

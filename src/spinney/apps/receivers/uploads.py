@@ -98,7 +98,7 @@ def report(job: Job) -> str:
     bad = job.results.get("check_files", 0)
     children = list(job.children())
     failed = [child.params["receiver"] for child in children if child.state != "completed"]
-    text = f"{len(children)} receivers, {bad} files put aside"
+    text = f"{len(children)} receiver{'s' * (len(children) != 1)}, {bad} file{'s' * (bad != 1)} put aside"
     text += f", failed: {', '.join(failed)}" if failed else ""
     job.summary(text)
     uploader, mail = str(job.params.get("uploader") or ""), settings.load().mail
@@ -114,7 +114,9 @@ def report(job: Job) -> str:
             sender=mail.sender,
             to=[uploader],
             subject=f"Your upload {job.id} {state}",
-            text=f"{text}.\n\n" + "\n".join(lines) + "\n",
+            text=f"{text}.\n\n"
+            + "\n".join(lines)
+            + f"\n\n{mail.link(f'/apps/receivers/uploads/{job.id}')}\n",
         )
     return text
 

@@ -60,10 +60,15 @@ class ReceiverDatabase:
         self._digest = hashlib.sha256(described).hexdigest()
 
     def detect(
-        self, paths: Iterable[Path], *, now_s: float, between: Callable[[], None] = lambda: None
+        self,
+        paths: Iterable[Path],
+        *,
+        now_s: float,
+        job: int = 0,
+        between: Callable[[], None] = lambda: None,
     ) -> Detected:
         """Detect in these raw files, which must stay where they are, and write what is new. ``between`` is called after
-        each piece of a file, so that a caller may show progress or stop.
+        each piece of a file, so that a caller may show progress or stop. ``job``: the number of the job that does it.
 
         Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and sqlite3.Error.
         """
@@ -75,7 +80,7 @@ class ReceiverDatabase:
                 if each.sha256 not in known:
                     by_session[each.source.session][each.sha256] = each
             results = [
-                self._detect_session(db, session, list(files.values()), now_s, between)
+                self._detect_session(db, session, list(files.values()), (job, now_s), between)
                 for session, files in sorted(by_session.items())
             ]
         files = sum(result.files for result in results)
@@ -89,12 +94,18 @@ class ReceiverDatabase:
         )
 
     def rerun(
-        self, sessions: Iterable[int], *, now_s: float, between: Callable[[], None] = lambda: None
+        self,
+        sessions: Iterable[int],
+        *,
+        now_s: float,
+        job: int = 0,
+        between: Callable[[], None] = lambda: None,
     ) -> Detected:
         """Detect these sessions afresh, from the files that are known of them: after a change of the tags or rules."""
         with self._writing() as db:
             results = [
-                self._detect_session(db, session, [], now_s, between, afresh=True) for session in sessions
+                self._detect_session(db, session, [], (job, now_s), between, afresh=True)
+                for session in sessions
             ]
         pulses, hits = sum(result.pulses for result in results), sum(result.hits for result in results)
         afresh = tuple(session for result in results for session in result.afresh)
@@ -123,7 +134,7 @@ class ReceiverDatabase:
         db: sqlite3.Connection,
         session: int,
         new: list[_New],
-        now_s: float,
+        by: tuple[int, float],
         between: Callable[[], None],
         *,
         afresh: bool = False,
@@ -145,7 +156,7 @@ class ReceiverDatabase:
             for table in ("runs", "hits", "gps"):
                 db.execute(f"delete from {table} where session = ?", (session,))  # noqa: S608 - names of tables
         (batch,) = db.execute("select coalesce(max(id), 0) + 1 from batches").fetchone()
-        db.execute("insert into batches values (?, ?, ?, 0, 0, 0, ?)", (batch, now_s, session, afresh))
+        db.execute("insert into batches values (?, ?, ?, ?, 0, 0, 0, ?)", (batch, *by, session, afresh))
         bursts = BurstFinder(self._tags, state.get("bursts"))
         runs = RunFinder(self._tags, self._rules, state.get("runs"))
         pulses = broken = 0

@@ -3,6 +3,7 @@
 SCHEMA = """
 create table if not exists batches (
     id integer primary key,
+    job integer not null,
     at real not null,
     session integer not null,
     files integer not null,
@@ -56,7 +57,7 @@ create table if not exists gps (
     primary key (session, time)
 ) without rowid;
 """
-"""``batches``: one for each session of a call that found new files; ``afresh``: the session was detected again from its
-first file. ``files``: the raw files, by their content. ``sessions``: how far each boot session is; ``tags`` is a digest
-of the table of tags and the rules, ``state`` what the next file needs (JSON). ``runs`` and ``hits``: the detections.
-``gps``: where the receiver was. Times are seconds since 1970."""
+"""``batches``: one for each session of a call that found new files; ``job``: the job that made the call; ``afresh``:
+the session was detected again from its first file. ``files``: the raw files, by their content. ``sessions``: how far
+each boot session is; ``tags`` is a digest of the tags and the rules, ``state`` what the next file needs (JSON).
+``runs`` and ``hits``: the detections. ``gps``: where the receiver was. Times are seconds since 1970."""

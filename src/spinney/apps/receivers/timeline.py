@@ -1,0 +1,105 @@
+"""What a receiver's database knows of it over time: boot sessions with their files and runs, and the work of jobs."""
+
+import sqlite3
+from typing import NamedTuple
+
+SESSIONS_MAX = 100
+RUNS_MAX = 3000
+WIDTH = 1000.0
+"""Units of the picture's width."""
+
+
+class Session(NamedTuple):
+    """A boot session: times in s since 1970, positions in the picture's units."""
+
+    number: int
+    begun: float
+    ended: float
+    """The begin of its last file, or the last hit behind it."""
+    files: int
+    pulses: int
+    runs: int
+    hits: int
+    damaged: int
+    """Files with lines that could not be read, or that are cut off."""
+    file_marks: tuple[float, ...]
+    run_marks: tuple[tuple[float, float, str], ...]
+    """Left edge, width and tag of each run."""
+
+
+class Batch(NamedTuple):
+    """What a job has written of one session."""
+
+    job: int
+    at: float
+    session: int
+    files: int
+    pulses: int
+    hits: int
+    afresh: bool
+
+
+class Timeline(NamedTuple):
+    """The newest boot sessions of a receiver, and the newest batches."""
+
+    sessions: tuple[Session, ...]
+    batches: tuple[Batch, ...]
+    begun: float
+    ended: float
+
+
+def read(db: sqlite3.Connection) -> Timeline:
+    """Return the timeline of a receiver whose database this is."""
+    rows = db.execute(
+        "select session, min(begun), max(begun), count(*), sum(pulses), sum(broken > 0 or damage <> '') from files "
+        "group by session order by session desc limit ?",
+        (SESSIONS_MAX,),
+    ).fetchall()
+    totals = {
+        session: (runs, hits, last)
+        for session, runs, hits, last in db.execute(
+            "select session, count(distinct run), count(*), max(time) from hits where session >= ? group by session",
+            (min((row[0] for row in rows), default=0),),
+        )
+    }
+    ends = [max(row[2], totals.get(row[0], (0, 0, row[2]))[2]) for row in rows]
+    begun, ended = min((row[1] for row in rows), default=0.0), max(ends, default=0.0)
+    scale = WIDTH / max(1.0, ended - begun)
+    sessions = []
+    for (number, first, _, files, pulses, damaged), last in zip(rows, ends, strict=True):
+        runs, hits, _ = totals.get(number, (0, 0, 0.0))
+        sessions.append(
+            Session(
+                number=number,
+                begun=first,
+                ended=last,
+                files=files,
+                pulses=pulses,
+                runs=runs,
+                hits=hits,
+                damaged=damaged,
+                file_marks=tuple(
+                    round((at - begun) * scale, 1)
+                    for (at,) in db.execute("select distinct begun from files where session = ?", (number,))
+                ),
+                run_marks=_run_marks(db, number, begun, scale),
+            )
+        )
+    batches = db.execute(
+        "select job, at, session, files, pulses, hits, afresh from batches order by id desc limit 50"
+    )
+    return Timeline(tuple(sessions), tuple(Batch(*row) for row in batches), begun, ended)
+
+
+def _run_marks(
+    db: sqlite3.Connection, session: int, begun: float, scale: float
+) -> tuple[tuple[float, float, str], ...]:
+    rows = db.execute(
+        "select min(time), max(time), tag from hits join runs using (session, run) where session = ? "
+        "group by run order by count(*) desc limit ?",
+        (session, RUNS_MAX // SESSIONS_MAX),
+    )
+    return tuple(
+        (round((first - begun) * scale, 1), round(max(1.5, (last - first) * scale), 1), tag)
+        for first, last, tag in rows
+    )

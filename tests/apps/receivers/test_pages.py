@@ -1,0 +1,118 @@
+"""The pages, on a service whose first upload failed for one receiver and whose second one passed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.conftest import RIGHTS, Askers
+from spinney.server.application import Parts, make
+from spinney.store.sql import open_store
+from spinney.web.settings import ServerSettings
+from spinney.web.store_pool import StorePool
+
+from .service import SERIALS, TAGS, Service, archive, raw_files
+
+BROWSER = {"accept": "text/html"}
+RECEIVERS = [f"SG-{serial}" for serial in SERIALS]
+
+
+def _identity(stores: StorePool, settings: ServerSettings) -> Askers:
+    return Askers(RIGHTS)
+
+
+@pytest.fixture
+def uploads(service: Service, tmp_path: Path) -> tuple[int, int]:
+    """Two uploads of the same archive: the first met a table of tags that cannot be read."""
+    card = archive(raw_files(tmp_path / "raw", pieces=2), tmp_path / "card.zip")
+    service.write_tags(0)
+    service.start_node()
+    first = service.upload(card)
+    assert service.ended(first) == "failed"
+    service.write_tags(len(TAGS))
+    second = service.upload(card)
+    assert service.ended(second) == "completed", service.spinney("tree", second)
+    return int(first), int(second)
+
+
+@pytest.fixture
+def client(
+    service: Service, uploads: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TestClient]:
+    """A browser in which an operator is signed in."""
+    monkeypatch.chdir(service.place)
+    app = make(
+        Parts(
+            settings=ServerSettings(),
+            open_store=lambda: open_store(f"sqlite:///{service.place}/spinney.db"),
+            folders=service.place / "spinney.folders",
+            run_dir=None,
+            identity=_identity,
+        )
+    )
+    headers = {"X-Asker": "operator", **BROWSER}
+    with TestClient(app, "http://localhost", headers=headers, follow_redirects=False) as made:
+        yield made
+
+
+def read(client: TestClient, path: str, status: int = 200, asker: str = "operator") -> str:
+    page = client.get(f"/apps/receivers{path}", headers={"X-Asker": asker})
+    assert page.status_code == status, page.text
+    return page.text
+
+
+def test_what_the_pages_show_and_start(
+    client: TestClient, service: Service, uploads: tuple[int, int]
+) -> None:
+    first, second = uploads
+    overview = read(client, "")
+    for part in (*RECEIVERS, f"/apps/receivers/uploads/{first}", "gulls"):
+        assert part in overview
+
+    failed = read(client, f"/uploads/{first}")
+    assert "2 receivers, 5 files put aside, failed: SG-" in failed
+    assert "/postmortem" in failed
+    assert "bad_files.txt" in failed
+    assert "SG-7F5ERPI46977" in read(client, "/failures")
+    assert "Frames" not in read(client, f"/uploads/{second}")
+    assert read(client, f"/uploads/{second + 1}", 404)
+
+    receiver = read(client, f"/receivers/{RECEIVERS[0]}")
+    assert 'class="f-completed"' in receiver  # a run
+    assert 'class="f-waiting"' in receiver  # a file
+    detections = [
+        json.loads(line)
+        for line in service.spinney("list", "--json", "--type", "receivers.detect").splitlines()
+    ]
+    wrote = [job["id"] for job in detections if job["root_id"] == second]
+    assert any(f"/jobs/{job}" in receiver for job in wrote)
+    assert read(client, "/receivers/SG-NOBODY", 404)
+
+    start = f"/apps/receivers/receivers/{RECEIVERS[0]}/jobs"
+    for fields, type_ in (({}, "receivers.export"), ({"first": "5"}, "receivers.rerun")):
+        assert client.post(start, data=fields, headers={"X-Asker": "submitter"}).status_code == 403
+        answer = client.post(start, data=fields)
+        assert answer.status_code == 303, answer.text
+        (job,) = (
+            json.loads(line) for line in service.spinney("list", "--json", "--type", type_).splitlines()
+        )
+        assert service.ended(str(job["id"])) == "completed"
+
+    assert (
+        client.post(f"/apps/receivers/uploads/{second}/project", data={"project": "terns"}).status_code == 303
+    )
+    assert service.show(str(second))["job"]["collection"] == "terns"
+    assert "terns" in read(client, f"/uploads/{second}")
+    service.spinney("receivers", "move", str(second), "gulls")
+    assert service.show(str(second))["job"]["collection"] == "gulls"
+
+
+def test_people_with_limited_rights_see_their_uploads_only(
+    client: TestClient, uploads: tuple[int, int]
+) -> None:
+    assert RECEIVERS[0] not in read(client, "", asker="limited")
+    for path in ("/failures", f"/receivers/{RECEIVERS[0]}"):
+        read(client, path, 403, "limited")
+    read(client, f"/uploads/{uploads[0]}", 404, "limited")
