@@ -1,0 +1,45 @@
+"""How many tasks a node may take: pure rules over what was read from the database."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SORTS: Mapping[str, Sequence[tuple[str, int]]] = {
+    "fifo": (("_id", 1),),
+    "lifo": (("_id", -1),),
+    "default": (),
+}
+
+
+def threads(queue: Mapping[str, Any]) -> int:
+    """Return the limit of a queue over all nodes. Without one nothing runs, as in the releases."""
+    return _number(queue.get("threads"))
+
+
+def maxthreads(node: Mapping[str, Any]) -> int | None:
+    """Return the limit of a node over all queues; None: it has none."""
+    value = node.get("maxthreads")
+    return None if value is None else _number(value)
+
+
+def room(*, slots: int, node_limit: int | None, on_node: int, queue_limit: int, in_queue: int) -> int:
+    """Return how many tasks of a queue may be taken now. ``slots``: free ones here; ``on_node``, ``in_queue``: tasks
+    that are claimed or running on this node, and in this queue on all nodes."""
+    most = min(slots, queue_limit - in_queue)
+    if node_limit is not None:
+        most = min(most, node_limit - on_node)
+    return max(0, most)
+
+
+def sort(queue: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
+    """Return the order in which tasks of a queue are taken."""
+    return SORTS.get(str(queue.get("sort", "default")), ())
+
+
+def _number(value: Any) -> int:
+    """Return a limit. Text of digits is a number, as it is for the releases. Everything else is 0, so that a wrong
+    limit stops work rather than starting too much."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return max(0, int(value)) if is_number else 0

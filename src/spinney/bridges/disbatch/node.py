@@ -1,0 +1,267 @@
+"""A Disbatch database as the other side of a bridge: the node protocol of Disbatch 4."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from bson import ObjectId, json_util
+from bson.errors import BSONError
+from pymongo import UpdateOne
+from pymongo.errors import PyMongoError, WriteError
+
+from spinney.bridges.disbatch import limits, results
+from spinney.bridges.disbatch.claims import TAKEN, UNFINISHED, Claims, utc_now
+from spinney.bridges.disbatch.database import Database, Document, Status, ensure_indexes
+from spinney.bridges.disbatch.output import stored
+from spinney.bridges.disbatch.registration import Registration
+from spinney.bridges.disbatch.settings import PROGRAM_TYPE, Program, Settings
+from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
+from spinney.jobs import SETTLED, Job
+
+log = logging.getLogger("spinney.bridges.disbatch")
+
+UNABLE = "Unable to start"
+"""What the releases write to stdout of a task that cannot be started."""
+
+
+@dataclass
+class DisbatchNode:
+    """One node of a Disbatch database (``spinney.bridges.foreign.Foreign``)."""
+
+    db: Database
+    node: str
+    """Its name there: the host's, unless another is named."""
+    settings: Settings
+    types: Callable[[], Iterable[str]]
+    """Returns the job types that there are."""
+    mark: Callable[[], str]
+    """Returns the mark of this bridge in this store; see ``Registration``."""
+    has_links: Callable[[], bool]
+    system: str = field(default="disbatch", init=False)
+    _queues: Sequence[Document] = field(default=(), init=False)
+    _names: dict[Any, str] = field(default_factory=dict, init=False)
+    _limit: int | None = field(default=None, init=False)
+    _now: Settings = field(init=False)
+    _config: Document | None = field(default=None, init=False)
+    _unusable: set[str] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self.database = self.db.name
+        self._claims = Claims(self.db, self.node)
+        self._registration = Registration(self.db, self.node, self.mark, self.has_links)
+        self.name = f"disbatch:{self.database}:{self.node}"
+        self._now = self.settings
+
+    def begin(self) -> None:
+        """Ensure the indexes, enter the node, and read what there is."""
+        with _reached():
+            ensure_indexes(self.db)
+            self._registration.enter(orphaned_after=self._now.orphaned_after)
+        self.tend()
+
+    def tend(self) -> None:
+        """Beat, read the node's limit, the queues and the configuration, and mark tasks of dead hosts as orphaned."""
+        with _reached():
+            self._limit = limits.maxthreads(self._registration.beat())
+            self._configure(self.db["config"].find_one({}))
+            queues = list(self.db["queues"].find({}))
+            self._names = {queue["_id"]: str(queue.get("name")) for queue in queues}
+            self._queues = [queue for queue in queues if self._now.serves(queue) and self._usable(queue)]
+            self._registration.mark_orphans(orphaned_after=self._now.orphaned_after)
+
+    def _configure(self, document: Document | None) -> None:
+        if document == self._config:
+            return
+        self._config, self._unusable = document, set()
+        self._now, errors = self.settings.over(document)
+        for error in errors:
+            log.error("%s: %s; until then the field is ignored", self.name, error)
+
+    def _usable(self, queue: Document) -> bool:
+        """Return whether the queue's plugin can be run here; say once why not."""
+        plugin = str(queue.get("plugin"))
+        target = self._now.plugins.get(plugin)
+        known = set(self.types())
+        wanted = PROGRAM_TYPE if isinstance(target, Program) else target
+        if wanted in known:
+            self._unusable.discard(plugin)
+            return True
+        if plugin not in self._unusable:
+            self._unusable.add(plugin)
+            why = "no plugin of the settings" if target is None else f"its job type {wanted!r} is not there"
+            log.warning("%s: queue %s is ignored: %s: %s", self.name, queue.get("name"), plugin, why)
+        return False
+
+    # --- claims -------------------------------------------------------------------------------
+
+    def claimed(self) -> Iterable[Claim]:
+        """Return the tasks that bear this node's name. One that another program claimed under it, and has not begun for
+        ``orphaned_after``, becomes orphaned."""
+        ours = {"node": self.node, "claim": {"$gt": 0}, "_id": {"$type": "objectId"}}
+        with _reached():
+            self._claims.give_back_left()
+            listed = list(self.db["tasks"].find(ours | UNFINISHED, {"stdout": False, "stderr": False}))
+            plugins = {queue["_id"]: str(queue.get("plugin")) for queue in self.db["queues"].find({})}
+            self._registration.mark_unbegun(orphaned_after=self._now.orphaned_after)
+        return [self._claim_of(task, plugins.get(task.get("queue"), "")) for task in listed]
+
+    def claim(self, room: int) -> Sequence[Claim]:
+        """Take tasks of all queues in turn, within the limits of queues and of this node."""
+        plugins = {queue["_id"]: str(queue["plugin"]) for queue in self._queues}
+        with _reached():
+            taken = self._claims.take(self._queues, room, self._limit)
+        return [self._claim_of(task, plugins[task["queue"]]) for task in taken]
+
+    def _claim_of(self, task: Document, plugin: str) -> Claim:
+        target = self._now.plugins.get(plugin)
+        params = task.get("params") or {}
+        if not isinstance(params, dict):  # the type refuses it, unless it has a parameter of this name
+            params = {"params": params}
+        if isinstance(target, Program):
+            document = json_util.dumps(task, json_options=json_util.RELAXED_JSON_OPTIONS)
+            params = {"program": plugin, "kind": target.type, "task": document, "config": self._now.config}
+        else:
+            params = orjson.loads(json_util.dumps(params, json_options=json_util.RELAXED_JSON_OPTIONS))
+        return Claim(
+            entry=str(task["_id"]),
+            claim=str(int(task["claim"])),
+            type=PROGRAM_TYPE if isinstance(target, Program) else target or f"unknown plugin {plugin}",
+            params=params,
+            options={
+                "data": {
+                    "disbatch": {"task": str(task["_id"]), "queue": self._names.get(task.get("queue"), "")}
+                }
+            },
+        )
+
+    def reject(self, claim: Claim, reason: str) -> None:
+        """End a task that cannot be started, as the releases do."""
+        self._finish(
+            claim.entry, claim.claim, {"status": int(Status.FAILED), "stdout": UNABLE, "stderr": reason}
+        )
+
+    # --- what becomes of jobs -----------------------------------------------------------------
+
+    def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
+        """Write states, and results with output."""
+        written, lost = [], {}
+        for each in reports:
+            if each.job is None or each.job.state in SETTLED:
+                if not self._finish(each.entry, each.claim, self._result(each)):
+                    lost[each.entry] = ClaimLost("the task was reset, deleted or taken away")
+            else:
+                written.append(each)
+        if written:
+            now = utc_now()
+            with _reached():
+                self.db["tasks"].bulk_write(
+                    [
+                        UpdateOne(
+                            self._ours(each.entry, each.claim),
+                            {"$set": {"status": _status(each), "mtime": now}, "$unset": {"complete": ""}},
+                        )
+                        for each in written
+                    ],
+                    ordered=False,
+                )
+                ids = [ObjectId(each.entry) for each in written]
+                here = {
+                    (str(task["_id"]), str(task.get("claim")))
+                    for task in self.db["tasks"].find(
+                        {"_id": {"$in": ids}, "node": self.node, "status": {"$in": TAKEN}}, {"claim": True}
+                    )
+                }
+            lost |= {
+                each.entry: ClaimLost("the task was reset, deleted or taken away")
+                for each in written
+                if (each.entry, each.claim) not in here
+            }
+        return lost
+
+    def _result(self, report: Report) -> Document:
+        ended = results.result(report)
+        with _reached():
+            output = stored(
+                self.db, ObjectId(report.entry), report.claim, ended.stdout, ended.stderr, gfs=self._now.gfs
+            )
+        return {"status": ended.status, **output, **ended.more}
+
+    def _finish(self, entry: str, claim: str, fields: Document) -> bool:
+        """Write a result in one write; return whether the task was ours. A result that the database refuses (too large
+        with the rest of the task, or against a validation rule) is replaced by the reason."""
+        with _reached():
+            try:
+                return self._end(entry, claim, fields)
+            except (WriteError, BSONError) as error:
+                log.error("%s: the result of task %s is refused: %s", self.name, entry, error)
+                reason = f"MongoDB refused the result: {str(error).splitlines()[0][:300]}\n"
+                refused = {"status": int(Status.FAILED), "stdout": results.UNABLE, "stderr": reason}
+                return self._end(entry, claim, refused)
+
+    def _end(self, entry: str, claim: str, fields: Document) -> bool:
+        ended = self.db["tasks"].update_one(
+            self._ours(entry, claim),
+            {"$set": {**fields, "complete": True, "mtime": utc_now()}, "$unset": {"wish": ""}},
+        )
+        return ended.matched_count == 1
+
+    def _ours(self, entry: str, claim: str) -> Document:
+        """Return the filter of a task that is still ours: nobody has given it another status meanwhile."""
+        still = {"$or": [*UNFINISHED["$or"], {"complete": True}]}
+        return {"_id": ObjectId(entry), "node": self.node, "claim": int(claim), **still}
+
+    # --- wishes and checks --------------------------------------------------------------------
+
+    def wishes(self) -> Iterable[Wish]:
+        """Return the tasks whose cancellation was wished over the command interface."""
+        with _reached():
+            wished = list(
+                self.db["tasks"].find(
+                    {"node": self.node, "status": {"$in": TAKEN}, "wish": {"$exists": True}}, {"wish": True}
+                )
+            )
+        return [
+            Wish(entry=str(task["_id"]), order=Order.CANCEL, reason="cancelled over Disbatch")
+            for task in wished
+            if task["wish"] == "cancel"
+        ]
+
+    def differences(self, jobs: Mapping[str, Job | None]) -> Iterator[tuple[str, str]]:
+        """Compare the tasks that bear our name with their jobs."""
+        with _reached():
+            tasks = {
+                str(task["_id"]): task
+                for task in self.db["tasks"].find(
+                    {"node": self.node, "status": {"$in": TAKEN}}, {"status": True}
+                )
+            }
+        for entry in tasks.keys() - jobs.keys():
+            yield (
+                entry,
+                "it bears this node's name, and there is no link to a job: the bridge takes it up when it runs",
+            )
+        for entry, job in sorted(jobs.items()):
+            if entry not in tasks:
+                yield entry, "its link is open, and the task is finished, gone or another node's"
+            elif job is None or job.state in SETTLED:
+                yield entry, "its job has ended, and the task does not say so yet"
+            elif tasks[entry]["status"] == Status.CLAIMED and job.state == "running":
+                yield entry, "its job is running, and the task is only claimed"
+
+
+def _status(report: Report) -> int:
+    assert report.job is not None
+    has_begun = report.job.state == "running" or bool(report.attempts)
+    return int(Status.RUNNING if has_begun else Status.CLAIMED)
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Turn errors of the driver into ForeignAway: a refusal by the server, too, is a matter for operators."""
+    try:
+        yield
+    except (PyMongoError, BSONError) as error:
+        raise ForeignAway(f"MongoDB: {str(error).splitlines()[0][:300]}") from error

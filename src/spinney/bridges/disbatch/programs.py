@@ -1,0 +1,69 @@
+"""Programs as plugins, after the contract of release 4.4.
+
+    app = Spinney()
+    programs.add_to(app)
+
+A program of the kind ``default`` is called with ``--task FILE --config FILE``, one of the kind ``nomongo`` without the
+latter. FILE is ``ID.json`` with the task's document; the program writes ``ID-response.json`` beside it: an object with
+``status``, ``stdout`` and ``stderr``. It exits with 0 also when the task has failed. A status of 1 with another exit
+code is 2; ``cmdExit`` is the code, or -1 after a signal, -3 when it could not be started."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from spinney import Job, Spinney
+from spinney.bridges.disbatch.settings import PROGRAM_TYPE
+
+app = Spinney()
+FAILED = 2
+
+
+def run(job: Job, program: str, kind: str, task: str, config: str = "") -> dict[str, Any]:
+    """Run a program for a task, and return its answer."""
+    number = orjson.loads(task)["_id"]["$oid"]
+    file, response = job.folder / f"{number}.json", job.folder / f"{number}-response.json"
+    file.write_text(task, encoding="utf-8")
+    response.unlink(missing_ok=True)
+    words = [program, "--task", str(file), *(["--config", config] if kind == "default" else [])]
+    try:
+        code = subprocess.run(words, stdin=subprocess.DEVNULL, cwd=job.folder, check=False).returncode
+    except OSError as error:
+        return {
+            "status": FAILED,
+            "stdout": "Unable to start",
+            "stderr": str(error),
+            "cmdExit": -3,
+            "cmdErr": str(error),
+        }
+    answer = _answer(response)
+    exited: dict[str, Any] = {"cmdExit": code if code >= 0 else -1}
+    if code < 0:
+        exited |= {"cmdErr": f"signal {-code}"}
+    if answer is None:
+        reason = f"{program} wrote no answer with a status into {response.name} (exit code {code})"
+        return {"status": FAILED, "stderr": reason, **exited}
+    for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr)):  # a result has 64 KiB at most
+        stream.write(str(answer.pop(name, "")))
+    return {**answer, "status": FAILED if code and answer["status"] == 1 else answer["status"], **exited}
+
+
+def _answer(file: Path) -> dict[str, Any] | None:
+    try:
+        answer = orjson.loads(file.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    if not isinstance(answer, dict) or not isinstance(answer.get("status"), int):
+        return None
+    return {name: answer[name] for name in ("status", "stdout", "stderr") if name in answer}
+
+
+def add_to(application: Spinney) -> None:
+    """Add the job type that runs programs to an application."""
+    application.job(name=PROGRAM_TYPE, description="Run a program for a Disbatch task", on_lost="orphan")(run)
+
+
+add_to(app)

@@ -1,0 +1,116 @@
+"""A node's document in the collection ``nodes``, and the tasks of hosts whose document no longer changes.
+
+The document of a node of ours has one field more, ``spinney``: the mark of the store that works under this name, and
+when it last did. So two stores never work under one name, and a database that was replaced by another one, or by a
+backup from before the node's start, is seen before the jobs of all tasks that are not there are cancelled."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from spinney.bridges.disbatch.claims import FREE, TAKEN, UNFINISHED, utc_now
+from spinney.bridges.disbatch.database import Database, Document, Status
+from spinney.bridges.foreign import ForeignAway
+
+log = logging.getLogger("spinney.bridges.disbatch")
+
+ORPHANS_EVERY_S = 5.0
+
+
+@dataclass
+class Registration:
+    """Keeps one node's document."""
+
+    db: Database
+    node: str
+    mark: Callable[[], str]
+    """Returns the mark of this bridge in this store."""
+    has_links: Callable[[], bool]
+    """Returns whether jobs of this bridge belong to tasks over there."""
+    _beats: dict[str, tuple[Any, float]] = field(default_factory=dict, init=False)
+    """The last beat of other hosts that have tasks, and since when it has not changed."""
+    _looked_s: float = field(default=-1e9, init=False)
+
+    def enter(self, *, orphaned_after: float) -> None:
+        """Mark the node's document. Raises ForeignAway when another store works under this name, or when the database
+        does not know this node although jobs belong to its tasks."""
+        nodes, mark = self.db["nodes"], self.mark()
+        document = nodes.find_one({"node": self.node}) or {}
+        registered = document.get("spinney") or {}
+        if registered.get("store") == mark:
+            return
+        if registered:
+            if registered["seen"] > utc_now() - timedelta(seconds=orphaned_after):
+                raise ForeignAway(
+                    f"another store of Spinney works as the node {self.node!r}; give this one another --name"
+                )
+            # That store is gone, and this one has no jobs for its tasks.
+            self._orphan({"node": self.node, **UNFINISHED}, {"$unset": {"claim": ""}})
+        elif self.has_links():
+            raise ForeignAway(
+                f"the database {self.db.name} does not know the node {self.node!r}, and there are jobs for tasks of "
+                "it: it is another database, or a backup from before the node's first start. Connect the right one; "
+                "if this is it, end the bridge, run 'spinney bridges --forget NAME' and start again"
+            )
+        as_read = {"node": self.node, "spinney": document.get("spinney")}
+        change = {"$set": {"spinney": {"store": mark, "seen": utc_now()}}}
+        try:
+            nodes.update_one(as_read, change, upsert=not document)
+        except DuplicateKeyError:  # another store was faster; the next beat says so
+            return
+
+    def beat(self) -> Document:
+        """Write that the node is at work; return its document. Raises ForeignAway when another store has its name."""
+        now = utc_now()
+        try:
+            document = self.db["nodes"].find_one_and_update(
+                {"node": self.node, "spinney.store": self.mark()},
+                {"$set": {"timestamp": now, "spinney.seen": now}, "$setOnInsert": {"maxthreads": None}},
+                upsert=True,
+                return_document=ReturnDocument.AFTER,
+            )
+        except DuplicateKeyError:
+            raise ForeignAway(
+                f"another store of Spinney has taken the node {self.node!r}; give this one another --name"
+            ) from None
+        return document or {}
+
+    def mark_orphans(self, *, orphaned_after: float) -> None:
+        """Mark tasks that hosts have claimed or run which no longer beat: whose document has not changed for so many
+        seconds of our own clock, whatever theirs show. The releases look for their own alone, and for none that runs.
+        """
+        seen_s = time.monotonic()
+        if seen_s - self._looked_s < ORPHANS_EVERY_S:
+            return
+        self._looked_s = seen_s
+        hosts = self.db["tasks"].distinct(
+            "node", {"status": {"$in": TAKEN}, "node": {"$nin": [*FREE, self.node]}}
+        )
+        documents = self.db["nodes"].find({"node": {"$in": hosts}})
+        beats = {each["node"]: each.get("timestamp") for each in documents}
+        for host in self._beats.keys() - set(hosts):
+            del self._beats[host]
+        for host in hosts:
+            if host not in self._beats or self._beats[host][0] != beats.get(host):
+                self._beats[host] = (beats.get(host), seen_s)
+        for host, (_, since_s) in self._beats.items():
+            if seen_s - since_s >= orphaned_after:
+                self._orphan({"node": host, "status": {"$in": TAKEN}})
+
+    def mark_unbegun(self, *, orphaned_after: float) -> None:
+        """Mark tasks that another program claimed under this name, and has not begun for so many seconds."""
+        cutoff = utc_now() - timedelta(seconds=orphaned_after)
+        unbegun = {"status": int(Status.CLAIMED), "claim": {"$exists": False}, "mtime": {"$lt": cutoff}}
+        self._orphan({"node": self.node, **unbegun})
+
+    def _orphan(self, tasks: Document, change: Document | None = None) -> None:
+        orphaned = {"$set": {"status": int(Status.ORPHANED), "mtime": utc_now()}}
+        marked = self.db["tasks"].update_many(tasks, orphaned | (change or {})).modified_count
+        if marked:
+            log.warning("%d tasks of %s, which no longer works on them, are orphaned", marked, tasks["node"])

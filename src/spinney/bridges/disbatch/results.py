@@ -1,0 +1,61 @@
+"""What a job's end means to Disbatch: a status, and output."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from spinney.bridges.disbatch.database import Status
+from spinney.bridges.foreign import Report
+from spinney.jobs import State
+
+UNABLE = "Unable to complete"
+"""What the releases write to stdout of a task whose plugin raised an error."""
+_ENDED: Mapping[State, Status] = {State.CANCELLED: Status.CANCELLED, State.ORPHANED: Status.ORPHANED}
+
+
+class Result(NamedTuple):
+    """The end of a task."""
+
+    status: int
+    stdout: str
+    stderr: str
+    more: Mapping[str, Any]
+    """Other fields that a program gave: ``cmdExit``, ``cmdErr``."""
+
+
+def result(report: Report) -> Result:
+    """Return the end of a task. What the last stage returned counts when it is an object with ``status``, as a plugin's
+    answer is: a positive number, else the task has failed. Output comes from it, too, where it has text there; else
+    it is what the attempts wrote."""
+    job = report.job
+    if job is None:
+        return Result(Status.CANCELLED, "", "the job was deleted", {})
+    stdout, stderr = (_written(report, stream) for stream in ("stdout", "stderr"))
+    if job.state in _ENDED:
+        return Result(_ENDED[job.state], stdout, stderr + _line(job.message), {})
+    if job.state is not State.COMPLETED:
+        code = job.code if isinstance(job.code, int) and job.code > Status.SUCCEEDED else int(Status.FAILED)
+        return Result(code, stdout or UNABLE, stderr + _line(job.message), {})
+    answer = next(reversed(list(report.results().values())), None)
+    if not isinstance(answer, Mapping) or "status" not in answer:
+        return Result(Status.SUCCEEDED, stdout, stderr, {})
+    status = answer["status"]
+    if not isinstance(status, int) or isinstance(status, bool) or not 1 <= status < 2**31:
+        return Result(
+            Status.FAILED, stdout or UNABLE, f"{stderr}the plugin returned the status {status!r}\n", {}
+        )
+    given = {name: answer[name] for name in ("stdout", "stderr") if isinstance(answer.get(name), str)}
+    more: dict[str, Any] = {}
+    if isinstance(answer.get("cmdExit"), int):
+        more["cmdExit"] = max(-3, min(255, answer["cmdExit"]))
+    if isinstance(answer.get("cmdErr"), str):
+        more["cmdErr"] = answer["cmdErr"][:1000]
+    return Result(status, given.get("stdout", stdout), given.get("stderr", stderr), more)
+
+
+def _written(report: Report, stream: str) -> str:
+    pieces = (piece for attempt in report.attempts for piece in report.output(attempt, stream))
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _line(message: str | None) -> str:
+    return f"{message}\n" if message else ""

@@ -1,0 +1,100 @@
+"""The settings of a Disbatch node: ``disbatch.toml``, and over it the document of the collection ``config``.
+
+activequeues = []                      # only these queues, by name or id; they win
+ignorequeues = ["slow"]                # all but these
+gfs = "auto"                           # output in GridFS: auto (what is too large), always, never
+orphaned_after = "5m"                  # a host that has not beaten for so long has lost its tasks
+config = "/etc/disbatch/config.json"   # handed to programs of the kind "default"
+
+[plugins]
+"Disbatch::Plugin::Demo" = "demo"      # plugin = job type
+"/usr/lib/disbatch/migrate" = {type = "nomongo"}    # a program (release 4.4): default or nomongo
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from spinney.errors import UsageError
+
+FILE = "disbatch.toml"
+PROGRAM_TYPE = "disbatch.program"
+_PLUGIN = re.compile(r"[A-Za-z]\w*(::\w+)*")
+_TIME = {"s": 1, "m": 60, "h": 3600}
+
+
+class Program(BaseModel):
+    """A plugin that is a program, after the contract of release 4.4."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Literal["default", "nomongo"] = "default"
+
+
+def _seconds(value: Any) -> Any:
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+)([smh])", value)):
+        return int(match[1]) * _TIME[match[2]]
+    return value
+
+
+class Settings(BaseModel):
+    """All settings; see the example above."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    plugins: Mapping[str, str | Program] = Field(default_factory=dict)
+    activequeues: tuple[str, ...] = ()
+    ignorequeues: tuple[str, ...] = ()
+    gfs: Literal["auto", "always", "never"] = "auto"
+    orphaned_after: Annotated[float, BeforeValidator(_seconds), Field(ge=10, le=86_400)] = 300.0
+    config: str = ""
+
+    def over(self, document: Mapping[str, Any] | None) -> tuple["Settings", Sequence[str]]:
+        """Return these settings with those of a document of the collection ``config`` over them, and a sentence for
+        each field that is invalid and ignored. Fields that other programs keep there are ignored, too."""
+        settings, errors = self, []
+        for name in type(self).model_fields:
+            if name in (document or {}):
+                changed = {**settings.model_dump(), name: (document or {})[name]}
+                try:
+                    settings = _checked(changed, "the document in the collection 'config'")
+                except UsageError as error:
+                    errors.append(str(error))
+        return settings, errors
+
+    def serves(self, queue: Mapping[str, Any]) -> bool:
+        """Return whether this node looks into a queue."""
+        names = {str(queue["_id"]), str(queue.get("name"))}
+        if self.activequeues:
+            return not names.isdisjoint(self.activequeues)
+        return names.isdisjoint(self.ignorequeues)
+
+
+def load(path: Path) -> Settings:
+    """Return the settings of a file; without one, the defaults. Raises UsageError that names the file."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the settings {path}: {error}; correct it") from None
+    return _checked(document, str(path))
+
+
+def _checked(document: Mapping[str, Any], where: str) -> Settings:
+    try:
+        checked = Settings.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{where}: {key}: {first['msg']}; correct it") from None
+    for name, target in checked.plugins.items():
+        is_program = isinstance(target, Program)
+        if is_program != name.startswith("/") or not (is_program or _PLUGIN.fullmatch(name)):
+            raise UsageError(
+                f"{where}: plugins.{name}: name a job type for a plugin such as Disbatch::Plugin::Demo, and "
+                f'{{type = "default"}} or {{type = "nomongo"}} for a program with an absolute path; correct it'
+            )
+    return checked
