@@ -1,0 +1,153 @@
+"""Who may use a command interface: users with passwords, programs with a token, and never another site's page."""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from binascii import Error as NotBase64
+from ipaddress import ip_address
+from pathlib import Path
+from threading import BoundedSemaphore
+from urllib.parse import SplitResult, urlsplit
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from starlette.requests import Request
+
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
+from spinney.bridges.disbatch.interface.wire import BadRequest
+from spinney.errors import UsageError
+
+REALM = "disbatch"
+"""The realm of HTTP Basic authentication; the command line of the releases signs in to it by this name."""
+ANYBODY = "anybody"
+_SAFE = ("GET", "HEAD")
+_KEPT = 200
+_HASHER = PasswordHasher()
+
+
+class Access:
+    """Authenticates requests. Passwords that were right are remembered as keyed digests, since Argon2 takes long on
+    purpose; at most two are checked at once, since each check takes 64 MB."""
+
+    def __init__(self, settings: InterfaceSettings) -> None:
+        self._settings = settings
+        self._key = secrets.token_bytes(32)
+        self._right: dict[bytes, None] = {}
+        self._checks = BoundedSemaphore(2)
+        self._nobody = _HASHER.hash(secrets.token_hex())
+
+    def user(self, request: Request) -> str:
+        """Return who sends a request. Raises BadRequest with status 401, or 403 for a page of another site."""
+        self._refuse_other_sites(request)
+        if not self._settings.protected:
+            return ANYBODY
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+        token = self._settings.token
+        if scheme.lower() == "bearer" and token and hmac.compare_digest(credentials.encode(), token.encode()):
+            return "token"
+        if scheme.lower() == "basic":
+            try:
+                name, _, password = base64.b64decode(credentials, validate=True).decode().partition(":")
+            except (NotBase64, ValueError):
+                name = password = ""
+            if self._is_right(name, password):
+                return name
+        raise BadRequest("sign in with a user and a password of this server, or with its token", 401)
+
+    def form_token(self, user: str) -> str:
+        """Return what forms of this user carry."""
+        return hmac.new(self._key, b"form:" + user.encode(), hashlib.sha256).hexdigest()
+
+    def check_form(self, user: str, token: object) -> None:
+        """Raise BadRequest unless a form was made for this user since the server has started."""
+        if not (
+            isinstance(token, str) and hmac.compare_digest(token.encode(), self.form_token(user).encode())
+        ):
+            raise BadRequest("this form is too old; go back, reload the page and try again", 403)
+
+    def _is_right(self, name: str, password: str) -> bool:
+        digest = hmac.new(self._key, f"{len(name)}:{name}{password}".encode(), hashlib.sha256).digest()
+        if digest in self._right:
+            return True
+        known = self._settings.users.get(name)
+        with self._checks:
+            try:
+                _HASHER.verify(known or self._nobody, password)
+            except (VerificationError, InvalidHashError):
+                return False
+        if known is not None and len(self._right) < _KEPT:
+            self._right[digest] = None
+        return known is not None
+
+    def _refuse_other_sites(self, request: Request) -> None:
+        """Browsers send credentials along with requests that other sites make them send, and name the site. Where
+        nobody signs in, a site could also give its own name the address 127.0.0.1; the host's name shows that."""
+        host = request.headers.get("host", "")
+        if not self._settings.protected and not is_loopback(_split(f"//{host}").hostname or ""):
+            raise BadRequest("without users this server answers to localhost only", 403)
+        if request.method in _SAFE:
+            return
+        origin = request.headers.get("origin")
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") or (
+            origin is not None and _split(origin).netloc != host
+        ):
+            raise BadRequest("this request was made by a page of another site", 403)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address is this machine's own."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        return urlsplit(address)
+    except ValueError:  # it is no address
+        return urlsplit("")
+
+
+def hashed(password: str) -> str:
+    """Return the Argon2 hash of a password."""
+    return _HASHER.hash(password)
+
+
+def read_users(path: Path) -> dict[str, str]:
+    """Return the users of a file with a line ``NAME:HASH`` each. Raises UsageError, which shows no hash."""
+    users = {}
+    for number, line in enumerate(_lines(path), 1):
+        name, separator, known = line.strip().partition(":")
+        if not line.strip() or line.startswith("#"):
+            continue
+        if not (name and separator and known.startswith("$argon2")):
+            raise UsageError(
+                f"{path}: line {number} is no NAME:HASH; write it by 'spinney disbatch password'"
+            )
+        users[name] = known
+    if not users:
+        raise UsageError(f"{path} has no user; add one by 'spinney disbatch password {path} NAME'")
+    return users
+
+
+def read_token(path: Path) -> str:
+    """Return the token of a file, which is all that it has. Raises UsageError."""
+    token = "".join(_lines(path)).strip()
+    if len(token) < 20 or any(character.isspace() for character in token):
+        raise UsageError(
+            f"{path} must have one token of 20 characters or more; 'openssl rand -hex 32' makes one"
+        )
+    return token
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        if path.stat().st_mode & 0o007:
+            raise UsageError(f"others may read {path}; take that away by 'chmod o= {path}'")
+        return path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"cannot read {path}: {error}; correct its name, or make it readable for this user"
+        ) from None

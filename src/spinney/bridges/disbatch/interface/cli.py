@@ -1,0 +1,146 @@
+"""The commands of the command interface."""
+
+import logging
+import os
+import signal
+import tempfile
+import threading
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spinney.bridges.disbatch.database import check, connect
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
+from spinney.errors import UsageError
+
+app = typer.Typer(no_args_is_help=True, help="Serve the command interface of Disbatch.")
+PORT = 8080
+
+
+@app.command()
+def serve(
+    *,
+    mongo: Annotated[
+        str,
+        typer.Option(
+            "--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO", show_default=False
+        ),
+    ],
+    database: Annotated[
+        str,
+        typer.Option(
+            "--database", help="The database's name.", envvar="DISBATCH_DATABASE", show_default=False
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = PORT,
+    users: Annotated[
+        Path | None,
+        typer.Option(help="Users who may sign in: a file of 'disbatch password'.", show_default=False),
+    ] = None,
+    token: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="The file with the token of programs.", show_default=False),
+    ] = None,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plugin", help="A plugin that queues may use; any number of times.", show_default=False
+        ),
+    ] = None,
+    settings_file: Annotated[
+        Path, typer.Option("--settings", help="The node's settings; its plugins may be used, too.")
+    ] = Path("disbatch.toml"),
+    oids: Annotated[
+        str, typer.Option(help="How replies spell ids: plain (4.4), or extended (4.0 to 4.2).")
+    ] = "plain",
+    balance: Annotated[
+        bool, typer.Option("--balance", help="Balance the limits of queues by time of day.")
+    ] = False,
+    pretend: Annotated[bool, typer.Option("--pretend", help="Only log what balancing would set.")] = False,
+    monitoring: Annotated[bool, typer.Option(help="Whether /monitoring looks at nodes.")] = True,
+) -> None:
+    """Serve the REST API and the page of the command interface, until SIGTERM."""
+    try:
+        import uvicorn
+
+        from spinney.bridges.disbatch.interface import access, balancer
+        from spinney.bridges.disbatch.interface.application import make_interface
+    except ImportError as error:  # pragma: no cover - the tests have them
+        raise UsageError(
+            f"the command interface needs {error.name}: pip install 'spinney[server]'"
+        ) from error
+
+    if oids not in ("plain", "extended"):
+        raise UsageError(f"--oids {oids}: write plain or extended")
+    settings = InterfaceSettings(
+        plugins=tuple({*(plugin or ()), *_plugins(settings_file)}),
+        oids="plain" if oids == "plain" else "extended",
+        monitoring=monitoring,
+        balance=balance,
+        pretend=pretend,
+        users={} if users is None else access.read_users(users),
+        token=None if token is None else access.read_token(token),
+    )
+    if not settings.protected and not access.is_loopback(host):
+        raise UsageError(
+            f"anybody who reaches {host} could create and cancel tasks; name --users or --token-file, or listen on "
+            "127.0.0.1"
+        )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    db = connect(mongo, database)
+    check(db)
+    interface = make_interface(db, settings)
+    stop = threading.Event()
+    loop = threading.Thread(target=balancer.run, args=(interface.state.service, stop), name="balance")
+    server = uvicorn.Server(
+        uvicorn.Config(
+            interface, host=host, port=port, log_config=None, access_log=False, server_header=False
+        )
+    )
+    before = signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
+    if balance:
+        loop.start()
+    try:
+        server.run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        stop.set()
+        if balance:
+            loop.join()
+        db.client.close()
+
+
+@app.command()
+def password(
+    file: Annotated[Path, typer.Argument(help="The file of users.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="The user.", show_default=False)],
+    secret: Annotated[
+        str, typer.Option("--password", prompt=True, hide_input=True, confirmation_prompt=True, hidden=True)
+    ] = "",
+) -> None:
+    """Set the password of a user of the command interface, who is added to the file."""
+    from spinney.bridges.disbatch.interface.access import hashed, read_users
+
+    if not name or ":" in name or not name.isprintable():
+        raise UsageError("a user's name must be printable and without a colon")
+    if not secret:
+        raise UsageError("the password is empty; choose one")
+    users = {**(read_users(file) if file.exists() else {}), name: hashed(secret)}
+    # mkstemp makes a file that only its owner may read.
+    handle, temporary = tempfile.mkstemp(dir=file.resolve().parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        out.writelines(f"{user}:{known}\n" for user, known in users.items())
+    Path(temporary).replace(file)
+    typer.echo(f"{name} may sign in once the server has started again")
+
+
+def _plugins(settings_file: Path) -> list[str]:
+    try:
+        return list(tomllib.loads(settings_file.read_text("utf-8")).get("plugins", {}))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"cannot read the plugins of {settings_file}: {error}; correct it") from None

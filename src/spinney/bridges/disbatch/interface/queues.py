@@ -1,0 +1,147 @@
+"""The routes of queues and plugins."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bson import ObjectId
+from fastapi import APIRouter
+from pymongo.errors import DuplicateKeyError
+from starlette.responses import Response
+
+from spinney.bridges.disbatch.database import QUEUES, Status
+from spinney.bridges.disbatch.interface.parameters import whole
+from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
+from spinney.bridges.disbatch.interface.wire import BadRequest, deleted, inserted_one, oid, updated
+
+router = APIRouter()
+_FIELDS = ("name", "plugin", "threads", "sort")
+_SORTS = ("fifo", "lifo", "default")
+
+
+@router.get("/plugins")
+def list_plugins(service: Serving) -> Response:
+    """Return the plugins that queues may use."""
+    return service.wire.reply(sorted(service.settings.plugins))
+
+
+@router.get("/queues")
+def list_queues(service: Serving) -> Response:
+    """Return all queues with their numbers of tasks."""
+    return service.wire.reply(queues(service))
+
+
+@router.get("/queues/{queue:path}")
+def show_queue(queue: str, service: Serving) -> Response:
+    """Return one queue; null for an unknown one."""
+    return service.wire.reply(next(iter(queues(service, _named(queue))), None))
+
+
+@router.post("/queues")
+def create_queue(given: Params, service: Serving, user: User) -> Response:
+    """Create a queue."""
+    fields = given.fields
+    if not (fields.get("name") and fields.get("plugin")):
+        raise BadRequest("name and plugin required")
+    document = _checked(fields, service, "Invalid param", "Unknown plugin")
+    try:
+        id_ = service.queues.insert_one(document).inserted_id
+    except DuplicateKeyError:
+        raise BadRequest(
+            f"a queue named {document['name']!r} exists already; choose another name", id=None
+        ) from None
+    service.changed(QUEUES, document, user)
+    return service.wire.reply(inserted_one(id_))
+
+
+@router.post("/queues/{queue:path}")
+def update_queue(queue: str, given: Params, service: Serving, user: User) -> Response:
+    """Change a queue."""
+    if not given.fields:
+        raise BadRequest("no params")
+    return service.wire.reply(update(queue, given.fields, service, user))
+
+
+@router.delete("/queues/{queue:path}")
+def delete_queue(queue: str, service: Serving, user: User) -> Response:
+    """Delete a queue. Its tasks stay, as in the releases, and no node claims them."""
+    document = service.queues.find_one_and_delete(_named(queue))
+    if document is None:
+        raise BadRequest(f"no queue {queue!r}; GET /queues lists them", **deleted(0))
+    service.changed(QUEUES, document, user, deleted=True)
+    return service.wire.reply(deleted(1))
+
+
+def update(queue: str, fields: Mapping[str, Any], service: Service, user: str) -> dict[str, Any]:
+    """Change a queue, and return what the releases say of that. Raises BadRequest."""
+    query, changes = _named(queue), _checked(fields, service, "unknown param", "unknown plugin")
+    try:
+        result = service.queues.update_one(query, {"$set": changes})
+    except DuplicateKeyError:
+        raise BadRequest(f"a queue named {changes['name']!r} exists already", **updated(1, 0)) from None
+    content = updated(result.matched_count, result.modified_count)
+    if not result.matched_count:
+        raise BadRequest(f"no queue {queue!r}; GET /queues lists them", **content)
+    if result.modified_count:
+        now_named = {"name": changes["name"]} if "name" in query and "name" in changes else query
+        service.changed(QUEUES, service.queues.find_one(now_named), user)
+    return content
+
+
+def queues(service: Service, query: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return queues by name, with their numbers of tasks. ``queued``: those that a node may claim; ``parked``: those
+    that it may not, being cancelled, blocked, terminated or orphaned."""
+    listed = list(service.queues.find(query or {}).sort("name"))
+    counts = count_tasks(service, [queue["_id"] for queue in listed])
+    return [
+        {
+            "id": queue["_id"],
+            "name": queue.get("name"),
+            "plugin": queue.get("plugin"),
+            "threads": queue.get("threads"),
+            "sort": queue.get("sort"),
+            **counts[queue["_id"]],
+        }
+        for queue in listed
+    ]
+
+
+def count_tasks(service: Service, ids: list[ObjectId]) -> dict[ObjectId, dict[str, int]]:
+    """Return how many tasks of each queue are queued, parked, running and completed, from the index of queues."""
+    counts = {id_: {"queued": 0, "parked": 0, "running": 0, "completed": 0} for id_ in ids}
+    stages: list[dict[str, Any]] = [
+        {"$match": {"queue": {"$in": ids}}},
+        {"$group": {"_id": {"queue": "$queue", "status": "$status"}, "tasks": {"$sum": 1}}},
+    ]
+    for row in service.tasks.aggregate(stages) if ids else ():
+        status = row["_id"].get("status")
+        if not isinstance(status, int | float):
+            continue
+        kind = "completed" if status > Status.RUNNING else "running" if status >= Status.CLAIMED else "parked"
+        counts[row["_id"]["queue"]]["queued" if status == Status.QUEUED else kind] += row["tasks"]
+    return counts
+
+
+def _named(queue: str) -> dict[str, Any]:
+    id_ = oid(queue)
+    return {"name": queue} if id_ is None else {"_id": id_}
+
+
+def _checked(fields: Mapping[str, Any], service: Service, unknown: str, no_plugin: str) -> dict[str, Any]:
+    """Return the fields of a queue as they are stored. Raises BadRequest with these sentences of the releases."""
+    if others := sorted(fields.keys() - set(_FIELDS)):
+        raise BadRequest(unknown, param=others[0])
+    checked = dict(fields)
+    if "plugin" in fields and fields["plugin"] not in service.settings.plugins:
+        raise BadRequest(no_plugin, plugin=fields["plugin"])
+    if "threads" in fields:
+        threads = fields["threads"]
+        if threads is not None and whole(threads) is None:
+            raise BadRequest("threads must be a non-negative integer or null")
+        checked["threads"] = None if threads is None else whole(threads)
+    if "name" in fields and not (
+        isinstance(fields["name"], str) and fields["name"] and "\0" not in fields["name"]
+    ):
+        raise BadRequest("name must be a string")
+    if fields.get("sort") is not None and fields["sort"] not in _SORTS:
+        raise BadRequest('sort must be "fifo", "lifo", or "default"')
+    return checked

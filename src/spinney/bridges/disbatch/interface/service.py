@@ -1,0 +1,76 @@
+"""What all routes of a command interface share: the database, the settings, and the log of changes."""
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from bson import ObjectId
+from fastapi import Depends, Request
+from pymongo.errors import PyMongoError
+
+from spinney.bridges.disbatch.database import CHANGELOG, NODES, QUEUES, TASKS, Collection, Database, Document
+from spinney.bridges.disbatch.interface.parameters import Parameters, parameters
+from spinney.bridges.disbatch.interface.settings import InterfaceSettings
+from spinney.bridges.disbatch.interface.wire import Wire, oid
+
+log = logging.getLogger(__name__)
+
+
+class Service:
+    """The database and the settings of one command interface."""
+
+    def __init__(self, db: Database, settings: InterfaceSettings) -> None:
+        self.db, self.settings = db, settings
+        self.wire = Wire(settings.oids)
+        self.nodes: Collection = db[NODES]
+        self.queues: Collection = db[QUEUES]
+        self.tasks: Collection = db[TASKS]
+
+    def queue(self, given: object) -> Document | None:
+        """Return the queue of an id or a name that a request gives."""
+        if (id_ := oid(given)) is not None:
+            return self.queues.find_one({"_id": id_})
+        return self.queues.find_one({"name": given}) if isinstance(given, str) else None
+
+    def queue_id(self, name: str) -> ObjectId | None:
+        """Return the id of the queue of this name."""
+        queue = self.queues.find_one({"name": name}, {"_id": 1})
+        return None if queue is None else queue["_id"]
+
+    def changed(self, collection: str, document: Mapping[str, Any] | None, by: str, **more: Any) -> None:
+        """Write a changed document to the collection ``changelog``, as the releases do since 4.2, and besides who has
+        changed it and when. The change stays when that fails; then the log has it."""
+        if document is None:
+            return
+        entry = {name: value for name, value in document.items() if name != "_id"}
+        entry |= {
+            "id": document["_id"],
+            "collection": collection,
+            "by": by,
+            "time": datetime.now(UTC),
+            **more,
+        }
+        try:
+            self.db[CHANGELOG].insert_one(entry)
+        except PyMongoError as error:
+            log.warning(
+                "the change of %s %s by %s is not in the changelog: %s", collection, entry["id"], by, error
+            )
+
+
+def service_of(request: Request) -> Service:
+    """Return the service of the application that got a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+def user_of(request: Request) -> str:
+    """Return who sends a request; the application has authenticated them before."""
+    user: str = request.state.user
+    return user
+
+
+Serving = Annotated[Service, Depends(service_of)]
+User = Annotated[str, Depends(user_of)]
+Params = Annotated[Parameters, Depends(parameters)]

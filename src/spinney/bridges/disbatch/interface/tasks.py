@@ -1,0 +1,139 @@
+"""The routes of tasks."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from spinney.bridges.disbatch.database import CHUNKS, Document
+from spinney.bridges.disbatch.interface.actions import perform
+from spinney.bridges.disbatch.interface.create import create
+from spinney.bridges.disbatch.interface.filters import index_sets, projection, refuse_unindexed, task_filter
+from spinney.bridges.disbatch.interface.parameters import Parameters
+from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
+from spinney.bridges.disbatch.interface.wire import BadRequest, inserted_many, oid
+
+router = APIRouter()
+_SEARCH_LIMIT = 100
+_TERSE = "[terse mode]"
+
+
+@router.get("/tasks")
+def list_tasks(given: Params, service: Serving) -> Response:
+    """Return the tasks that the indexed fields ask for, or how many they are."""
+    indexes = index_sets(service.tasks.index_information())
+    if not given.fields and not given.options:
+        kinds = {name: {"repeatable": "yes", "type": ["string"]} for index in indexes for name in index}
+        schema = {"verb": "GET", "limit": 100, "title": "Disbatch Tasks Query", "params": kinds}
+        return service.wire.reply({"schema": schema, "indexes": indexes})
+    refuse_unindexed(given.fields, indexes)
+    query = task_filter(given.fields, service.queue_id)
+    if not query and not given.number(".limit") and not given.flag(".count"):
+        raise BadRequest(
+            "refusing to return everything - include one or more indexed search restrictions", indexes=indexes
+        )
+    return _answer(service, query, given)
+
+
+@router.get("/tasks/{task}")
+def show_task(task: str, given: Params, service: Serving) -> Response:
+    """Return one task."""
+    document = service.tasks.find_one({"_id": _id(task)})
+    if document is None:
+        raise BadRequest(f"no task with id {task}", 404)
+    return service.wire.reply(_shown(service, document, given), pretty=given.flag(".pretty", True))
+
+
+@router.post("/tasks")
+def create_tasks(given: Params, service: Serving) -> Response:
+    """Create tasks."""
+    return service.wire.reply(inserted_many(create(service, given)))
+
+
+@router.post("/tasks/search")
+def search_tasks(given: Params, service: Serving) -> Response:
+    """Return tasks by any fields, at most 100, as an extension of release 4.0 did."""
+    query, options = (given.decoded(name) if name in given.fields else {} for name in ("filter", "options"))
+    if not isinstance(query, Mapping) or not isinstance(options, Mapping):
+        raise BadRequest("filter and options must be name/value objects")
+    dotted = {f".{name}": value for name, value in {"limit": _SEARCH_LIMIT, **options}.items()}
+    dotted |= {f".{name}": given.fields[name] for name in ("count", "pretty") if name in given.fields}
+    terse = bool(given.fields.get("terse", True))
+    asked = replace(given, options={**dotted, ".terse": terse, ".full": not terse, ".epoch": True})
+    if unknown := sorted(options.keys() - {"limit", "skip"}):
+        raise BadRequest("unknown option; options are limit and skip", param=unknown[0])
+    if not 1 <= asked.number(".limit") <= _SEARCH_LIMIT:
+        raise BadRequest(f"limit cannot exceed {_SEARCH_LIMIT}")
+    return _answer(service, task_filter(query, service.queue_id), asked, single=False)
+
+
+@router.post("/tasks/{target}")
+def act(target: str, given: Params, service: Serving, user: User) -> Response:
+    """Cancel, reset or clone a task; or, given an array, create tasks in a queue, as release 4.0 did."""
+    if given.items is not None:
+        asked = Parameters({"queue": target, "params": given.items}, {}, text=False)
+        return service.wire.reply(inserted_many(create(service, asked)))
+    if unknown := sorted(given.fields.keys() - {"action"}):
+        raise BadRequest("Invalid param", param=unknown[0])
+    return service.wire.reply(perform(service, given.fields.get("action"), _id(target), user))
+
+
+@router.post("/tasks/{queue}/{collection}")
+def create_from_collection(queue: str, collection: str, given: Params, service: Serving) -> Response:
+    """Create a task for each document of a collection, as release 4.0 did."""
+    asked = replace(given, fields={**given.fields, "queue": queue, "collection": collection})
+    return service.wire.reply(inserted_many(create(service, asked)))
+
+
+@router.delete("/tasks/{task}")
+def cancel_task(task: str, service: Serving, user: User) -> Response:
+    """Cancel a task."""
+    return service.wire.reply(perform(service, "cancel", _id(task), user))
+
+
+def _id(text: str) -> ObjectId:
+    if (id_ := oid(text)) is None:
+        raise BadRequest(f"no task with id {text}", 404)
+    return id_
+
+
+def _answer(service: Service, query: dict[str, Any], given: Parameters, *, single: bool = True) -> Response:
+    """Return the tasks of a filter. ``single``: a limit of 1 asks for an object, not for an array."""
+    if given.flag(".count"):
+        return service.wire.reply({"count": service.tasks.count_documents(query)})
+    limit, most = given.number(".limit"), service.settings.most_tasks
+    if limit > most:
+        raise BadRequest(f"'.limit' must be at most {most}; go on with '.skip'")
+    cursor = service.tasks.find(query, projection(given.decoded(".fields")))
+    found = list(cursor.sort("_id").skip(given.number(".skip")).limit(limit or most + 1))
+    if len(found) > most:
+        raise BadRequest(f"more than {most} tasks match; ask for them in pieces by '.limit' and '.skip'")
+    shown = [_shown(service, task, given) for task in found]
+    content = next(iter(shown), {}) if single and limit == 1 else shown
+    return service.wire.reply(content, pretty=given.flag(".pretty"))
+
+
+def _shown(service: Service, task: Document, given: Parameters) -> Document:
+    for stream in ("stdout", "stderr"):
+        output = task.get(stream)
+        if isinstance(output, ObjectId):
+            if given.flag(".full") and not given.flag(".terse"):
+                task[stream] = read_output(service, output)
+        elif output and given.flag(".terse"):
+            task[stream] = _TERSE
+    if given.flag(".epoch"):
+        for name in ("ctime", "mtime"):
+            if isinstance(task.get(name), datetime):
+                task[name] = task[name].timestamp()
+    return task
+
+
+def read_output(service: Service, file_id: ObjectId) -> str:
+    """Return a file of GridFS, whose pieces are text as Perl writes them, or bytes as all other drivers do."""
+    pieces = [chunk["data"] for chunk in service.db[CHUNKS].find({"files_id": file_id}).sort("n")]
+    joined = b"".join(piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces)
+    return joined.decode("utf-8", "replace")
