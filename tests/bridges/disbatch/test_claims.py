@@ -1,0 +1,160 @@
+"""Claims and a node's registration against a real server, without a node of Spinney behind them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from bridges.mongo import MongoServer
+from spinney.bridges.disbatch import limits
+from spinney.bridges.disbatch.claims import Claims
+from spinney.bridges.disbatch.database import Database, connect, ensure_indexes
+from spinney.bridges.disbatch.node import DisbatchNode
+from spinney.bridges.disbatch.settings import Settings
+from spinney.bridges.foreign import ForeignAway
+
+DEMO = "Disbatch::Plugin::Demo"
+
+
+def node(db: Database, *, mark: str = "one", linked: bool = False, name: str = "oak") -> DisbatchNode:
+    settings = Settings(plugins={DEMO: "demo"})
+    return DisbatchNode(
+        db, name, settings, types=lambda: {"demo"}, mark=lambda: mark, has_links=lambda: linked
+    )
+
+
+def queue(db: Database, threads: Any = 4, name: str = "mail") -> ObjectId:
+    document = {"name": name, "plugin": DEMO, "threads": threads}
+    return db["queues"].insert_one(document).inserted_id  # type: ignore[no-any-return]
+
+
+def task(db: Database, queue_id: ObjectId, **fields: Any) -> ObjectId:
+    document = {"queue": queue_id, "node": None, "status": -2, "mtime": datetime.now(UTC), "params": {}}
+    return db["tasks"].insert_one(document | fields).inserted_id  # type: ignore[no-any-return]
+
+
+def states(db: Database) -> dict[ObjectId, tuple[int, str | None, bool]]:
+    return {each["_id"]: (each["status"], each["node"], "claim" in each) for each in db["tasks"].find({})}
+
+
+def test_what_exceeds_a_limit_behind_the_claim_is_given_back(db: Database) -> None:
+    mail = queue(db, threads=2)
+    first, second = task(db, mail), task(db, mail)
+    claims = Claims(db, "oak")
+    marked = claims._mark({"_id": mail, "sort": "fifo"}, 2)
+    other = task(db, mail, node="elm", status=0)  # another node saw the same free places
+
+    kept = claims._within(2, mail, marked)
+
+    assert [each["_id"] for each in kept] == [first]
+    assert states(db) == {first: (-1, "oak", True), second: (-2, None, False), other: (0, "elm", False)}
+    assert kept[0]["claim"] > 0
+
+
+def test_a_claim_that_a_kill_left_before_the_second_count_is_given_back(db: Database) -> None:
+    mail = queue(db)
+    left, cancelled, confirmed = task(db, mail), task(db, mail), task(db, mail)
+    claims = Claims(db, "oak")
+    claims._mark({"_id": mail, "sort": "fifo"}, 2)  # and then the process was killed
+    (taken,) = claims._within(4, mail, claims._mark({"_id": mail}, 1))
+    db["tasks"].update_one({"_id": cancelled}, {"$set": {"wish": "cancel"}})
+
+    claimed = node(db).claimed()
+
+    assert [claim.entry for claim in claimed] == [str(confirmed)] == [str(taken["_id"])]
+    assert states(db) == {
+        left: (-2, None, False),
+        cancelled: (-5, "oak", False),
+        confirmed: (-1, "oak", True),
+    }
+
+
+def test_a_second_store_under_the_same_name_is_refused_until_the_first_is_gone(db: Database) -> None:
+    mail, first = queue(db), node(db, mark="one")
+    first.begin()
+    running = task(db, mail)
+    assert [claim.entry for claim in first.claim(4)] == [str(running)]
+    second = node(db, mark="two")
+    with pytest.raises(ForeignAway, match=r"another store.*--name"):
+        second.begin()
+    node(db, mark="one").begin()  # the first one, started again
+
+    old = datetime.now(UTC) - timedelta(seconds=400)
+    db["nodes"].update_one({"node": "oak"}, {"$set": {"spinney.seen": old}})
+    second.begin()
+
+    assert states(db) == {running: (-6, "oak", False)}
+    assert list(second.claimed()) == []
+    with pytest.raises(ForeignAway, match=r"another store.*--name"):
+        first.tend()
+
+
+def test_another_database_of_the_same_name_is_refused_while_jobs_belong_to_tasks(db: Database) -> None:
+    with pytest.raises(ForeignAway, match="spinney bridges --forget"):
+        node(db, linked=True).begin()
+
+    node(db, linked=False).begin()
+    node(db, linked=True).begin()
+    db["nodes"].delete_one({"node": "oak"})
+    db["nodes"].insert_one({"node": "oak", "timestamp": datetime.now(UTC), "maxthreads": 3})  # of a release
+    with pytest.raises(ForeignAway, match="spinney bridges --forget"):
+        node(db, linked=True).begin()
+
+
+def test_fields_of_the_configuration_are_judged_one_by_one(
+    db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    ignored, served = queue(db, name="slow"), queue(db)
+    task(db, ignored)
+    wanted = task(db, served)
+    oak = node(db)
+    db["config"].insert_one({"plugins": [DEMO], "ignorequeues": ["slow"], "gfs": "nonsense"})
+
+    oak.begin()
+
+    assert [claim.entry for claim in oak.claim(4)] == [str(wanted)]
+    assert [record.message.count("plugins") for record in caplog.records if record.levelname == "ERROR"] == [
+        1,
+        0,
+    ]
+
+
+def test_queues_may_share_a_name_and_other_indexes_are_made(db: Database) -> None:
+    queue(db), queue(db)
+
+    ensure_indexes(db)
+
+    assert "node_1" in db["nodes"].index_information()
+    assert "name_1" not in db["queues"].index_information()
+
+
+def test_a_server_that_does_not_answer_is_away(own_server: MongoServer) -> None:
+    db = connect(own_server.url, "own", timeout_s=0.5)
+    own_server.stop_answering()
+    try:
+        with pytest.raises(ForeignAway, match="MongoDB"):
+            node(db).begin()
+    finally:
+        own_server.answer_again()
+        db.client.close()
+
+
+@pytest.mark.parametrize(
+    ("threads", "limit"),
+    [(4, 4), ("4", 4), (4.0, 4), (-1, 0), ("-1", 0), ("four", 0), (None, 0), (True, 0), (float("nan"), 0)],
+)
+def test_limits(threads: object, limit: int) -> None:
+    assert limits.threads({"threads": threads}) == limit
+
+
+def test_a_result_that_the_database_refuses_is_replaced_by_the_reason(db: Database) -> None:
+    oak, large = node(db), task(db, queue(db), padding="x" * (10 << 20))
+    oak.begin()
+    (claim,) = oak.claim(1)
+
+    oak.reject(claim, "y" * (7 << 20))
+
+    ended = db["tasks"].find_one({"_id": large}, {"padding": False}) or {}
+    assert (ended["status"], ended["complete"]) == (2, True)
+    assert "MongoDB refused the result" in ended["stderr"]
