@@ -1,0 +1,255 @@
+"""Who is let in, what a browser is shown, and the command that serves both."""
+
+import base64
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from bson import ObjectId
+from typer.testing import CliRunner
+
+from bridges.disbatch.interface_client import DEMO, client_of
+from bridges.mongo import MongoServer
+from spinney.bridges.disbatch.database import Database, connect
+from spinney.bridges.disbatch.interface.access import hashed, read_token, read_users
+from spinney.bridges.disbatch.interface.cli import app
+from spinney.errors import UsageError
+
+USERS = {"ann": hashed("secret:1")}
+TOKEN = "0123456789abcdef0123"
+QUEUE, TASK = ObjectId("5" * 24), ObjectId("a" * 24)
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        (basic("ann", "secret:1"), 200),
+        (basic("ann", "wrong"), 401),
+        (basic("ann", ""), 401),
+        (basic("bob", "secret:1"), 401),
+        ({"Authorization": "Basic ???"}, 401),
+        ({"Authorization": "Basic /w=="}, 401),
+        ({"Authorization": f"Bearer {TOKEN}"}, 200),
+        ({"Authorization": b"Bearer \xc3\x9f"}, 401),
+        ({"Authorization": "Bearer "}, 401),
+    ],
+)
+async def test_only_users_and_the_token_are_let_in(db: Database, headers: Any, status: int) -> None:
+    client = client_of(db, host="disbatch.example", users=USERS, token=TOKEN, headers=headers)
+
+    for path in ("/", "/nodes", "/static/spinney.css", "/nodes"):
+        reply = await client.get(path)
+        assert reply.status_code == status
+    assert (reply.headers.get("www-authenticate", "").startswith('Basic realm="disbatch"')) == (status == 401)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://disbatch.example"}, 200),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+    ],
+)
+async def test_pages_of_other_sites_change_nothing(db: Database, headers: Any, status: int) -> None:
+    db.nodes.insert_one({"node": "h"})
+    client = client_of(
+        db, host="disbatch.example", users=USERS, headers={**basic("ann", "secret:1"), **headers}
+    )
+
+    reply = await client.post("/nodes/h", data={"maxthreads": "1"})
+
+    assert reply.status_code == status
+    assert db.nodes.count_documents({"maxthreads": 1}) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("localhost:8080", 200), ("127.0.0.1", 200), ("evil.example", 403)]
+)
+async def test_without_users_only_names_of_this_machine_are_answered(
+    db: Database, host: str, status: int
+) -> None:
+    assert (await client_of(db, host=host).get("/nodes")).status_code == status
+
+
+async def test_a_host_that_is_no_address_is_refused(db: Database) -> None:
+    assert (await client_of(db, headers={"Host": "["}).get("/nodes")).status_code == 403
+
+
+async def test_what_cannot_be_stored_is_not_logged(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    db.queues.insert_one({"_id": QUEUE, "name": "demo", "plugin": DEMO})
+    params = {"password": "hidden", "long": "x" * (17 << 20)}
+    reply = await client_of(db).post("/tasks", json={"queue": "demo", "params": params})
+
+    assert reply.status_code in (400, 503)
+    assert "hidden" not in caplog.text + reply.text
+    assert db.tasks.count_documents({}) == 0
+
+
+async def test_the_page_shows_and_changes(db: Database) -> None:
+    db.queues.insert_one({"_id": QUEUE, "name": "<demo>", "plugin": DEMO, "threads": 3})
+    db.tasks.insert_many(
+        [{"_id": ObjectId(), "queue": QUEUE, "status": 1, "params": {"x": "<b>"}} for _ in range(60)]
+    )
+    db.tasks.insert_one({"_id": TASK, "queue": QUEUE, "status": 0, "node": "h", "params": {}})
+    client = client_of(db)
+    shown = await client.get("/?status=0")
+    assert "script" not in shown.text.lower()
+    assert "script-src" not in shown.headers["content-security-policy"]
+    assert "default-src 'none'" in shown.headers["content-security-policy"]
+    assert "&lt;demo&gt;" in shown.text
+    assert "<demo>" not in shown.text
+    assert re.findall(r'name="action" value="(\w+)"', shown.text) == ["cancel", "clone"]
+    form = re.search(r'name="form" value="(\w+)"', shown.text)
+    assert form is not None
+
+    fields = {"form": form[1], "id": str(TASK), "action": "cancel", "f_status": "0"}
+    for wrong in ({}, {"form": "0" * 64}):
+        kept = {name: value for name, value in fields.items() if name != "form"}
+        assert (await client.post("/page/task", data={**kept, **wrong})).status_code == 403
+    done = await client.post("/page/task", data=fields)
+    assert (done.status_code, done.headers["location"]) == (303, "/?status=0&done=cancel")
+    assert "(cancelling)" in (await client.get(done.headers["location"])).text
+    again = await client.post("/page/task", data={**fields, "action": "reset"})
+    assert again.status_code == 400
+    assert "a node has the task; cancel it first" in again.text
+
+    limit = {"form": form[1], "id": str(QUEUE), "threads": "7"}
+    assert (await client.post("/page/queue", data=limit)).status_code == 303
+    assert (await client.post("/page/queue", data={**limit, "threads": "many"})).status_code == 400
+    assert [queue["threads"] for queue in db.queues.find()] == [7]
+    assert (await client.post("/page/queue", data={**limit, "threads": ""})).status_code == 303
+    assert [queue["threads"] for queue in db.queues.find()] == [None]
+
+    first = await client.get("/?queue=" + str(QUEUE))
+    older = re.search(r'href="(/\?[^"]*before=[^"]*)"', first.text)
+    assert older is not None
+    assert first.text.count("data-row") == 1 + 50
+    assert (await client.get(older[1].replace("&amp;", "&"))).text.count("data-row") == 1 + 11
+    assert (await client.get("/?queue=other")).status_code == 400
+    assert (await client.get("/static/spinney.css")).headers["content-type"].startswith("text/css")
+    assert (await client.get("/static/..%2Fspinney.js")).status_code == 404
+
+
+async def test_a_database_that_is_away_is_told_of_without_its_address() -> None:
+    server = MongoServer().start()
+    try:
+        client = client_of(connect(server.url, "t", timeout_s=2))
+        assert (await client.get("/queues")).status_code == 200
+        server.kill()
+        reply = await client.get("/queues")
+        assert (reply.status_code, reply.json()) == (
+            503,
+            {"error": "MongoDB does not answer in time; try again"},
+        )
+        monitoring = (await client.get("/monitoring")).json()["disbatch"]
+        assert monitoring["status"] == "CRITICAL"
+        assert str(server.port) not in monitoring["message"]
+        server.start()
+        assert (await client.get("/queues")).status_code == 200
+    finally:
+        server.remove()
+
+
+def test_files_of_users_and_tokens_are_checked(tmp_path: Path) -> None:
+    users, token = tmp_path / "users", tmp_path / "token"
+    made = CliRunner().invoke(app, ["password", str(users), "ann"], input="one\none\n")
+    assert made.exit_code == 0, made.output
+    CliRunner().invoke(app, ["password", str(users), "bob"], input="two\ntwo\n")
+    assert list(read_users(users)) == ["ann", "bob"]
+    assert users.stat().st_mode & 0o777 == 0o600
+
+    users.chmod(0o644)
+    with pytest.raises(UsageError, match="others may read"):
+        read_users(users)
+    users.write_text("ann:plain\n")
+    users.chmod(0o600)
+    with pytest.raises(UsageError, match="line 1 is no NAME:HASH"):
+        read_users(users)
+    token.write_text("short\n")
+    token.chmod(0o600)
+    with pytest.raises(UsageError, match="20 characters or more"):
+        read_token(token)
+    with pytest.raises(UsageError, match="cannot read"):
+        read_token(tmp_path / "none")
+
+
+SERVE = [sys.executable, "-m", "spinney", "disbatch", "serve"]
+
+
+def test_serve_refuses_to_let_everybody_in(mongo_server: MongoServer) -> None:
+    command = [*SERVE, "--mongo", mongo_server.url, "--database", "t", "--host", "0.0.0.0"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert refused.returncode == 2
+    assert "name --users or --token-file" in " ".join(refused.stderr.split())
+
+
+def test_serve_answers_balances_and_ends_in_order(
+    mongo_server: MongoServer, db: Database, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    (tmp_path / "disbatch.toml").write_text('[plugins]\n"A::B" = "b"\n')
+    db.queues.insert_one({"name": "demo", "plugin": DEMO})
+    db.balance.insert_one({"max_tasks": {"* 00:00": 6}, "queues": [["demo"]]})
+    command = [
+        *SERVE,
+        "--database",
+        db.name,
+        "--port",
+        "0",
+        "--token-file",
+        str(token),
+        "--plugin",
+        DEMO,
+        "--balance",
+    ]
+    env = os.environ | {"DISBATCH_MONGO": mongo_server.url}
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=env, cwd=tmp_path, stderr=log)
+    try:
+        url = listening(tmp_path / "log", process)
+        with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+            assert client.get("/plugins").json() == ["A::B", DEMO]
+            assert client.post("/queues", data={"name": "new", "plugin": "A::B"}).status_code == 200
+            give_up = time.monotonic() + 20
+            while client.get("/queues/demo").json()["threads"] != 6 and time.monotonic() < give_up:
+                time.sleep(0.1)
+            assert client.get("/queues/demo").json()["threads"] == 6
+            assert httpx.get(f"{url}/queues").status_code == 401
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+    written = (tmp_path / "log").read_text()
+    assert TOKEN not in written
+    assert "limit of demo: None -> 6" in written
+
+
+def listening(log: Path, process: "subprocess.Popen[bytes]") -> str:
+    give_up = time.monotonic() + 30
+    while time.monotonic() < give_up and process.poll() is None:
+        if match := re.search(r"running on (http://127\.0\.0\.1:\d+)", log.read_text()):
+            return match[1]
+        time.sleep(0.05)
+    raise AssertionError(log.read_text())
