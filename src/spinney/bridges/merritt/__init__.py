@@ -1,0 +1,26 @@
+"""Merritt's queue in ZooKeeper: batches, jobs, access requests and locks, in the layout that its services share.
+
+The library needs kazoo (``pip install 'spinney[merritt]'``) and nothing of Spinney: start a ``KazooClient`` and give it
+to ``MerrittQueue``. All nodes that belong together are written by one transaction, so that no client can leave anything
+half done, and no change is made by a client that has lost its lock.
+
+Its specification is ``tests/bridges/merritt``, on real ZooKeeper servers.
+"""
+
+from spinney.bridges.merritt.access import AccessRequest as AccessRequest
+from spinney.bridges.merritt.batches import Batch as Batch
+from spinney.bridges.merritt.errors import MerrittCommitUncertain as MerrittCommitUncertain
+from spinney.bridges.merritt.errors import MerrittConflict as MerrittConflict
+from spinney.bridges.merritt.errors import MerrittError as MerrittError
+from spinney.bridges.merritt.errors import MerrittLocked as MerrittLocked
+from spinney.bridges.merritt.errors import MerrittNodeTooLarge as MerrittNodeTooLarge
+from spinney.bridges.merritt.errors import MerrittStateError as MerrittStateError
+from spinney.bridges.merritt.errors import MerrittZKNodeInvalid as MerrittZKNodeInvalid
+from spinney.bridges.merritt.job_nodes import Job as Job
+from spinney.bridges.merritt.job_nodes import job_identifiers as job_identifiers
+from spinney.bridges.merritt.job_nodes import job_metadata as job_metadata
+from spinney.bridges.merritt.queue import MerrittQueue as MerrittQueue
+from spinney.bridges.merritt.states import STEPS as STEPS
+from spinney.bridges.merritt.states import AccessState as AccessState
+from spinney.bridges.merritt.states import BatchState as BatchState
+from spinney.bridges.merritt.states import JobState as JobState

@@ -1,0 +1,272 @@
+"""Batches: what a depositor submitted at once, with a job for each of its objects."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+
+from spinney.bridges.merritt import codec, layout
+from spinney.bridges.merritt.codec import Fields
+from spinney.bridges.merritt.errors import (
+    MerrittConflict,
+    MerrittNodeTooLarge,
+    MerrittStateError,
+    MerrittZKNodeInvalid,
+)
+from spinney.bridges.merritt.items import Item, Items, read_item, require_deletable, status_fields
+from spinney.bridges.merritt.jobs import Jobs
+from spinney.bridges.merritt.nodes import children, get, get_all
+from spinney.bridges.merritt.states import BatchState, JobState, require_transition
+from spinney.bridges.merritt.transactions import Transaction, Witness, create_numbered, with_retries
+
+_MOST_OPERATIONS: Final = 4_000
+"""Of one transaction; ZooKeeper refuses requests of more than 1 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch(Item):
+    """A batch as it was when it was read."""
+
+    state: BatchState
+    submission: dict[str, Any]
+    has_failure: bool
+    """Whether one of its jobs is failed."""
+
+    @property
+    def uuid(self) -> str:
+        """The name that ingest gave the batch, by which depositors know it; empty when it has none."""
+        return str(self.submission.get("batchID") or "")
+
+    @property
+    def states_path(self) -> str:
+        return f"{self.path}/states"
+
+
+class Batches(Items[Batch]):
+    """The batch queue: ``/batches`` and ``/batch-uuids``."""
+
+    def __init__(self, client: KazooClient, owner: str) -> None:
+        super().__init__(client, owner)
+        self._jobs = Jobs(client, owner)
+
+    def create(self, submission: Fields) -> Batch:
+        """Create a batch in Pending, with all its nodes in one transaction.
+
+        ``batchID`` in the submission is its uuid, by which it is found. Raises MerrittConflict where another batch has
+        that uuid, and MerrittNodeTooLarge for a submission that belongs into a file.
+        """
+
+        def write(transaction: Transaction, bid: str) -> Witness | None:
+            return add_batch(
+                self._client, transaction, bid, submission, status_fields({}, BatchState.PENDING)
+            )
+
+        return self.load(create_numbered(self._client, layout.BATCHES, "bid", write))
+
+    def load(self, bid: str) -> Batch:
+        """Return a batch. Raises MerrittZKNodeInvalid where a node is missing or cannot be read."""
+        return self._read(f"{layout.BATCHES}/{bid}")
+
+    def find_by_uuid(self, uuid: str) -> Batch | None:
+        """Return the batch that ingest gave this uuid; None where there is none."""
+        if not uuid or not self._client.retry(self._client.exists, f"{layout.BATCH_UUIDS}/{uuid}"):
+            return None
+        return self.load(codec.read_text(get(self._client, f"{layout.BATCH_UUIDS}/{uuid}")[0]))
+
+    def acquire_pending(self) -> Batch | None:
+        """Lock the first pending batch that nobody holds and move it to Processing, in one transaction.
+
+        A pending batch is one without the node ``states``. A batch in Processing without it is one whose consumer died
+        before it created a job, and is taken again. Two clients never acquire the same batch.
+        """
+
+        states = (BatchState.PENDING, BatchState.PROCESSING)
+        paths = (path for path in self._paths() if not self._exists(f"{path}/states"))
+
+        def claim(transaction: Transaction, batch: Batch) -> bytes | None:
+            transaction.create(batch.states_path)
+            return self._moved(batch, BatchState.PROCESSING)
+
+        return self._acquire(paths, claim, lambda batch: batch.state in states)
+
+    def acquire_for_reporting(self) -> Batch | None:
+        """Lock the first batch whose jobs are all done and move it to Reporting, in one transaction.
+
+        A batch that is in Reporting and not locked is one whose reporter died, and is taken again.
+        """
+
+        states = (BatchState.PROCESSING, BatchState.REPORTING)
+        paths = (path for path in self._paths() if self._open_jobs(path) == 0)
+
+        def claim(transaction: Transaction, batch: Batch) -> bytes | None:
+            _require_no_open_jobs(transaction, batch)
+            return self._moved(batch, BatchState.REPORTING)
+
+        return self._acquire(paths, claim, lambda batch: batch.state in states)
+
+    def acquire_for_update_reporting(self) -> Batch | None:
+        """Lock the first batch in UpdateReporting whose jobs are all done; its state stays.
+
+        An operator moves a failed batch to UpdateReporting when its jobs have been requeued.
+        """
+
+        paths = (path for path in self._paths() if not self._open_jobs(path))
+
+        def claim(transaction: Transaction, batch: Batch) -> None:
+            if self._open_jobs(batch.path) is not None:
+                _require_no_open_jobs(transaction, batch)
+
+        return self._acquire(paths, claim, lambda batch: batch.state is BatchState.UPDATE_REPORTING)
+
+    def set_status(
+        self, batch: Batch, state: BatchState, *, message: str = "", unlock: bool = False
+    ) -> Batch:
+        """Move a batch to another state and return it as it is then; to set the state that it has changes nothing.
+
+        Raises MerrittStateError where the state may not follow, MerrittLocked where another client holds the lock or
+        this one has lost it, and MerrittConflict where the batch was changed since it was read.
+        """
+        return self._set_state(batch, state, message, unlock)
+
+    def finish_reporting(
+        self,
+        batch: Batch,
+        failed_jobs: Iterable[Any],
+        successful_jobs: Iterable[Any],
+        *,
+        store: Callable[[bytes], str] | None = None,
+    ) -> Batch:
+        """Record what was reported, move the batch to Failed or Completed by it, and release its lock, all at once.
+
+        The report is what the depositor was told: any values that JSON has, mostly ids of jobs. One that is larger than
+        a node may be is given to ``store``, which writes it to a file and returns its URL; the node then has that URL
+        and the numbers of jobs. Raises MerrittNodeTooLarge where there is no ``store``.
+        """
+        report: dict[str, Any] = {"failed_jobs": list(failed_jobs), "successful_jobs": list(successful_jobs)}
+        state = BatchState.FAILED if report["failed_jobs"] else BatchState.COMPLETED
+        require_transition(batch.path, batch.state, state)
+        path = f"{batch.path}/status-report"
+        try:
+            data = codec.object_bytes(path, report)
+        except MerrittNodeTooLarge:
+            if store is None:
+                raise
+            counts = {f"{name}_count": len(jobs) for name, jobs in report.items()}
+            data = codec.object_bytes(path, {"url": store(json.dumps(report).encode()), **counts})
+
+        def write(transaction: Transaction) -> None:
+            if self._exists(path):
+                transaction.set(path, data)
+            else:
+                transaction.create(path, data)
+
+        return self._change(batch, status_fields(batch.status, state), write, unlock=batch.lock is not None)
+
+    def report(self, batch: Batch) -> dict[str, Any]:
+        """Return what the depositor was told last; nothing before the first report."""
+        (data,) = get_all(self._client, [f"{batch.path}/status-report"])
+        return codec.read_object(f"{batch.path}/status-report", data)
+
+    def delete(self, batch: Batch) -> None:
+        """Delete a batch that is Completed or Deleted, with its uuid and its jobs.
+
+        Failed and held jobs are deleted only with a batch that is Deleted. A batch of so many jobs that one transaction
+        cannot take them loses them in several first, each whole; where that is cut off, it is repeated.
+
+        Raises MerrittStateError where the batch or one of its jobs is still needed.
+        """
+
+        require_deletable(batch)
+
+        def attempt() -> None:
+            transaction = Transaction(self._client)
+            for job_id in (job_id for ids in self.jobs(batch).values() for job_id in ids):
+                job = self._jobs.load(job_id)
+                if not (batch.state is BatchState.DELETED and job.state in (JobState.FAILED, JobState.HELD)):
+                    require_deletable(job)
+                if len(transaction) > _MOST_OPERATIONS:
+                    transaction.commit()
+                    transaction = Transaction(self._client)
+                self._jobs.add_deletion(transaction, job, job.pointers)
+            self.add_deletion(
+                transaction, batch, [f"{layout.BATCH_UUIDS}/{batch.uuid}"] if batch.uuid else []
+            )
+            self._commit(transaction, batch)
+
+        with_retries(attempt)
+
+    def delete_completed(self) -> list[str]:
+        """Delete all batches that are Completed or Deleted, and return their ids; those in use are left."""
+        deleted = []
+        for batch in self.list():
+            if batch.state in (BatchState.COMPLETED, BatchState.DELETED):
+                try:
+                    self.delete(batch)
+                except (MerrittStateError, MerrittConflict, MerrittZKNodeInvalid):
+                    continue
+                deleted.append(batch.id)
+        return deleted
+
+    def jobs(self, batch: Batch) -> dict[str, list[str]]:
+        """Return the ids of the batch's jobs, by ``batch-processing``, ``batch-failed`` and so on."""
+        return {
+            each: children(self._client, f"{batch.states_path}/{each}") for each in layout.BATCH_JOB_STATES
+        }
+
+    def list(self, state: BatchState | None = None) -> list[Batch]:
+        """Return all batches in order, or those in a state."""
+        return [batch for batch in self._load_all(self._paths()) if state in (None, batch.state)]
+
+    def counts(self) -> dict[BatchState, int]:
+        """Return how many batches are in each state."""
+        states = [batch.state for batch in self.list()]
+        return {state: states.count(state) for state in BatchState}
+
+    def _read(self, path: str) -> Batch:
+        (submission,) = get_all(self._client, [f"{path}/submission"])
+        return Batch(
+            **read_item(self._client, path, BatchState),
+            submission=codec.read_object(f"{path}/submission", submission),
+            has_failure=bool(children(self._client, f"{path}/states/batch-failed")),
+        )
+
+    def _paths(self) -> Iterator[str]:
+        return (f"{layout.BATCHES}/{name}" for name in children(self._client, layout.BATCHES))
+
+    def _open_jobs(self, path: str) -> int | None:
+        """Return how many jobs of a batch are not done; None where no job was ever created."""
+        stat = self._client.retry(self._client.exists, f"{path}/states/batch-processing")
+        return stat.numChildren if stat else None
+
+    def _moved(self, batch: Batch, state: BatchState) -> bytes | None:
+        if batch.state is state:
+            return None
+        require_transition(batch.path, batch.state, state)
+        return codec.object_bytes(batch.status_path, status_fields(batch.status, state))
+
+
+def _require_no_open_jobs(transaction: Transaction, batch: Batch) -> None:
+    """Let the transaction fail where the batch has an open job: a node with children cannot be deleted."""
+    path = f"{batch.states_path}/batch-processing"
+    transaction.delete(path)
+    transaction.create(path)
+
+
+def add_batch(
+    client: KazooClient, transaction: Transaction, bid: str, submission: Fields, status: Fields
+) -> Witness | None:
+    """Add the nodes of a new batch to a transaction that creates the batch's own node."""
+    path = f"{layout.BATCHES}/{bid}"
+    uuid = str(submission.get("batchID") or "")
+    if uuid:
+        (existing,) = get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"])
+        if existing is not None:
+            raise MerrittConflict(
+                f"{codec.read_text(existing)} has the uuid {uuid}; find it by that, or use another uuid."
+            )
+        transaction.create(f"{layout.BATCH_UUIDS}/{uuid}", bid.encode())
+    transaction.create(f"{path}/submission", codec.object_bytes(f"{path}/submission", submission))
+    transaction.create(f"{path}/status", codec.object_bytes(f"{path}/status", status))
+    return Witness(f"{layout.BATCH_UUIDS}/{uuid}", bid.encode(), 0) if uuid else None

@@ -1,0 +1,1 @@
+"""What others left half done in the queue: found by `check`, mended by `repair`."""

@@ -1,0 +1,245 @@
+"""What batches, jobs and access requests have in common: a status, a lock, and changes that only one client makes."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from kazoo.client import KazooClient
+
+from spinney.bridges.merritt import codec, item_locks, layout, nodes
+from spinney.bridges.merritt.errors import (
+    MerrittConflict,
+    MerrittError,
+    MerrittLocked,
+    MerrittStateError,
+    MerrittZKNodeInvalid,
+)
+from spinney.bridges.merritt.item_locks import Lock
+from spinney.bridges.merritt.states import State, is_deletable, require_transition
+from spinney.bridges.merritt.transactions import OperationFailed, Transaction, Witness, with_retries
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A batch, a job or an access request, as it was when it was read."""
+
+    id: str
+    path: str
+    state: State
+    status: dict[str, Any]
+    """The fields of its status node."""
+    status_bytes: bytes = field(repr=False)
+    version: int
+    """The version of the status node. Each change of this library raises it, so that a late writer is refused."""
+    lock: Lock | None = None
+    """The lock of the item, where this client holds it."""
+
+    @property
+    def message(self) -> str:
+        return str(self.status.get("message") or "")
+
+    @property
+    def status_path(self) -> str:
+        return f"{self.path}/status"
+
+    @property
+    def lock_path(self) -> str:
+        return f"{self.path}/lock"
+
+
+_Item = TypeVar("_Item", bound=Item)
+
+
+class Items(Generic[_Item]):
+    """The verbs that batches, jobs and access requests share; each kind says how it is read."""
+
+    def __init__(self, client: KazooClient, owner: str) -> None:
+        self._client = client
+        self._owner = owner
+
+    def _read(self, path: str) -> _Item:
+        raise NotImplementedError
+
+    def lock(self, item: _Item) -> _Item:
+        """Take the lock of an item and return the item as it is under the lock. Raises MerrittLocked."""
+        lock = item_locks.new_lock(item.lock_path, self._owner)
+        transaction = Transaction(self._client)
+        item_locks.add_lock(transaction, lock)
+        transaction.set(item.status_path, item.status_bytes, item.version)
+        self._commit(transaction, item, Witness(lock.path, lock.note, item_locks.LOCK_VERSION))
+        return self._locked(item, lock)
+
+    def unlock(self, item: _Item) -> _Item:
+        """Release the lock of an item and return the item without it. A lock that was lost stays with its holder."""
+        if item.lock is not None:
+            item_locks.release(self._client, item.lock)
+        return replace(item, lock=None)
+
+    def _change(
+        self,
+        item: _Item,
+        status: dict[str, Any],
+        write: Callable[[Transaction], None],
+        *,
+        unlock: bool = False,
+        break_lock: bool = False,
+    ) -> _Item:
+        """Write the status and what ``write`` adds as one transaction, and return the item as it is after it.
+
+        An item that this client has not locked is locked and unlocked by the same transaction, so that it fails where
+        another client holds the lock; with ``break_lock`` it first deletes the lock, whoever holds it.
+        """
+        item = replace(item, lock=None) if break_lock else item
+        data = codec.object_bytes(item.status_path, status)
+
+        def attempt() -> None:
+            transaction = Transaction(self._client)
+            if break_lock and self._exists(item.lock_path):
+                transaction.delete(item.lock_path)
+            self._guard(transaction, item)
+            transaction.set(item.status_path, data, item.version)
+            write(transaction)
+            if item.lock is None or unlock:
+                transaction.delete(item.lock_path)
+            self._commit(transaction, item, Witness(item.status_path, data, item.version + 1))
+
+        with_retries(attempt)
+        return replace(self._read(item.path), lock=None if unlock else item.lock)
+
+    def _set_state(self, item: _Item, state: State, message: str, unlock: bool) -> _Item:
+        """Move an item to another state; to set the state that it has changes nothing."""
+        if state is item.state and not unlock:
+            return item
+        status = dict(item.status)
+        if state is not item.state:
+            require_transition(item.path, item.state, state)
+            status = status_fields(item.status, state, message)
+        return self._change(item, status, lambda _: None, unlock=unlock)
+
+    def _locked(self, item: _Item, lock: Lock) -> _Item:
+        """Return an item as it is under its new lock, which is released where the item cannot be read."""
+        try:
+            return replace(self._read(item.path), lock=lock)
+        except MerrittZKNodeInvalid:
+            item_locks.release(self._client, lock)
+            raise
+
+    def _exists(self, path: str) -> bool:
+        return self._client.retry(self._client.exists, path) is not None
+
+    def _guard(self, transaction: Transaction, item: _Item) -> None:
+        if item.lock is None:
+            item_locks.add_lock(transaction, item_locks.new_lock(item.lock_path, self._owner))
+        else:
+            item_locks.require_lock(transaction, item.lock)
+
+    def _commit(self, transaction: Transaction, item: _Item, witness: Witness | None = None) -> None:
+        """Commit, and raise what the caller can act upon; OperationFailed where others changed nodes beside."""
+        try:
+            transaction.commit(witness)
+        except OperationFailed as failure:
+            if failure.path == item.status_path:
+                raise MerrittConflict(f"{item.path} has changed since; load it again.") from failure
+            if failure.path != item.lock_path:
+                raise
+            if failure.action == "create" and not self._exists(item.path):
+                raise MerrittZKNodeInvalid(f"{item.path} was deleted since it was read.") from failure
+            raise item_locks.refusal(self._client, item.lock_path, failure) from failure
+
+    def _acquire(
+        self,
+        paths: Iterable[str],
+        claim: Callable[[Transaction, _Item], bytes | None],
+        wanted: Callable[[_Item], bool],
+    ) -> _Item | None:
+        """Lock the first wanted item that nobody holds, in the transaction to which ``claim`` adds its changes.
+
+        ``claim`` returns the new bytes of the status, or None to leave them. An item that cannot be read is passed over
+        with a warning, so that it does not stop the queue.
+        """
+        for path in paths:
+            try:
+                if self._exists(f"{path}/lock"):
+                    continue
+                item = self._read(path)
+                if not wanted(item):
+                    continue
+                lock = item_locks.new_lock(item.lock_path, self._owner)
+                transaction = Transaction(self._client)
+                item_locks.add_lock(transaction, lock)
+                data = claim(transaction, item) or item.status_bytes
+                transaction.set(item.status_path, data, item.version)
+                self._commit(transaction, item, Witness(lock.path, lock.note, item_locks.LOCK_VERSION))
+                return self._locked(item, lock)
+            except (MerrittLocked, MerrittConflict, OperationFailed):
+                continue  # another client was first
+            except MerrittZKNodeInvalid as error:
+                log.warning("%s is passed over: %s", path, error)
+        return None
+
+    def _delete_tree(self, item: _Item, pointers: Iterable[str]) -> None:
+        """Delete an item, all below it, and the nodes that point to it, as one transaction."""
+        require_deletable(item)
+
+        def attempt() -> None:
+            transaction = Transaction(self._client)
+            self.add_deletion(transaction, item, pointers)
+            self._commit(transaction, item)
+
+        with_retries(attempt)
+
+    def add_deletion(self, transaction: Transaction, item: _Item, pointers: Iterable[str]) -> None:
+        """Let a transaction delete the item with its pointers; it fails where another client holds the lock."""
+        self._guard(transaction, item)
+        transaction.check(item.status_path, item.version)
+        existing = [pointer for pointer in pointers if self._exists(pointer)]
+        below = [
+            path for path in nodes.subtree(self._client, item.path) if path not in (item.lock_path, item.path)
+        ]
+        for path in (*existing, *below, item.lock_path, item.path):
+            if not transaction.has("delete", path):
+                transaction.delete(path)
+
+    def _load_all(self, paths: Iterable[str]) -> list[_Item]:
+        """Return the items that can be read; the others are told by a warning, and by ``check``."""
+        items = []
+        for path in paths:
+            try:
+                items.append(self._read(path))
+            except MerrittError as error:
+                log.warning("%s is not listed: %s", path, error)
+        return items
+
+
+def status_fields(before: codec.Fields, state: State, message: str = "") -> dict[str, Any]:
+    """Return the status of an item that enters ``state``; fields that others added stay."""
+    message = codec.short_message(message)
+    return {**before, "status": state, "last_modified": codec.now_text(), "message": message}
+
+
+def require_deletable(item: Item) -> None:
+    """Raise MerrittStateError unless the item is in a state after which none comes."""
+    if not is_deletable(item.state):
+        raise MerrittStateError(f"{item.path} is {item.state}; only what is Completed or Deleted is deleted.")
+
+
+def read_item(client: KazooClient, path: str, kind: Callable[[str], State]) -> dict[str, Any]:
+    """Return the fields that every item has. Raises MerrittZKNodeInvalid."""
+    data, version = nodes.get(client, f"{path}/status")
+    status = codec.read_object(f"{path}/status", data)
+    try:
+        state = kind(status.get("status", ""))
+    except ValueError:
+        message = f"{path}/status has the unknown status {status.get('status')!r}; run a check."
+        raise MerrittZKNodeInvalid(message) from None
+    return {
+        "id": layout.name(path),
+        "path": path,
+        "state": state,
+        "status": status,
+        "status_bytes": data,
+        "version": version,
+    }

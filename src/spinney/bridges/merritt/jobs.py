@@ -1,0 +1,209 @@
+"""Jobs of the ingest queue: one object each, on its way through the states."""
+
+from spinney.bridges.merritt import codec, layout
+from spinney.bridges.merritt.codec import Fields
+from spinney.bridges.merritt.errors import MerrittStateError, MerrittZKNodeInvalid
+from spinney.bridges.merritt.items import Items, read_item
+from spinney.bridges.merritt.job_nodes import (
+    DEFAULT_PRIORITY,
+    PARTS,
+    Job,
+    add_job,
+    status_fields,
+    valid_priority,
+)
+from spinney.bridges.merritt.nodes import add_with_parents, children, get_all
+from spinney.bridges.merritt.states import JobState, requeue_target, require_transition
+from spinney.bridges.merritt.transactions import Transaction, create_numbered
+
+
+class Jobs(Items[Job]):
+    """The job queue: ``/jobs`` and the jobs' places in their batches."""
+
+    def create(
+        self,
+        bid: str,
+        configuration: Fields,
+        *,
+        identifiers: Fields | None = None,
+        metadata: Fields | None = None,
+        inventory: Fields | None = None,
+        store: Fields | None = None,
+        priority: int = DEFAULT_PRIORITY,
+        space_needed: int = 0,
+    ) -> Job:
+        """Create a job in Pending, with all its nodes in one transaction.
+
+        Raises MerrittZKNodeInvalid where there is no such batch, MerrittStateError where the batch is done, and
+        MerrittNodeTooLarge for a part that belongs into a file.
+        """
+        parts = {"identifiers": identifiers, "metadata": metadata, "inventory": inventory, "store": store}
+
+        def write(transaction: Transaction, job_id: str) -> None:
+            add_job(self._client, transaction, job_id, bid, configuration, parts, priority, space_needed)
+
+        return self.load(create_numbered(self._client, layout.JOBS, "jid", write))
+
+    def load(self, job_id: str) -> Job:
+        """Return a job. Raises MerrittZKNodeInvalid where a node is missing or cannot be read."""
+        return self._read(f"{layout.JOBS}/{job_id}")
+
+    def acquire(self, state: JobState) -> Job | None:
+        """Lock the first job in ``state`` that nobody holds, in order of priority and number; None when there is none.
+
+        Two clients never acquire the same job. The lock ends with ``unlock``, or with the client's session.
+        """
+
+        def claim(transaction: Transaction, job: Job) -> None:
+            transaction.check(job.pointers[0])
+
+        paths = (f"{layout.JOBS}/{job_id}" for job_id in self.ids(state))
+        return self._acquire(paths, claim, lambda job: job.state is state)
+
+    def set_status(
+        self,
+        job: Job,
+        state: JobState,
+        *,
+        message: str = "",
+        priority: int | None = None,
+        retry: bool = False,
+        unlock: bool = False,
+    ) -> Job:
+        """Move a job to another state, in its status, its list and its batch, and return it as it is then.
+
+        With ``priority`` it also gets that priority, with ``retry`` its retry count is raised, and with ``unlock`` its
+        lock is released, all in the same transaction. To set the state that it has changes nothing but the priority.
+
+        Raises MerrittStateError where the state may not follow, MerrittLocked where another client holds the lock or
+        this one has lost it, and MerrittConflict where the job was changed since it was read.
+        """
+        if state is not job.state:
+            require_transition(job.path, job.state, state)
+            status = status_fields(job.status, state, message, job.retry_count + retry)
+        else:
+            status = dict(job.status)
+        after = job.priority if priority is None else valid_priority(priority)
+        if status == job.status and after == job.priority and not unlock:
+            return job
+
+        def write(transaction: Transaction) -> None:
+            self._move_pointers(transaction, job, state, after)
+
+        return self._change(job, status, write, unlock=unlock)
+
+    def set_priority(self, job: Job, priority: int) -> Job:
+        """Give a job another priority within its state."""
+        return self.set_status(job, job.state, priority=priority)
+
+    def set_space_needed(self, job: Job, space_needed: int) -> Job:
+        """Record how many bytes the job will take."""
+        return self._set_part(job, "space_needed", str(space_needed).encode())
+
+    def set_part(self, job: Job, part: str, fields: Fields) -> Job:
+        """Write ``identifiers``, ``metadata``, ``inventory`` or ``store`` of a job."""
+        if part not in PARTS:
+            raise ValueError(f"A job has the parts {', '.join(PARTS)}, and not {part!r}.")
+        return self._set_part(job, part, codec.object_bytes(f"{job.path}/{part}", fields))
+
+    def hold(self, job: Job) -> Job:
+        """Park a pending job until it is released."""
+        return self.set_status(job, JobState.HELD)
+
+    def release(self, job: Job) -> Job:
+        """Let a held job wait for a consumer again."""
+        if job.state is not JobState.HELD:
+            raise MerrittStateError(f"{job.path} is {job.state}; only a held job can be released.")
+        return self.set_status(job, JobState.PENDING)
+
+    def requeue(self, job: Job, state: JobState | None = None) -> Job:
+        """Let a failed job go on after the last step that succeeded, or in ``state``, and raise its retry count."""
+        if job.state is not JobState.FAILED:
+            raise MerrittStateError(f"{job.path} is {job.state}; only a failed job can be requeued.")
+        return self.set_status(job, state or requeue_target(job.last_successful_status), retry=True)
+
+    def fail(self, job: Job, message: str, *, break_locks: bool = False) -> Job:
+        """Move a job to Failed.
+
+        With ``break_locks`` the lock of the job and those of its object in storage and inventory are deleted, whoever
+        holds them. Use that for work that hangs; what its holder writes to the job afterwards is refused.
+        """
+        if not break_locks:
+            return self.set_status(job, JobState.FAILED, message=message)
+        require_transition(job.path, job.state, JobState.FAILED)
+        name = layout.object_lock_name(str(job.identifiers.get("primary_id") or ""))
+
+        def write(transaction: Transaction) -> None:
+            self._move_pointers(transaction, job, JobState.FAILED, job.priority)
+            for path in (f"{layout.LOCKS}/{kind}/{name}" for kind in ("storage", "inventory") if name):
+                if self._exists(path):
+                    transaction.delete(path)
+
+        status = status_fields(job.status, JobState.FAILED, message, job.retry_count)
+        return self._change(job, status, write, break_lock=True)
+
+    def delete(self, job: Job) -> None:
+        """Delete a job that is Completed or Deleted, with all that points to it. Raises MerrittStateError otherwise."""
+        self._delete_tree(job, job.pointers)
+
+    def ids(self, state: JobState | None = None) -> list[str]:
+        """Return the ids of all jobs in order, or of those in a state in the order in which they are served."""
+        if state is None:
+            return [name for name in children(self._client, layout.JOBS) if name != "states"]
+        return [
+            name[3:] for name in children(self._client, layout.job_states_path(state)) if name[2:3] == "-"
+        ]
+
+    def list(self, state: JobState | None = None) -> list[Job]:
+        """Return all jobs, or those in a state in the order in which they are served."""
+        jobs = self._load_all(f"{layout.JOBS}/{job_id}" for job_id in self.ids(state))
+        return [job for job in jobs if state in (None, job.state)]
+
+    def counts(self) -> dict[JobState, int]:
+        """Return how many jobs are in each state, by what points to them; no job is read."""
+        stats = {
+            state: self._client.retry(self._client.exists, layout.job_states_path(state))
+            for state in JobState
+        }
+        return {state: stat.numChildren if stat else 0 for state, stat in stats.items()}
+
+    def _read(self, path: str) -> Job:
+        names = ("bid", "priority", "space_needed", "configuration", *PARTS)
+        bid, priority, space_needed, *objects = get_all(self._client, [f"{path}/{name}" for name in names])
+        if bid is None:
+            raise MerrittZKNodeInvalid(f"{path}/bid is missing; run a check to see what is left of the job.")
+        fields = [
+            codec.read_object(f"{path}/{name}", each) for name, each in zip(names[3:], objects, strict=True)
+        ]
+        return Job(
+            **read_item(self._client, path, JobState),
+            bid=codec.read_text(bid),
+            priority=codec.read_number(f"{path}/priority", priority),
+            space_needed=codec.read_number(f"{path}/space_needed", space_needed),
+            configuration=fields[0],
+            identifiers=fields[1],
+            metadata=fields[2],
+            inventory=fields[3],
+            store=fields[4],
+        )
+
+    def _set_part(self, job: Job, part: str, data: bytes) -> Job:
+        path = f"{job.path}/{part}"
+
+        def write(transaction: Transaction) -> None:
+            if self._exists(path):
+                transaction.set(path, data)
+            else:
+                transaction.create(path, data)
+
+        return self._change(job, job.status, write)
+
+    def _move_pointers(self, transaction: Transaction, job: Job, state: JobState, priority: int) -> None:
+        wanted = (layout.job_pointer(state, priority, job.id), layout.batch_pointer(job.bid, state, job.id))
+        if priority != job.priority:
+            transaction.set(f"{job.path}/priority", str(priority).encode())
+        for before, after in zip(job.pointers, wanted, strict=True):
+            if before != after and self._exists(before):
+                transaction.delete(before)
+            if not self._exists(after):
+                add_with_parents(self._client, transaction, after)

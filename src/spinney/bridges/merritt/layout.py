@@ -1,0 +1,79 @@
+"""Where everything lies in ZooKeeper: the paths of Merritt's queue layout."""
+
+import re
+from typing import Final
+
+from spinney.bridges.merritt.states import JobState
+
+BATCHES: Final = "/batches"
+BATCH_UUIDS: Final = "/batch-uuids"
+JOBS: Final = "/jobs"
+JOB_STATES: Final = "/jobs/states"
+ACCESS: Final = "/access"
+ACCESS_QUEUES: Final = ("small", "large")
+LOCKS: Final = "/locks"
+QUEUE_LOCKS: Final = ("ingest", "accessSmall", "accessLarge")
+LOCK_KINDS: Final = ("queue", "storage", "inventory", "collections", "localid")
+
+BATCH_JOB_STATES: Final = ("batch-processing", "batch-failed", "batch-completed", "batch-deleted")
+_BATCH_JOB_STATE = {
+    JobState.FAILED: "batch-failed",
+    JobState.COMPLETED: "batch-completed",
+    JobState.DELETED: "batch-deleted",
+}
+
+PERMANENT: Final = (
+    BATCHES,
+    BATCH_UUIDS,
+    JOBS,
+    JOB_STATES,
+    *(f"{JOB_STATES}/{state.lower()}" for state in JobState),
+    ACCESS,
+    *(f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES),
+    LOCKS,
+    *(f"{LOCKS}/{kind}" for kind in LOCK_KINDS),
+)
+"""The nodes that stand as long as the queue does, each after its parent."""
+
+PRIORITIES: Final = range(100)
+"""The lowest is served first."""
+
+
+def job_states_path(state: JobState) -> str:
+    """Return the node under which every job of this state has a child."""
+    return f"{JOB_STATES}/{state.lower()}"
+
+
+def job_pointer(state: JobState, priority: int, job_id: str) -> str:
+    """Return the node by which a job is found in its state, in the order of priorities."""
+    return f"{job_states_path(state)}/{priority:02d}-{job_id}"
+
+
+def batch_job_state(state: JobState) -> str:
+    """Return under which of a batch's four nodes a job of this state stands."""
+    return _BATCH_JOB_STATE.get(state, "batch-processing")
+
+
+def batch_pointer(batch_id: str, state: JobState, job_id: str) -> str:
+    """Return the node by which a job is found in its batch."""
+    return f"{BATCHES}/{batch_id}/states/{batch_job_state(state)}/{job_id}"
+
+
+def sequence_name(prefix: str, number: int) -> str:
+    """Return a name as ZooKeeper makes it for sequential nodes: the prefix and ten digits."""
+    return f"{prefix}{number:010d}"
+
+
+def object_lock_name(ark: str) -> str:
+    """Return the name of the lock of an object: each slash, with a colon before it, becomes ``_``."""
+    return re.sub(":?/", "_", ark)
+
+
+def parent(path: str) -> str:
+    """Return the path of the node above."""
+    return path.rpartition("/")[0] or "/"
+
+
+def name(path: str) -> str:
+    """Return the last part of a path."""
+    return path.rpartition("/")[2]

@@ -1,0 +1,1 @@
+"""The queues before this layout: their records are read, listed, and moved into it."""

@@ -1,0 +1,137 @@
+"""Moving legacy records into the layout: each is one transaction, which writes the new nodes and deletes the record."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient
+
+from spinney.bridges.merritt import access, batches, items, job_nodes, layout, nodes
+from spinney.bridges.merritt.codec import Fields, read_text
+from spinney.bridges.merritt.errors import MerrittError
+from spinney.bridges.merritt.legacy.records import LegacyQueue, LegacyRecord, LegacyStatus, list_records
+from spinney.bridges.merritt.states import AccessState, BatchState, JobState
+from spinney.bridges.merritt.transactions import Transaction, create_numbered, next_name
+
+_JOB_STATES = {
+    LegacyStatus.PENDING: JobState.PENDING,
+    LegacyStatus.HELD: JobState.HELD,
+    LegacyStatus.FAILED: JobState.FAILED,
+}
+_ACCESS_STATES = {LegacyStatus.PENDING: AccessState.PENDING, LegacyStatus.FAILED: AccessState.FAILED}
+_CONFIGURATION = {
+    "profile_name": ("profile", "profile_name"),
+    "submitter": ("submitter",),
+    "payload_url": ("payload_url", "url", "filename"),
+    "payload_type": ("type", "payload_type"),
+    "response_type": ("responseForm", "response_type"),
+    "submissionDate": ("submissionDate", "date"),
+}
+_METADATA = {"erc_who": "creator", "erc_what": "title", "erc_when": "date", "erc_where": "localIdentifier"}
+_BATCH_FIELDS = [
+    "batchID",
+    "profile",
+    "submitter",
+    "filename",
+    "type",
+    "responseForm",
+    "notification",
+    "submissionDate",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What became of a legacy record, or would become."""
+
+    path: str
+    target: str | None
+    """The node that it became; None in a dry run, and where it stayed."""
+    action: str
+    """In words."""
+
+
+def move(client: KazooClient, *, dry_run: bool) -> list[Move]:
+    """Move what waits, is held or failed into the layout; with ``dry_run`` only tell what would be moved.
+
+    Ingest records become jobs, those of one ``batchID`` in one batch. Inventory records become jobs in Recording, each
+    in a batch of its own. Access records become requests. What is consumed, completed or deleted stays, and so does
+    what cannot be read: the move says why. It can be repeated.
+    """
+    records, errors = list_records(client)
+    moves = [_move_one(client, record, dry_run) for record in records]
+    return moves + [Move(str(error).split(" ", 1)[0], None, f"Stays: {error}") for error in errors]
+
+
+def _move_one(client: KazooClient, record: LegacyRecord, dry_run: bool) -> Move:
+    is_access = record.queue in (LegacyQueue.ACCESS_SMALL, LegacyQueue.ACCESS_LARGE)
+    if record.status not in (_ACCESS_STATES if is_access else _JOB_STATES):
+        reason = (
+            "an old consumer works at it"
+            if record.status is LegacyStatus.CONSUMED
+            else "no consumer would take it"
+        )
+        return Move(record.path, None, f"Stays: it is {record.status.name.lower()}, so {reason}.")
+    if dry_run:
+        return Move(record.path, None, f"Would become {'an access request' if is_access else 'a job'}.")
+    try:
+        target = _to_access(client, record) if is_access else _to_job(client, record)
+    except MerrittError as error:
+        return Move(record.path, None, f"Stays: {error}")
+    return Move(record.path, target, f"Became {target}.")
+
+
+def _to_access(client: KazooClient, record: LegacyRecord) -> str:
+    queue: access.AccessQueue = "small" if record.queue is LegacyQueue.ACCESS_SMALL else "large"
+
+    def write(transaction: Transaction, name: str) -> None:
+        status = items.status_fields({}, _ACCESS_STATES[record.status])
+        access.add_request(transaction, queue, name, record.fields, status)
+        transaction.delete(record.path, record.version)
+
+    return f"{layout.ACCESS}/{queue}/{create_numbered(client, f'{layout.ACCESS}/{queue}', 'qid', write)}"
+
+
+def _to_job(client: KazooClient, record: LegacyRecord) -> str:
+    uuid = str(record.fields.get("batchID") or "")
+    bid = read_text(nodes.get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"])[0]) if uuid else ""
+
+    def write_job(transaction: Transaction, job_id: str) -> None:
+        # Where the batch is not there yet, it is made by the same transaction.
+        in_batch = bid or create_beside(transaction)
+        _add_job(client, transaction, record, job_id, in_batch)
+
+    def create_beside(transaction: Transaction) -> str:
+        name = next_name(client, layout.BATCHES, "bid")
+        transaction.create(f"{layout.BATCHES}/{name}")
+        submission = {key: record.fields[key] for key in _BATCH_FIELDS if record.fields.get(key)}
+        status = items.status_fields({}, BatchState.PROCESSING)
+        batches.add_batch(client, transaction, name, submission, status)
+        return name
+
+    return f"{layout.JOBS}/{create_numbered(client, layout.JOBS, 'jid', write_job)}"
+
+
+def _add_job(
+    client: KazooClient, transaction: Transaction, record: LegacyRecord, job_id: str, bid: str
+) -> None:
+    fields = record.fields
+    configuration: dict[str, Any] = {}
+    for key, names in _CONFIGURATION.items():
+        configuration[key] = next((fields[name] for name in names if fields.get(name)), "")
+    state, inventory = _JOB_STATES[record.status], None
+    if record.queue is LegacyQueue.INVENTORY:
+        urls = [value for value in fields.values() if str(value).startswith(("http://", "https://"))]
+        inventory = {"manifest_url": urls[0] if urls else "", "mode": ""}
+        state = JobState.RECORDING if state is JobState.PENDING else state
+    last = JobState.STORING if inventory else None
+    status = job_nodes.status_fields({"last_successful_status": last}, state, "moved from " + record.path, 0)
+    parts: dict[str, Fields | None] = {
+        "identifiers": job_nodes.job_identifiers(
+            fields.get("primaryIdentifier"), fields.get("localIdentifier")
+        ),
+        "metadata": {key: fields[name] for key, name in _METADATA.items() if fields.get(name)},
+        "inventory": inventory,
+    }
+    priority = job_nodes.DEFAULT_PRIORITY if record.priority is None else record.priority
+    job_nodes.add_job(client, transaction, job_id, bid, configuration, parts, priority, 0, status)
+    transaction.delete(record.path, record.version)

@@ -1,0 +1,99 @@
+"""What a legacy record carries: Java properties, XML or JSON. Nothing is unpickled or deserialized into objects."""
+
+import json
+import re
+from typing import Any
+from xml.parsers import expat
+
+from spinney.bridges.merritt.errors import MerrittZKNodeInvalid
+
+_JAVA_OBJECT = b"\xac\xed"
+_MOST_DEPTH = 50
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_KEY = re.compile(r"((?:\\.|[^\\\s:=])*)\s*[:=]?\s*(.*)", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse(path: str, data: bytes) -> dict[str, Any]:
+    """Return the fields of a payload; ``path`` names the record in errors. Raises MerrittZKNodeInvalid."""
+    if data.startswith(_JAVA_OBJECT):
+        raise MerrittZKNodeInvalid(
+            f"{path} is a serialized Java object, which is not read because reading it can run code; move it by hand."
+        )
+    start = data.lstrip()[:1]
+    if start == b"<":
+        return parse_xml(path, data)
+    if start == b"{":
+        try:
+            value: dict[str, Any] = json.loads(data)
+        except ValueError as error:
+            raise MerrittZKNodeInvalid(f"{path} is no JSON ({error}); move it by hand.") from None
+        return value
+    return dict(parse_properties(_text(data)))
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return what Java's ``Properties.load`` reads: keys and values with escapes and continued lines."""
+    properties: dict[str, str] = {}
+    lines = iter(re.split(r"\r\n|\n|\r", text))
+    for line in lines:
+        logical = line.lstrip(" \t\f")
+        if logical[:1] in ("", "#", "!"):
+            continue
+        while len(logical) - len(logical.rstrip("\\")) & 1:
+            logical = logical[:-1] + next(lines, "").lstrip(" \t\f")
+        key, value = _KEY.fullmatch(logical).groups()  # type: ignore[union-attr]
+        properties[_ESCAPE.sub(_unescaped, key)] = _ESCAPE.sub(_unescaped, value)
+    return properties
+
+
+def parse_xml(path: str, data: bytes) -> dict[str, str]:
+    """Return the text of the elements that have no children, by local name or by their attribute ``key``.
+
+    A document that declares an entity is refused, and no external one is ever loaded. Raises MerrittZKNodeInvalid.
+    """
+    fields: dict[str, str] = {}
+    open_elements: list[tuple[str, list[str]]] = []
+    parser = expat.ParserCreate()
+
+    def started(name: str, attributes: dict[str, str]) -> None:
+        if open_elements:
+            open_elements[-1][1].append("<")  # it has children
+        if len(open_elements) >= _MOST_DEPTH:
+            raise MerrittZKNodeInvalid(f"{path} is XML of more than {_MOST_DEPTH} levels; move it by hand.")
+        open_elements.append((attributes.get("key") or name.rpartition(":")[2], []))
+
+    def ended(_: str) -> None:
+        name, text = open_elements.pop()
+        if "<" not in text:
+            fields[name] = "".join(text).strip()
+
+    def read(text: str) -> None:
+        open_elements[-1][1].append(text if text != "<" else "&lt;")
+
+    def entity(*_: object) -> None:
+        raise MerrittZKNodeInvalid(
+            f"{path} is XML that declares an entity, which is refused; move it by hand."
+        )
+
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = started, ended, read
+    parser.EntityDeclHandler = entity
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise MerrittZKNodeInvalid(f"{path} is no XML ({error}); move it by hand.") from None
+    return fields
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    code = escape[1]
+    return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROL.get(code, code)
+
+
+def _text(data: bytes) -> str:
+    """Return text in UTF-8, or in ISO 8859-1, which Java's ``Properties.store`` writes."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
