@@ -1,0 +1,1 @@
+"""Tests of the library of Merritt's queue in ZooKeeper, on real servers."""

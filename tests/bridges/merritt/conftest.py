@@ -1,0 +1,71 @@
+"""A ZooKeeper for each module of tests, and in it a tree for each test."""
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from kazoo.client import KazooClient
+
+from spinney.bridges.merritt import MerrittQueue
+from zookeeper_servers import Server, standalone
+
+NOW = "2026-03-01 14:05:09 -0800"
+SESSION_S = 1.0
+LONG_SESSION_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with standalone() as each:
+        yield each
+
+
+@pytest.fixture
+def hosts(server: Server) -> str:
+    """Address and chroot: a tree of the test's own."""
+    chroot = f"/{uuid.uuid4().hex}"
+    client = started(server.address)
+    client.ensure_path(chroot)
+    client.stop()
+    client.close()
+    return server.address + chroot
+
+
+@pytest.fixture
+def connect(hosts: str) -> Iterator[Callable[[], KazooClient]]:
+    """Make further clients of the same tree, each with a session of its own."""
+    clients: list[KazooClient] = []
+
+    def one() -> KazooClient:
+        clients.append(started(hosts))
+        return clients[-1]
+
+    yield one
+    for client in clients:
+        client.stop()
+        client.close()
+
+
+@pytest.fixture
+def client(connect: Callable[[], KazooClient]) -> KazooClient:
+    return connect()
+
+
+@pytest.fixture
+def queue(client: KazooClient) -> MerrittQueue:
+    queue = MerrittQueue(client, "ingest01:4711")
+    queue.initialize()
+    return queue
+
+
+@pytest.fixture
+def fixed_time(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("spinney.bridges.merritt.codec.now_text", lambda: NOW)
+    return NOW
+
+
+def started(hosts: str, session_s: float = SESSION_S) -> KazooClient:
+    """Return a client that is connected."""
+    client = KazooClient(hosts, timeout=session_s)
+    client.start(timeout=20)
+    return client
