@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    bridge,
     claims,
     cluster,
     failing,
@@ -19,6 +20,7 @@ from benchmarks import (
     holds,
     ingest,
     latency,
+    merritt,
     monitor,
     reading,
     serving,
@@ -48,6 +50,8 @@ CASES = {
     "server: submit": serving.submit,
     "ingest": ingest.deposit,
     "ingest of 100,000": ingest.accept,
+    "bridge": bridge.tasks,
+    "merritt": merritt.acquire,
     "monitor": monitor.check_all,
     "monitor: pages and lists": monitor.pages,
 }

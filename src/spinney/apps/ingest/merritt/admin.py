@@ -1,0 +1,307 @@
+"""Commands for operators of Merritt's queue: look, check, hold, release, requeue, delete, lock."""
+
+import json as json_module
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+import typer
+
+from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
+from spinney.bridges.merritt import (
+    Batch,
+    BatchState,
+    Job,
+    JobState,
+    MerrittError,
+    MerrittQueue,
+    layout,
+)
+from spinney.command_line import Exit, JsonOption, display
+from spinney.errors import Refused, UsageError
+
+app = typer.Typer()
+ItemArgument = Annotated[str, typer.Argument(metavar="ID", help="A job (jid…) or a batch (bid…).")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job: jid….")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+class Kind(StrEnum):
+    """What is listed."""
+
+    JOBS = "jobs"
+    BATCHES = "batches"
+    ACCESS = "access"
+    LOCKS = "locks"
+
+
+@contextmanager
+def _queue(hosts: str) -> Iterator[MerrittQueue]:
+    """Give the queue. What the library refuses becomes an error of the command line."""
+    with connected(hosts) as client:
+        try:
+            yield MerrittQueue(client)
+        except MerrittError as error:
+            raise Refused(str(error)) from error
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
+@app.command(name="ls")
+def list_items(
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="jobs, batches, access or locks.")] = Kind.JOBS,
+    *,
+    state: Annotated[
+        str | None, typer.Option(help="Only those in this state, as Failed.", show_default=False)
+    ] = None,
+    batch: Annotated[
+        str | None, typer.Option(help="Only jobs of this batch: bid….", show_default=False)
+    ] = None,
+    json: JsonOption = False,
+    zookeeper: ZooKeeperOption,
+) -> None:
+    """List jobs, batches, access requests, or the locks of queues and collections."""
+    with _queue(zookeeper) as queue:
+        _print(list(_rows(queue, kind, state, batch)), json=json, empty="nothing is there")
+
+
+def _rows(queue: MerrittQueue, kind: Kind, state: str | None, batch: str | None) -> Iterator[dict[str, Any]]:
+    if kind is Kind.JOBS:
+        for job in queue.jobs.list(None if state is None else _state(JobState, state)):
+            if batch in (None, job.bid):
+                yield _job_row(job)
+    elif kind is Kind.BATCHES:
+        for each in queue.batches.list(None if state is None else _state(BatchState, state)):
+            yield _batch_row(each)
+    elif kind is Kind.ACCESS:
+        for name in layout.ACCESS_QUEUES:
+            for request in queue.access.list(name):
+                if state in (None, request.state):
+                    yield {"id": request.id, "queue": name, "state": str(request.state), **request.token}
+    else:
+        for queue_name in layout.QUEUE_LOCKS:
+            if queue.locks.queue_is_locked(queue_name):
+                yield {"lock": "queue", "name": queue_name}
+        for collection in queue.locks.locked_collections():
+            yield {"lock": "collection", "name": collection}
+
+
+def _job_row(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "batch": job.bid,
+        "state": str(job.state),
+        "priority": job.priority,
+        "retries": job.retry_count,
+        "profile": job.configuration.get("profile_name", ""),
+        "message": job.message,
+    }
+
+
+def _batch_row(batch: Batch) -> dict[str, Any]:
+    return {
+        "id": batch.id,
+        "uuid": batch.uuid,
+        "state": str(batch.state),
+        "failures": batch.has_failure,
+        "profile": batch.submission.get("profile", batch.submission.get("profile_name", "")),
+        "message": batch.message,
+    }
+
+
+_State = TypeVar("_State", JobState, BatchState)
+
+
+def _state(states: type[_State], name: str) -> _State:
+    try:
+        return states(name)
+    except ValueError:
+        raise UsageError(f"{name!r} is no state; use one of {', '.join(states)}") from None
+
+
+@app.command()
+def show(item: ItemArgument, *, zookeeper: ZooKeeperOption) -> None:
+    """Show all nodes of a job or a batch, as JSON."""
+    with _queue(zookeeper) as queue:
+        whole = _load(queue, item)
+        fields = {
+            name: value for name, value in asdict(whole).items() if name not in ("status_bytes", "lock")
+        }
+        fields["locked_by"] = queue.locks.holder(whole.lock_path)
+        if isinstance(whole, Batch):
+            fields |= {"jobs": queue.batches.jobs(whole), "report": queue.batches.report(whole)}
+    typer.echo(json_module.dumps(fields, indent=2, default=str, ensure_ascii=False))
+
+
+@app.command()
+def check(*, json: JsonOption = False, zookeeper: ZooKeeperOption) -> None:
+    """Report orphans, duplicates, missing and unreadable nodes, and old locks, by the rules of Merritt's own dump."""
+    with _queue(zookeeper) as queue:
+        rows = [
+            {"severity": each.severity, "kind": each.kind, "path": each.path, "message": each.message}
+            for each in queue.check()
+        ]
+    _print(rows, json=json, empty="nothing is wrong")
+    if rows:
+        raise typer.Exit(Exit.REFUSED)
+
+
+@app.command()
+def repair(
+    *,
+    dry_run: DryRunOption = False,
+    also_recent: Annotated[
+        bool, typer.Option("--also-recent", help="Also what is younger than an hour.")
+    ] = False,
+    break_locks: Annotated[bool, typer.Option("--break-locks", help="Also delete old locks.")] = False,
+    json: JsonOption = False,
+    zookeeper: ZooKeeperOption,
+) -> None:
+    """Mend what check reports and needs no decision."""
+    with _queue(zookeeper) as queue:
+        repairs = queue.repair(dry_run=dry_run, also_recent=also_recent, break_locks=break_locks)
+    rows = [{"path": each.finding.path, "action": each.action, "done": each.done} for each in repairs]
+    _print(rows, json=json, empty="nothing is wrong")
+
+
+@app.command()
+def hold(job: JobArgument, *, zookeeper: ZooKeeperOption) -> None:
+    """Hold a pending job until it is released."""
+    _change(zookeeper, job, lambda queue, each: queue.jobs.hold(each))
+
+
+@app.command()
+def release(job: JobArgument, *, zookeeper: ZooKeeperOption) -> None:
+    """Release a held job."""
+    _change(zookeeper, job, lambda queue, each: queue.jobs.release(each))
+
+
+@app.command()
+def requeue(
+    job: JobArgument,
+    *,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            help="Where it goes on (default: after the last step that was done).", show_default=False
+        ),
+    ] = None,
+    zookeeper: ZooKeeperOption,
+) -> None:
+    """Let a failed job go on. The report of its batch follows when the batch is moved to UpdateReporting."""
+
+    def change(queue: MerrittQueue, each: Job) -> Job:
+        batch = queue.batches.load(each.bid)
+        requeued = queue.jobs.requeue(each, None if state is None else _state(JobState, state))
+        if batch.state is BatchState.FAILED:
+            queue.batches.set_status(batch, BatchState.UPDATE_REPORTING)
+        return requeued
+
+    _change(zookeeper, job, change)
+
+
+@app.command()
+def delete(
+    item: ItemArgument,
+    *,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Also a failed or held one, which becomes Deleted first.")
+    ] = False,
+    zookeeper: ZooKeeperOption,
+) -> None:
+    """Delete a job or a batch that has ended."""
+    with _queue(zookeeper) as queue:
+        whole = _load(queue, item)
+        if isinstance(whole, Batch):
+            if failed and whole.state in (BatchState.FAILED, BatchState.HELD):
+                whole = queue.batches.set_status(whole, BatchState.DELETED)
+            queue.batches.delete(whole)
+        else:
+            if failed and whole.state in (JobState.FAILED, JobState.HELD):
+                whole = queue.jobs.set_status(whole, JobState.DELETED)
+            queue.jobs.delete(whole)
+    typer.echo(f"{item} is deleted")
+
+
+LockKind = Annotated[
+    str, typer.Argument(metavar="KIND", help="queue (ingest, accessSmall, accessLarge) or collection.")
+]
+LockName = Annotated[str, typer.Argument(metavar="NAME", help="The queue's or collection's name.")]
+
+
+@app.command()
+def lock(kind: LockKind, name: LockName, *, zookeeper: ZooKeeperOption) -> None:
+    """Stop consumers of a queue, or have new jobs of a collection held."""
+    _set_lock(zookeeper, kind, name, locked=True)
+
+
+@app.command()
+def unlock(kind: LockKind, name: LockName, *, zookeeper: ZooKeeperOption) -> None:
+    """Let consumers of a queue go on, or new jobs of a collection pass."""
+    _set_lock(zookeeper, kind, name, locked=False)
+
+
+@app.command()
+def legacy(
+    *,
+    move: Annotated[
+        bool, typer.Option("--move", help="Move what waits, is held or has failed into the present layout.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    zookeeper: ZooKeeperOption,
+) -> None:
+    """List the records of the older queues (mrtQ-…), or move them."""
+    with _queue(zookeeper) as queue:
+        rows: list[dict[str, Any]]
+        if move:
+            moves = queue.move_legacy(dry_run=dry_run)
+            rows = [{"path": each.path, "target": each.target, "action": each.action} for each in moves]
+        else:
+            records, errors = queue.legacy()
+            rows = [
+                {"path": each.path, "status": each.status.name, "time": each.time.isoformat()}
+                for each in records
+            ] + [{"error": str(error)} for error in errors]
+    _print(rows, json=json, empty="there is no record of an older queue")
+
+
+def _set_lock(hosts: str, kind: str, name: str, *, locked: bool) -> None:
+    with _queue(hosts) as queue:
+        verbs: dict[tuple[str, bool], Callable[[str], bool]] = {
+            ("queue", True): lambda each: queue.locks.lock_queue(cast(Literal["ingest"], each)),
+            ("queue", False): lambda each: queue.locks.unlock_queue(cast(Literal["ingest"], each)),
+            ("collection", True): queue.locks.lock_collection,
+            ("collection", False): queue.locks.unlock_collection,
+        }
+        if (kind, locked) not in verbs:
+            raise UsageError(f"a lock is that of a queue or of a collection; {kind!r} is neither")
+        changed = verbs[kind, locked](name)
+    typer.echo(f"{kind} {name}: {'' if changed else 'already '}{'locked' if locked else 'unlocked'}")
+
+
+def _change(hosts: str, job_id: str, change: Callable[[MerrittQueue, Job], Job]) -> None:
+    with _queue(hosts) as queue:
+        changed = change(queue, queue.jobs.load(job_id))
+    typer.echo(f"{changed.id} is {changed.state}")
+
+
+def _load(queue: MerrittQueue, item: str) -> Job | Batch:
+    if item.startswith("bid-"):
+        batch = queue.batches.find_by_uuid(item)
+        if batch is None:
+            raise UsageError(f"there is no batch {item}; 'spinney merritt ls batches' lists them")
+        return batch
+    return queue.batches.load(item) if item.startswith("bid") else queue.jobs.load(item)
+
+
+def _print(rows: Sequence[Mapping[str, Any]], *, json: bool, empty: str) -> None:
+    """Print rows with the columns that they have."""
+    columns = {name.upper(): _column(name) for name in dict.fromkeys(name for row in rows for name in row)}
+    display.print_list(rows, columns, json=json, empty=empty)
+
+
+def _column(name: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: str(row.get(name, ""))

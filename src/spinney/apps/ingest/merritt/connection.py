@@ -1,0 +1,42 @@
+"""The connection of commands to ZooKeeper."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from spinney.errors import StoreUnavailable
+
+CONNECT_S = 15.0
+_SHORT_SESSION_S = 10.0
+ZooKeeperOption = Annotated[
+    str,
+    typer.Option(
+        "--zookeeper",
+        metavar="HOSTS",
+        help="The servers: HOST:PORT,HOST:PORT, with a chroot behind them if the queue has one.",
+        envvar="MERRITT_ZOOKEEPER",
+        show_default=False,
+    ),
+]
+
+
+@contextmanager
+def connected(hosts: str, *, session_s: float = _SHORT_SESSION_S) -> Iterator[KazooClient]:
+    """Give a connected client, whose session ends with the block. Raises StoreUnavailable where no server answers."""
+    client = KazooClient(hosts, timeout=session_s)
+    try:
+        try:
+            client.start(timeout=CONNECT_S)
+        except (KazooTimeoutError, KazooException, ValueError, OSError) as error:
+            raise StoreUnavailable(
+                f"no ZooKeeper server of {hosts} answers ({type(error).__name__}); start it, or correct --zookeeper"
+            ) from error
+        yield client
+    finally:
+        client.stop()
+        client.close()

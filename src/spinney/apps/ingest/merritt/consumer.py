@@ -1,0 +1,350 @@
+"""Merritt's ingest queue as the other side of a bridge: its jobs become objects of ``spinney ingest``.
+
+A job is ours while its lock and its mark are. The lock dies with the session, and the mark stays: so a process that was
+killed takes its jobs up again, unless another consumer has taken them meanwhile, whose they are then."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from spinney.apps.ingest.merritt import orders, progress
+from spinney.apps.ingest.merritt.batches import BatchWork
+from spinney.apps.ingest.merritt.marks import Marks, release_own_lock
+from spinney.apps.ingest.merritt.settings import Settings
+from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
+from spinney.bridges.merritt import (
+    Job,
+    JobState,
+    MerrittCommitUncertain,
+    MerrittConflict,
+    MerrittError,
+    MerrittLocked,
+    MerrittQueue,
+    MerrittStateError,
+    MerrittZKNodeInvalid,
+)
+from spinney.bridges.merritt.layout import BATCHES, job_states_path
+from spinney.errors import UsageError
+from spinney.jobs import SETTLED
+from spinney.jobs import Job as SpinneyJob
+
+log = logging.getLogger("spinney.bridges.merritt")
+
+TYPE = "ingest.object"
+_ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.HELD, JobState.DELETED)
+
+
+@dataclass
+class MerrittConsumer:
+    """One consumer of Merritt's queue (``spinney.bridges.foreign.Foreign``)."""
+
+    client: KazooClient
+    database: str
+    """The identity of the ZooKeeper tree (``marks.identity``)."""
+    node: str
+    settings: Settings
+    collection_of: Callable[[str], str]
+    """Returns the collection of a profile; raises UsageError."""
+    mark: Callable[[], str]
+    """Returns the mark of this bridge in this store."""
+    system: str = field(default="merritt", init=False)
+    _held: dict[str, Job] = field(default_factory=dict, init=False)
+    """The jobs whose locks this session holds, as they were last seen, by their ids."""
+    _session: object = field(default=None, init=False)
+    _priorities: dict[str, int] = field(default_factory=dict, init=False)
+    """The priorities of jobs, as both sides know them."""
+    _changed: Event = field(default_factory=Event, init=False)
+    """Set by watches, when there may be jobs to take."""
+    _batches_changed: Event = field(default_factory=Event, init=False)
+    """Set by watches, when there may be a batch to read or to report."""
+    _polled_s: dict[int, float] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = f"merritt:{self.database}:{self.node}"
+        self.queue = MerrittQueue(self.client, self.name)
+        self._marks = Marks(self.client, self.node)
+        self._batches = BatchWork(self.client, self.queue, self.name, self.settings.queue)
+
+    def begin(self) -> None:
+        """Create the queue's own nodes where they are missing, and enter this node."""
+        with self._reached():
+            self.queue.initialize()
+            self._marks.enter(self.mark())
+            self._changed.set()
+            self._batches_changed.set()
+
+    def tend(self) -> None:
+        """Create the jobs of pending batches and report those that have ended, unless the queue is locked."""
+        if not self._is_due(self._batches_changed, [BATCHES], self._on_batch_change):
+            return
+        with self._reached():
+            if self.queue.locks.queue_is_locked("ingest"):
+                return
+            if "batches" in self.settings.work:
+                self._batches.read_pending()
+            if "reports" in self.settings.work:
+                self._batches.report_ended()
+
+    # --- claims -------------------------------------------------------------------------------
+
+    def claimed(self) -> Iterable[Claim]:
+        """Return the jobs that are ours, with their locks taken again where the session was another one."""
+        claims = []
+        with self._reached():
+            for job_id in self._marks.jobs():
+                claim = self._marks.claim(job_id)
+                try:
+                    job = self._ours(job_id, claim or "")
+                    claims.append(self._claim_of(job, claim or ""))
+                except ClaimLost as lost:
+                    log.warning("%s: job %s is not ours any more: %s", self.name, job_id, lost)
+                    self._let_go(job_id)
+                except UsageError as error:
+                    self._fail(self._held[job_id], str(error))
+        return claims
+
+    def claim(self, room: int) -> Sequence[Claim]:
+        """Take jobs in the order of their priorities, those that have come farthest first."""
+        lists = map(job_states_path, self.settings.states)
+        if "jobs" not in self.settings.work or not self._is_due(self._changed, lists, self._on_job_change):
+            return ()
+        claims: list[Claim] = []
+        with self._reached():
+            if self.queue.locks.queue_is_locked("ingest"):
+                return ()
+            locked_collections = set(self.queue.locks.locked_collections())
+            for state in reversed(self.settings.states):
+                for job_id in self.queue.jobs.ids(state):
+                    if len(claims) >= room:
+                        self._changed.set()  # there is more, for when there is room
+                        return claims
+                    if job_id not in self._held and (claim := self._take(job_id, state, locked_collections)):
+                        claims.append(claim)
+        return claims
+
+    def _is_due(self, changed: Event, lists: Iterable[str], watch: Callable[[object], None]) -> bool:
+        """Return whether these lists are to be read now, and have a watch tell when one changes next."""
+        now_s = time.monotonic()
+        if not changed.is_set() and now_s - self._polled_s.get(id(changed), -1e9) < self.settings.poll:
+            return False
+        changed.clear()
+        self._polled_s[id(changed)] = now_s
+        with self._reached():
+            for path in lists:
+                self._watch(path, watch)
+        return True
+
+    def _watch(self, path: str, watch: Callable[[object], None]) -> int:
+        """Have a function called at the next change of a list; return how many entries it has."""
+        try:
+            return len(self.client.retry(self.client.get_children, path, watch=watch))
+        except NoNodeError:
+            return 0
+
+    def _on_job_change(self, _: object) -> None:
+        self._changed.set()
+
+    def _on_batch_change(self, _: object) -> None:
+        self._batches_changed.set()
+
+    def _take(self, job_id: str, state: JobState, locked_collections: set[str]) -> Claim | None:
+        """Lock a job and mark it; None where it cannot be had, or must be held."""
+        try:
+            job = self.queue.jobs.load(job_id)
+            if job.state is not state:
+                return None
+            profile = orders.profile_of(job.configuration)
+            if locked_collections & {profile, self._collection(profile)}:
+                if state is JobState.PENDING:
+                    self.queue.jobs.set_status(job, JobState.HELD, message="its collection is locked")
+                return None
+            release_own_lock(self.client, job.lock_path, self.name)
+            job = self.queue.jobs.lock(job)
+        except (MerrittLocked, MerrittConflict, MerrittStateError):
+            return None  # another consumer was first
+        except MerrittZKNodeInvalid as error:
+            log.warning("%s: job %s is passed over: %s", self.name, job_id, error)
+            return None
+        self._held[job_id], self._priorities[job_id] = job, job.priority
+        try:
+            claim = self._claim_of(job, self._marks.add(job))
+        except UsageError as error:
+            self._fail(job, str(error))
+            return None
+        return claim
+
+    def _collection(self, profile: str) -> str:
+        try:
+            return self.collection_of(profile)
+        except UsageError:
+            return profile  # the job fails by it, with a sentence
+
+    def _claim_of(self, job: Job, claim: str) -> Claim:
+        """Return the claim of a job of ours. Raises UsageError for one that describes no object."""
+        bid = orders.bid_of(self.queue.batches.load(job.bid))
+        order = orders.object_order(job, bid)
+        return Claim(
+            entry=job.id,
+            claim=claim,
+            type=TYPE,
+            params={"order": order.model_dump(mode="json", exclude_defaults=True)},
+            options={
+                "priority": job.priority,
+                "collection": self.collection_of(order.profile),
+                "data": {"merritt": {"job": job.id, "batch": job.bid}},
+            },
+        )
+
+    def reject(self, claim: Claim, reason: str) -> None:
+        """Fail a job of which no object can be made."""
+        with self._reached():
+            try:
+                self._fail(self._ours(claim.entry, claim.claim), reason)
+            except ClaimLost:
+                self._let_go(claim.entry)
+
+    def _fail(self, job: Job, reason: str) -> None:
+        try:
+            self.queue.jobs.set_status(job, JobState.FAILED, message=reason, unlock=True)
+        except (MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
+            log.warning("%s: job %s is not ours any more: %s", self.name, job.id, error)
+        self._let_go(job.id)
+
+    def _let_go(self, job_id: str) -> None:
+        """Forget a job that has ended or is lost; a lock that is still ours is released."""
+        self._priorities.pop(job_id, None)
+        if (job := self._held.pop(job_id, None)) is not None:
+            self.queue.jobs.unlock(job)
+        self._marks.remove(job_id)
+
+    def _ours(self, job_id: str, claim: str) -> Job:
+        """Return a job that is ours, with its lock. Raises ClaimLost where it is not ours any more."""
+        try:
+            if self._marks.claim(job_id) != claim:
+                raise ClaimLost("it is not marked as taken by this node under this claim")
+            job = self.queue.jobs.load(job_id)
+            if job.state in _ENDED or claim.partition(".")[0] != str(job.retry_count):
+                raise ClaimLost(f"it is {job.state} over there")
+            held = self._held.get(job_id)
+            if held is not None and self._has(held):
+                job = replace(job, lock=held.lock)
+            else:
+                release_own_lock(self.client, job.lock_path, self.name)
+                job = self.queue.jobs.lock(job)
+            self._held[job_id] = job
+            self._priorities.setdefault(job_id, job.priority)
+            return job
+        except (MerrittLocked, MerrittConflict) as error:
+            raise ClaimLost(str(error)) from error
+        except (MerrittZKNodeInvalid, NoNodeError) as error:
+            raise ClaimLost(f"it was deleted over there: {error}") from error
+
+    def _has(self, job: Job) -> bool:
+        """Return whether a lock is still this session's."""
+        assert job.lock is not None, "jobs that are held are locked"
+        try:
+            data, _ = self.client.retry(self.client.get, job.lock.path)
+            return bytes(data) == job.lock.note
+        except NoNodeError:
+            return False
+
+    # --- what becomes of jobs -----------------------------------------------------------------
+
+    def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
+        """Write states and what the steps have found out, one transition after the other."""
+        lost = {}
+        with self._reached():
+            for report in reports:
+                try:
+                    self._report(report)
+                except ClaimLost as error:
+                    lost[report.entry] = error
+                    self._let_go(report.entry)
+        return lost
+
+    def _report(self, report: Report) -> None:
+        job = self._ours(report.entry, report.claim)
+        try:
+            if report.job is not None:
+                job = progress.write_parts(self.queue, job, report, self.settings.server)
+            states = progress.steps(job.state, report)
+            for state in states:
+                estimated = report.job is not None and state is JobState.PROVISIONING
+                job = self.queue.jobs.set_status(
+                    job,
+                    state,
+                    message=progress.message(report) if state is states[-1] else "",
+                    priority=report.job.priority if estimated and report.job else None,
+                )
+                self._held[job.id], self._priorities[job.id] = job, job.priority
+        except MerrittStateError as error:
+            raise ClaimLost(str(error)) from error
+        except (MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
+            self._held.pop(report.entry, None)
+            raise ClaimLost(str(error)) from error
+        self._held[job.id] = job
+        if job.state in _ENDED:
+            self._let_go(job.id)
+            if not self._watch(f"{BATCHES}/{job.bid}/states/batch-processing", self._on_batch_change):
+                self._batches_changed.set()
+
+    # --- wishes and checks --------------------------------------------------------------------
+
+    def wishes(self) -> Iterable[Wish]:
+        """Return the jobs of ours that their tools have given another priority, or have failed or deleted."""
+        wishes = []
+        with self._reached():
+            for job_id in list(self._held):
+                try:
+                    job = self.queue.jobs.load(job_id)
+                except MerrittZKNodeInvalid:
+                    wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason="deleted in Merritt's queue"))
+                    continue
+                if job.state in _ENDED:
+                    reason = f"{job.state} in Merritt's queue"
+                    wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason=reason))
+                elif job.priority != self._priorities[job_id]:
+                    self._priorities[job_id] = job.priority
+                    reason = "changed in Merritt's queue"
+                    wishes.append(
+                        Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=job.priority)
+                    )
+        return wishes
+
+    def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
+        """Compare the jobs that are ours over there with their jobs here."""
+        with self._reached():
+            ours = set(self._marks.jobs())
+        for entry in sorted(ours - jobs.keys()):
+            yield (
+                entry,
+                "it is marked as taken by this node, and has no job here: the bridge makes one when it runs",
+            )
+        for entry, job in sorted(jobs.items()):
+            if entry not in ours:
+                yield entry, "its link is open, and the job there is not ours any more"
+            elif job is None or job.state in SETTLED:
+                yield entry, "its job has ended here, and the job there does not say so yet"
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Turn errors of the connection into ForeignAway, and forget locks of a session that has ended."""
+        if not self.client.connected:
+            raise ForeignAway("ZooKeeper does not answer")
+        if self._session != self.client.client_id[0]:
+            self._held.clear()
+            self._session = self.client.client_id[0]
+        try:
+            yield
+        except (KazooException, KazooTimeoutError, MerrittCommitUncertain) as error:
+            self._held.clear()
+            raise ForeignAway(f"ZooKeeper: {type(error).__name__}: {error}"[:300]) from error
+        except MerrittError as error:
+            raise ForeignAway(f"Merritt's queue: {error}"[:300]) from error

@@ -1,0 +1,174 @@
+"""What a job of Merritt's queue means to ``spinney ingest``: pure rules over the job's nodes, in both directions.
+
+The names of fields are those of Merritt's queue design (``configuration``: ``profile_name``, ``submitter``,
+``payload_url``, ``payload_type``, ``local_id``) and those that its services write besides."""
+
+import re
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from spinney.apps.ingest.deposits import orders
+from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
+from spinney.apps.ingest.manifests import PayloadKind, Row
+from spinney.bridges.merritt import Batch, Job
+from spinney.errors import UsageError
+from spinney.files.digests import digest
+from spinney.files.paths import NotAdmitted
+
+_BIDS = uuid.UUID("0a1c7e0e-6c3b-4c0c-9a53-6f0f0f1d2b47")
+_UUID = re.compile(r"bid-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OBJECT_KINDS = {
+    "file": PayloadKind.FILE,
+    "container": PayloadKind.CONTAINER,
+    "manifest": PayloadKind.OBJECT_MANIFEST,
+    "object-manifest": PayloadKind.OBJECT_MANIFEST,
+}
+_BATCH_KINDS = {
+    "batchManifestFile": PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
+    "single-file-batch-manifest": PayloadKind.SINGLE_FILE_BATCH_MANIFEST,
+    "batchManifestContainer": PayloadKind.CONTAINER_BATCH_MANIFEST,
+    "container-batch-manifest": PayloadKind.CONTAINER_BATCH_MANIFEST,
+    "batchManifest": PayloadKind.BATCH_MANIFEST,
+    "batch-manifest": PayloadKind.BATCH_MANIFEST,
+}
+KINDS: Mapping[str, PayloadKind] = _OBJECT_KINDS | _BATCH_KINDS
+"""The kinds of payloads, by the names that Merritt's services and their clients use."""
+_TYPES = {
+    PayloadKind.SINGLE_FILE_BATCH_MANIFEST: "file",
+    PayloadKind.CONTAINER_BATCH_MANIFEST: "container",
+    PayloadKind.BATCH_MANIFEST: "manifest",
+}
+
+
+def kind_of(fields: Mapping[str, Any], name: str = "type") -> PayloadKind:
+    """Return the kind of a payload. Raises UsageError for one that does not exist."""
+    try:
+        return KINDS[str(fields.get(name))]
+    except KeyError:
+        raise UsageError(
+            f"{name} {fields.get(name)!r} is no kind of payload; use one of {', '.join(KINDS)}"
+        ) from None
+
+
+def profile_of(fields: Mapping[str, Any]) -> str:
+    """Return the profile of a submission or a job: ``profile_name``, or ``profile``, as the services write it."""
+    return str(fields.get("profile_name") or fields.get("profile") or "")
+
+
+def bid_of(batch: Batch) -> str:
+    """Return the name of a batch here: its uuid there, or one that is always made of its id."""
+    uuid_ = batch.uuid.lower()
+    return uuid_ if _UUID.fullmatch(uuid_) else f"bid-{uuid.uuid5(_BIDS, batch.id)}"
+
+
+def object_order(job: Job, bid: str) -> ObjectOrder:
+    """Return the object that a job deposits. Raises UsageError where the job does not describe one."""
+    given = job.configuration
+    kind = kind_of(given, "payload_type")
+    if kind.is_batch:
+        raise UsageError(f"a job is one object, and {kind} is a kind of batch; submit it as a batch")
+    url = str(given.get("payload_url") or "")
+    name = str(given.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
+    if not url or not name:
+        raise UsageError("the job's configuration has no payload_url with a file name; submit it again")
+    local = job.identifiers.get("local_id") or given.get("local_id") or []
+    local_ids = local.split(";") if isinstance(local, str) else list(local)
+    try:
+        return ObjectOrder(
+            jid=orders.jid(bid, int(job.id.removeprefix("jid"))),
+            bid=bid,
+            profile=profile_of(given),
+            submitter=str(given.get("submitter") or "unknown"),
+            payload=Payload(
+                kind=kind,
+                url=url,
+                name=name,
+                size_bytes=_size(given.get("payload_size")),
+                digest=_sum(given),
+            ),
+            about=Description(
+                primary_id=job.identifiers.get("primary_id") or given.get("primary_id") or None,
+                local_ids=tuple(each.strip() for each in local_ids if each.strip()),
+                creator=job.metadata.get("erc_who") or None,
+                title=job.metadata.get("erc_what") or None,
+                date=job.metadata.get("erc_when") or None,
+            ),
+            update=_is_update(given),
+        )
+    except (ValueError, NotAdmitted) as error:
+        raise UsageError(f"the job's configuration: {str(error).splitlines()[0]}; submit it again") from None
+
+
+def batch_order(batch: Batch) -> BatchOrder:
+    """Return the submission of a batch. Raises UsageError where it does not describe one."""
+    given = batch.submission
+    try:
+        return BatchOrder(
+            bid=bid_of(batch),
+            profile=profile_of(given),
+            kind=kind_of(given),
+            name=str(given.get("filename") or given.get("payload_filename") or ""),
+            submitter=str(given.get("submitter") or "unknown"),
+            update=_is_update(given),
+            digest=_sum(given),
+            about=Description(
+                primary_id=given.get("primaryIdentifier") or None,
+                local_ids=tuple(filter(None, str(given.get("localIdentifier") or "").split(";"))),
+                creator=given.get("creator") or given.get("erc_who") or None,
+                title=given.get("title") or given.get("erc_what") or None,
+                date=given.get("date") or given.get("erc_when") or None,
+            ),
+            accepted=datetime.now(UTC),
+        )
+    except (ValueError, NotAdmitted) as error:
+        raise UsageError(f"the batch's submission: {str(error).splitlines()[0]}; submit it again") from None
+
+
+def job_nodes(
+    order: BatchOrder, number: int, row: Row | None, payload_url: str
+) -> Mapping[str, dict[str, Any]]:
+    """Return the nodes of the job that deposits a row of a batch's manifest, or its only payload, by their names.
+
+    ``number``: its place in the batch, by which it is known after a crash."""
+    about = order.about if row is None else Description.of(row.about)
+    given_digest = order.digest if row is None else Sum.of(row.digest)
+    configuration: dict[str, Any] = {
+        "profile_name": order.profile,
+        "submitter": order.submitter,
+        "payload_url": payload_url if row is None else row.url,
+        "payload_type": _TYPES.get(order.kind, "manifest" if order.kind.is_manifest else str(order.kind)),
+        "payload_filename": order.name if row is None else row.name,
+        "response_type": "json",
+        "update": order.update,
+        "number": number,
+    }
+    if given_digest is not None:
+        configuration |= {"digest_type": given_digest.algorithm, "digest_value": given_digest.value}
+    if row is not None and row.size_bytes is not None:
+        configuration["payload_size"] = row.size_bytes
+    nodes = {"configuration": configuration}
+    if about.primary_id or about.local_ids:
+        nodes["identifiers"] = {"primary_id": about.primary_id or "", "local_id": list(about.local_ids)}
+    if about.creator or about.title or about.date:
+        given = (about.creator or "", about.title or "", about.date or "")
+        nodes["metadata"] = dict(zip(("erc_who", "erc_what", "erc_when"), given, strict=True))
+    return nodes
+
+
+def _is_update(fields: Mapping[str, Any]) -> bool:
+    mode = fields.get("update", fields.get("submission_mode"))
+    return mode is True or str(mode).lower() in ("true", "update")
+
+
+def _size(value: Any) -> int | None:
+    return int(value) if str(value).isascii() and str(value).isdigit() else None
+
+
+def _sum(fields: Mapping[str, Any]) -> Sum | None:
+    """Return the digest of a payload; raises NotAdmitted for one that cannot be."""
+    algorithm = fields.get("digest_type") or fields.get("digestType")
+    value = fields.get("digest_value") or fields.get("digestValue")
+    return Sum.of(digest(str(algorithm), str(value))) if algorithm and value else None
