@@ -7,8 +7,10 @@ import pytest
 from typer.main import get_command
 
 from spinney.apps.ingest.cli import app as ingest
+from spinney.apps.ingest.merritt.cli import app as merritt
 from spinney.apps.monitor.cli import app as monitor
 from spinney.apps.receivers.cli import app as receivers
+from spinney.bridges.disbatch.cli import app as disbatch
 from spinney.cli.commands import full_app
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +59,8 @@ COMMANDS = {
     "ingest": get_command(ingest),
     "monitor": get_command(monitor),
     "receivers": get_command(receivers),
+    "disbatch": get_command(disbatch),
+    "merritt": get_command(merritt),
 }
 COMMAND = re.compile(r"(?:^(?:    |\$ )?|`)spinney ((?:--server \S+ )?[a-z](?:[^`\n#;|&]|\\\n)*)", flags=re.M)
 
