@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from browser.conftest import NewPage, Sound
 from browser.site import Site
@@ -125,6 +125,29 @@ def test_given_an_admin_when_he_makes_a_user_and_a_token_then_each_secret_is_sho
     expect(page.locator("#secret")).to_have_text(re.compile(r"^spn_[0-9a-f]{16}_[\w-]{43}$"))
     page.get_by_role("link", name="Back to tokens").click()
     expect(page.locator("[data-row]").filter(has_text="robot")).to_contain_text("valid, expires in")
+
+
+def test_given_a_part_fetched_between_two_changes_that_cancel_out_when_it_is_quiet_then_the_page_is_right(
+    new_page: NewPage, furnished: Site
+) -> None:
+    page = new_page()
+    fetched = []
+
+    def once_stale(route: Route, request: Request) -> None:
+        fetched.append(request.url)
+        answer = route.fetch()
+        stale = answer.text().replace("until spring", "released long ago")
+        route.fulfill(response=answer, body=stale if len(fetched) == 1 else None)
+
+    page.goto("/holds")
+    expect(page.locator("#live")).to_contain_text("live")
+    page.route(lambda url: url.endswith("/holds"), once_stale)
+    furnished.shell.ok("hold", "--queue", "default", "--reason", "a change")
+
+    expect(page.locator("#holds")).to_contain_text("a change")
+    expect(page.locator("#holds")).to_contain_text("until spring")
+    expect(page.locator("#holds")).not_to_contain_text("released long ago")
+    assert len(fetched) > 1
 
 
 def test_given_no_scripts_when_a_hold_is_laid_then_it_is(new_page: NewPage, furnished: Site) -> None:

@@ -13,18 +13,19 @@ from spinney.apps.ingest.cli import app
 from spinney.apps.ingest.config.profiles import Profile
 from spinney.apps.ingest.config.settings import Settings, Table
 from spinney.apps.ingest.manifests import json_form
+from spinney.apps.ingest.merritt.cli import app as merritt
 from spinney.cli.commands import build_app
 from spinney.terminal.command_index import COMMAND_MODULES
 
 CODE = Path(spinney.apps.ingest.__file__).parent
-COMMAND = re.compile(r"'(?:spinney )?ingest ([a-z]+)([^']*)'")
-OF_ENGINE = re.compile(r"'spinney (?!ingest )([a-z]+)([^']*)'")
+COMMAND = re.compile(r"'(?:spinney )?(ingest|merritt) ([a-z]+)([^']*)'")
+OF_ENGINE = re.compile(r"'spinney (?!(?:ingest|merritt) )([a-z]+)([^']*)'")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 DOTTED = re.compile(r"\b([a-z]+)\.([a-z_]+)\b(?![/(])")
 SNAKE = re.compile(r"(?<![\w{.])[a-z]+(?:_[a-z]+)+\b")
 SQL = re.compile(r"pragma |set local |; set local |select |delete |damaged_since_us ")
-FOREIGN = {"--sparse", "pg_stat_activity", "oai_dc"}
-"""Of tar, of PostgreSQL and of Dublin Core."""
+FOREIGN = {"--sparse", "pg_stat_activity", "oai_dc", "payload_url"}
+"""Of tar, of PostgreSQL, of Dublin Core and of Merritt's queue."""
 UNNAMED = re.compile(r"\b(the configuration|the limit raised|a setting)\b")
 """Words that leave people to guess which."""
 
@@ -63,15 +64,20 @@ def options(command: Any) -> set[str]:
 
 def commands() -> dict[str, set[str]]:
     build_app([])
-    return {name: options(one) for name, one in get_command(app).commands.items()}  # type: ignore[attr-defined]
+    return {
+        f"{group} {name}": options(one)
+        for group, commands_ in (("ingest", app), ("merritt", merritt))
+        for name, one in get_command(commands_).commands.items()  # type: ignore[attr-defined]
+    }
 
 
 def wrong(text: str, known: dict[str, set[str]], settings: dict[str, set[str]]) -> Iterator[str]:
     """What a sentence names and nobody has."""
-    for name, more in COMMAND.findall(text):
+    for group, command, more in COMMAND.findall(text):
+        name = f"{group} {command}"
         if name not in known:
-            yield f"the command ingest {name}"
-        yield from (f"ingest {name} {one}" for one in OPTION.findall(more) if one not in known.get(name, ()))
+            yield f"the command {name}"
+        yield from (f"{name} {one}" for one in OPTION.findall(more) if one not in known.get(name, ()))
     for name, _ in OF_ENGINE.findall(text):
         if name not in COMMAND_MODULES:
             yield f"the command {name}"

@@ -70,7 +70,18 @@
   }
 
   // "job:17" is told as spinney:job, for a page watches one job, one tree, one list.
-  const tell = (topic) => htmx.trigger(body, `spinney:${topic.split(":")[0]}`);
+  const trigger = (topic) => htmx.trigger(body, `spinney:${topic.split(":")[0]}`);
+
+  // The server compares a topic's states once a second. A part that is fetched between two changes which cancel each
+  // other out shows what no event takes back; so it is fetched once more after its topic has been quiet for a while.
+  const QUIET_MS = 2500;
+  const quiet = new Map();
+
+  function tell(topic) {
+    trigger(topic);
+    clearTimeout(quiet.get(topic));
+    quiet.set(topic, setTimeout(() => { if (!document.hidden) trigger(topic); }, QUIET_MS));
+  }
 
   function open() {
     clearTimeout(timer);
