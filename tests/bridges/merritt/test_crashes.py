@@ -210,7 +210,9 @@ def test_workers_that_are_killed_at_any_time_bring_all_jobs_to_their_end(
 
 
 def test_a_lock_outlives_a_server_that_starts_again(server: Server, hosts: str) -> None:
-    client = started(hosts, LONG_SESSION_S)
+    # Named twice, so that a connection attempt may last half a session: a server that is just starting can accept a
+    # connection and leave its request unanswered.
+    client = started(f"{server.address},{hosts}", LONG_SESSION_S)
     queue = MerrittQueue(client)
     queue.initialize()
     new_job(queue)
