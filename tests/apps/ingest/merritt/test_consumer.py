@@ -170,7 +170,9 @@ def test_consumers_share_jobs_and_kills_lose_and_double_nothing(
     assert set(theirs.values()) <= {1}
     assert begun | ours.keys() == set(reported)
     assert not theirs.keys() & ours.keys()
-    assert len(begun - theirs.keys() - ours.keys()) <= kills  # killed between its last write there and its note
+    assert (
+        len(begun - theirs.keys() - ours.keys()) <= kills
+    )  # killed between its last write there and its note
     listed = service.spinney("ingest", "find", "--json", "--limit", str(total)).splitlines()
     stored = [json.loads(line)["ark"] for line in listed]
     assert sorted(stored) == sorted(ours.values())
