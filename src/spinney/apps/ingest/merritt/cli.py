@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 from spinney.apps.ingest.config import profiles
 from spinney.apps.ingest.config import settings as ingest_settings
 from spinney.apps.ingest.merritt import marks, settings
+from spinney.apps.ingest.merritt.access import AccessWork
 from spinney.apps.ingest.merritt.admin import app as admin
 from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
 from spinney.apps.ingest.merritt.consumer import MerrittConsumer
@@ -85,7 +86,8 @@ def _bridge(
     with ExitStack() as stack:
         client: KazooClient = stack.enter_context(connected(hosts, session_s=config.session))
         identity = marks.identity(client)
-        control = stack.enter_context(open_control(store, f"merritt:{identity}:{own}"))
+        name_here = f"merritt:{identity}:{own}"
+        control = stack.enter_context(open_control(store, name_here))
         foreign = MerrittConsumer(
             client,
             identity,
@@ -93,5 +95,6 @@ def _bridge(
             config,
             collection_of=lambda profile: profiles.load(ingest_settings.load(), profile).collection,
             mark=lambda: control.store.bridges.mark(foreign.name),
+            access=AccessWork(client, control, name_here),
         )
         yield Bridge(foreign, control, slots, store)

@@ -15,6 +15,7 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from spinney.apps.ingest.merritt import orders, progress
+from spinney.apps.ingest.merritt.access import AccessWork
 from spinney.apps.ingest.merritt.batches import BatchWork
 from spinney.apps.ingest.merritt.marks import Marks, release_own_lock
 from spinney.apps.ingest.merritt.settings import Settings
@@ -30,7 +31,7 @@ from spinney.bridges.merritt import (
     MerrittStateError,
     MerrittZKNodeInvalid,
 )
-from spinney.bridges.merritt.layout import BATCHES, job_states_path
+from spinney.bridges.merritt.layout import ACCESS, ACCESS_QUEUES, BATCHES, job_states_path
 from spinney.errors import UsageError
 from spinney.jobs import SETTLED
 from spinney.jobs import Job as SpinneyJob
@@ -38,6 +39,7 @@ from spinney.jobs import Job as SpinneyJob
 log = logging.getLogger("spinney.bridges.merritt")
 
 TYPE = "ingest.object"
+_ACCESS_PATHS = [f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES]
 _ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.HELD, JobState.DELETED)
 
 
@@ -54,6 +56,7 @@ class MerrittConsumer:
     """Returns the collection of a profile; raises UsageError."""
     mark: Callable[[], str]
     """Returns the mark of this bridge in this store."""
+    access: AccessWork
     system: str = field(default="merritt", init=False)
     _held: dict[str, Job] = field(default_factory=dict, init=False)
     """The jobs whose locks this session holds, as they were last seen, by their ids."""
@@ -63,7 +66,7 @@ class MerrittConsumer:
     _changed: Event = field(default_factory=Event, init=False)
     """Set by watches, when there may be jobs to take."""
     _batches_changed: Event = field(default_factory=Event, init=False)
-    """Set by watches, when there may be a batch to read or to report."""
+    """Set by watches, when there may be a batch to read or to report, or a request for access."""
     _polled_s: dict[int, float] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -81,10 +84,15 @@ class MerrittConsumer:
             self._batches_changed.set()
 
     def tend(self) -> None:
-        """Create the jobs of pending batches and report those that have ended, unless the queue is locked."""
-        if not self._is_due(self._batches_changed, [BATCHES], self._on_batch_change):
+        """Create the jobs of pending batches, report those that have ended, and have packages made; nothing of a queue
+        that is locked."""
+        with self._reached():
+            self.access.answer()
+        if not self._is_due(self._batches_changed, [BATCHES, *_ACCESS_PATHS], self._on_batch_change):
             return
         with self._reached():
+            if "access" in self.settings.work:
+                self.access.take()
             if self.queue.locks.queue_is_locked("ingest"):
                 return
             if "batches" in self.settings.work:

@@ -1,7 +1,7 @@
 """The settings of a consumer of Merritt's queue: ``merritt.toml``.
 
 queue = "/srv/ingest/queue"      # where Merritt's services keep payloads: a folder a batch, named by its uuid
-work = ["batches", "jobs", "reports"]      # what this consumer does; what is missing is left to others
+work = ["batches", "jobs", "reports", "access"]      # what this consumer does; what is missing is left to others
 states = ["Pending"]             # jobs are taken in these states, and no others (default: in all that are not ended)
 server = "https://ingest.example.org"      # the server of Spinney; storage and inventory manifests are served there
 session = "30s"                  # when a consumer has been silent for so long, others may take its jobs
@@ -11,7 +11,7 @@ poll = "10s"                     # how often the queue is read when no watch has
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -21,6 +21,7 @@ from spinney.errors import UsageError
 FILE = "merritt.toml"
 _TIME = {"s": 1, "m": 60, "h": 3600}
 _TAKEN = STEPS[:-1]
+Work = Literal["batches", "jobs", "reports", "access"]
 
 
 def _seconds(value: Any) -> Any:
@@ -35,7 +36,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     queue: Path | None = None
-    work: frozenset[Literal["batches", "jobs", "reports"]] = frozenset({"batches", "jobs", "reports"})
+    work: frozenset[Work] = frozenset(get_args(Work))
     states: tuple[JobState, ...] = _TAKEN
     server: str | None = None
     session: Annotated[float, BeforeValidator(_seconds), Field(ge=1, le=21_600)] = 30.0

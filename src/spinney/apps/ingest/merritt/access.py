@@ -1,0 +1,150 @@
+"""Access requests of Merritt's queue: packages of stored objects, which ``spinney ingest`` makes.
+
+The layout's own fields of a request (``token``, ``delivery-node``, ``url`` …) name no object. Requests that are ours
+have ``ark`` besides, and may have ``version`` and ``format``; all others are left to Merritt's services.
+
+The same request made again here returns the same package, so that nothing else has to be kept: a request in Processing
+that nobody holds, after a crash or when an operator has requeued it, is simply made again."""
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from kazoo.client import KazooClient
+
+from spinney.apps.ingest.access import requests
+from spinney.apps.ingest.access.archives import Format
+from spinney.apps.ingest.access.tickets import Status, Ticket
+from spinney.apps.ingest.config import settings as ingest_settings
+from spinney.apps.ingest.merritt.marks import release_own_lock
+from spinney.bridges.merritt import (
+    AccessRequest,
+    AccessState,
+    MerrittConflict,
+    MerrittLocked,
+    MerrittQueue,
+    MerrittStateError,
+    MerrittZKNodeInvalid,
+)
+from spinney.bridges.merritt.access import AccessQueue
+from spinney.bridges.merritt.locks import QueueName
+from spinney.errors import Refused, UnknownType, UsageError
+from spinney.files.paths import NotAdmitted
+from spinney.jobs import SETTLED, Filter
+
+if TYPE_CHECKING:
+    from spinney.operations import Control
+
+log = logging.getLogger("spinney.bridges.merritt")
+
+QUEUES: Final[dict[AccessQueue, QueueName]] = {"small": "accessSmall", "large": "accessLarge"}
+"""The queues of requests, each with the lock by which operators stop it."""
+OPEN_MAX: Final = 100
+"""The most requests that a consumer holds at once."""
+_LOST = (MerrittLocked, MerrittConflict, MerrittStateError, MerrittZKNodeInvalid)
+_CODES = {Status.READY: 200, Status.FAILED: 500}
+
+
+class AccessWork:
+    """Takes requests, and answers them when their packages are there."""
+
+    def __init__(self, client: KazooClient, control: "Control", owner: str) -> None:
+        self._client, self._control, self._owner = client, control, owner
+        self._queue = MerrittQueue(client, owner)
+        self._open: dict[str, tuple[AccessRequest, Ticket]] = {}
+        """The requests whose locks this process holds, by their paths."""
+
+    def take(self) -> None:
+        """Lock requests that nobody holds, and have their packages made."""
+        for name, lock in QUEUES.items():
+            if self._queue.locks.queue_is_locked(lock):
+                continue
+            for request in self._queue.access.list(name):
+                is_open = request.state in (AccessState.PENDING, AccessState.PROCESSING)
+                if is_open and "ark" in request.token and request.path not in self._open:
+                    if len(self._open) >= OPEN_MAX:
+                        return
+                    self._take(request)
+
+    def _take(self, request: AccessRequest) -> None:
+        access = self._queue.access
+        try:
+            release_own_lock(self._client, request.lock_path, self._owner)
+            request = access.lock(request)
+        except _LOST:
+            return  # another consumer holds it, or it has changed meanwhile
+        try:
+            if request.state is AccessState.PENDING:
+                request = access.set_status(request, AccessState.PROCESSING)
+            ticket = self._made(request)
+            request = access.set_token(request, _fields(request, ticket))
+        except UnknownType as error:
+            log.info("access request %s waits: %s", request.id, error)
+            access.unlock(request)
+        except (Refused, NotAdmitted, UsageError) as error:
+            access.set_status(request, AccessState.FAILED, message=str(error), unlock=True)
+        except _LOST as error:
+            log.warning("access request %s is not ours any more: %s", request.id, error)
+        else:
+            self._open[request.path] = request, ticket
+
+    def _made(self, request: AccessRequest) -> Ticket:
+        """Request the package here. Raises UsageError for fields that are none, and what ``requests.request`` does."""
+        version, format_ = request.token.get("version"), str(request.token.get("format", Format.ZIP))
+        if format_ not in list(Format):
+            raise UsageError(f"the format {format_!r} does not exist; use one of {', '.join(Format)}")
+        if not (version is None or (isinstance(version, int) and version > 0)):
+            raise UsageError(f"the version {version!r} is no number from 1; correct it, or leave it out")
+        return requests.request(
+            self._control,
+            ingest_settings.load(),
+            str(request.token["ark"]),
+            version=version,
+            format_=Format(format_),
+        )
+
+    def answer(self) -> None:
+        """Write the URLs of the packages that are ready, and the reasons of those that failed."""
+        ids = tuple(ticket.job for _, ticket in self._open.values())
+        if not ids:
+            return
+        jobs = self._control.store.jobs(Filter(ids=ids), limit=len(ids))
+        unsettled = {job.id for job in jobs if job.state not in SETTLED}
+        for path, (request, ticket) in list(self._open.items()):
+            if ticket.job in unsettled:
+                continue
+            del self._open[path]
+            try:
+                self._answer(request, ticket)
+            except _LOST as error:
+                log.warning("access request %s is not ours any more: %s", request.id, error)
+
+    def _answer(self, request: AccessRequest, ticket: Ticket) -> None:
+        access = self._queue.access
+        try:
+            ticket = requests.look(self._control.store, ingest_settings.load(), ticket.token)
+        except Refused as error:  # its job was deleted here
+            access.set_status(request, AccessState.FAILED, message=str(error), unlock=True)
+            return
+        request = access.set_token(request, _fields(request, ticket))
+        is_ready = ticket.status is Status.READY
+        access.set_status(
+            request,
+            AccessState.COMPLETED if is_ready else AccessState.FAILED,
+            message=ticket.message
+            or ("" if is_ready else f"the package is {ticket.status}; requeue the request"),
+            unlock=True,
+        )
+
+
+def _fields(request: AccessRequest, ticket: Ticket) -> dict[str, Any]:
+    """Return the fields of a request as this ticket answers them; those that are not ours stay."""
+    fields = {
+        "token": request.token.get("token") or ticket.token,
+        "status": _CODES.get(ticket.status, 202),
+        "cloud-content-byte": ticket.size_bytes,
+    }
+    if ticket.anticipated is not None:
+        fields["anticipated-availability-time"] = ticket.anticipated.isoformat(timespec="seconds")
+    if ticket.path is not None:
+        fields["url"] = ticket.url or ticket.path.as_uri()
+    return {**request.token, **fields}

@@ -1,0 +1,110 @@
+"""Requests for access in Merritt's queue, answered by packages of an ingest service of ours."""
+
+import json
+import zipfile
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from kazoo.client import KazooClient
+
+from bridges.merritt.trees import locks
+from spinney.bridges.merritt import AccessRequest, AccessState, BatchState, MerrittQueue
+
+from .service import IngestService
+
+
+@pytest.fixture
+def ark(service: IngestService, queue: MerrittQueue) -> str:
+    """An object of one file, which the service has stored."""
+    batch = service.submit(queue, 1)
+    service.start()
+    service.until("the report", lambda: queue.batches.load(batch.id).state is BatchState.COMPLETED)
+    (stored,) = service.spinney("ingest", "find", "--json").splitlines()
+    return str(json.loads(stored)["ark"])
+
+
+def state(queue: MerrittQueue, request: AccessRequest) -> AccessState:
+    return queue.access.load(request.queue, request.id).state
+
+
+def names(request: AccessRequest) -> list[str]:
+    """The files of the package to which the request's URL leads."""
+    with zipfile.ZipFile(Path(unquote(urlsplit(request.token["url"]).path))) as package:
+        return package.namelist()
+
+
+def test_requests_are_answered_with_packages(
+    service: IngestService, queue: MerrittQueue, client: KazooClient, ark: str
+) -> None:
+    asset = {"token": "t-1", "ark": ark, "delivery-node": 7}
+    first, again = queue.access.create("small", asset), queue.access.create("large", {"ark": ark})
+    unknown = queue.access.create("small", {"token": "t-2", "ark": "ark:/99999/fk4none"})
+    odd = queue.access.create("small", {"token": "t-3", "ark": ark, "format": "rar"})
+    foreign = queue.access.create("small", {"token": "t-4"})
+
+    service.until(
+        "answers",
+        lambda: (
+            {state(queue, each) for each in (first, again)} == {AccessState.COMPLETED}
+            and {state(queue, each) for each in (unknown, odd)} == {AccessState.FAILED}
+        ),
+    )
+
+    first, again = (queue.access.load(each.queue, each.id) for each in (first, again))
+    assert (first.token["token"], first.token["delivery-node"], first.token["status"]) == ("t-1", 7, 200)
+    assert first.token["cloud-content-byte"] > 0
+    assert again.token["url"] == first.token["url"]  # the same package
+    assert any(name.endswith("/0.txt") for name in names(first))
+    assert "not in the inventory" in queue.access.load("small", unknown.id).message
+    assert "use one of zip" in queue.access.load("small", odd.id).message
+    assert queue.access.load("small", foreign.id) == foreign
+    assert locks(client) == []
+
+
+def test_a_request_outlives_a_kill_and_a_stopped_queue(
+    service: IngestService, queue: MerrittQueue, client: KazooClient, ark: str
+) -> None:
+    service.spinney("queue", "access-small", "--limit", "0")
+    request = queue.access.create("small", {"ark": ark})
+    service.until("a request that waits", lambda: state(queue, request) is AccessState.PROCESSING)
+    service.kill()
+    service.spinney("merritt", "lock", "queue", "accessSmall")
+    service.start()
+    later = queue.access.create("small", {"ark": ark, "format": "tar"})
+    service.spinney("queue", "access-small", "--limit", "1")
+    large = queue.access.create("large", {"ark": ark})
+    service.until("the other queue", lambda: state(queue, large) is AccessState.COMPLETED)
+    assert state(queue, later) is AccessState.PENDING
+
+    service.spinney("merritt", "unlock", "queue", "accessSmall")
+    service.until(
+        "both answers", lambda: {state(queue, each) for each in (request, later)} == {AccessState.COMPLETED}
+    )
+
+    assert any(name.endswith("/0.txt") for name in names(queue.access.load("small", request.id)))
+    packed = [
+        job
+        for job in map(json.loads, service.spinney("list", "--json").splitlines())
+        if job["type"] == "ingest.access"
+    ]
+    assert len(packed) == 2  # one for each format
+    assert locks(client) == []
+
+
+def test_a_request_that_failed_is_requeued(service: IngestService, queue: MerrittQueue, ark: str) -> None:
+    files = (path for path in (service.place / "archive").rglob("*") if path.is_file())
+    (stored,) = (path for path in files if path.read_bytes().startswith(b"bid-"))
+    content = stored.read_bytes()
+    stored.write_bytes(content.upper())
+    request = queue.access.create("small", {"ark": ark})
+    service.until("the failure", lambda: state(queue, request) is AccessState.FAILED)
+    failed = queue.access.load("small", request.id)
+    assert "damaged" in failed.message
+    assert failed.token["status"] == 500
+
+    stored.write_bytes(content)
+    queue.access.set_status(failed, AccessState.PROCESSING)
+
+    service.until("the answer", lambda: state(queue, request) is AccessState.COMPLETED)
+    assert queue.access.load("small", request.id).token["status"] == 200
