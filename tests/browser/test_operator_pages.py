@@ -142,7 +142,7 @@ def test_given_a_part_fetched_between_two_changes_that_cancel_out_when_it_is_qui
     page.goto("/holds")
     expect(page.locator("#live")).to_contain_text("live")
     page.route(lambda url: url.endswith("/holds"), once_stale)
-    furnished.shell.ok("hold", "--queue", "default", "--reason", "a change")
+    furnished.shell.ok("hold", "--queue", "closed", "--reason", "a change")
 
     expect(page.locator("#holds")).to_contain_text("a change")
     expect(page.locator("#holds")).to_contain_text("until spring")

@@ -111,7 +111,7 @@
     source.addEventListener("end", (event) => {
       // Whoever looks may look no more. The parts ask once more: they learn where to sign in, or why they are refused.
       end(JSON.parse(event.data).detail);
-      topics.forEach(tell);
+      topics.forEach(trigger);
     });
     for (const topic of topics) {
       source.addEventListener(topic, (event) => {
@@ -125,6 +125,7 @@
   function end(sentence) {
     ended = true;
     clearTimeout(timer);
+    quiet.forEach(clearTimeout);
     close();
     show("stopped");
     showFlash(sentence, "refused");
