@@ -29,9 +29,9 @@ class GroupedCommands(TyperGroup):
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name in COMMAND_MODULES:
             return own
-        found = applications.installed_commands()
-        _warn(found)
-        brought = found.applications.get(cmd_name)
+        installed = applications.installed_commands()
+        _warn(installed)
+        brought = installed.applications.get(cmd_name)
         return None if brought is None else brought.load()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -46,13 +46,13 @@ class GroupedCommands(TyperGroup):
                     formatter.write_dl(rows)
         if brought.applications:
             with formatter.section(applications.HEADING):
-                told = brought.applications.items()
-                formatter.write_dl([(name.ljust(wide), safe(app.summary)) for name, app in told])
+                items = brought.applications.items()
+                formatter.write_dl([(name.ljust(wide), safe(app.summary)) for name, app in items])
         _warn(brought)
 
 
-def _warn(found: applications.InstalledCommands) -> None:
-    for sentence in found.ignored:
+def _warn(installed: applications.InstalledCommands) -> None:
+    for sentence in installed.ignored:
         typer.echo(f"spinney: {safe(sentence)}", err=True)
 
 

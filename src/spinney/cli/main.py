@@ -24,8 +24,8 @@ def main(args: "list[str] | None" = None) -> "NoReturn":
     escape_unencodable()
     from spinney.cli import completer, shells
 
-    asked = os.environ.get(shells.VARIABLE)
-    sys.exit(completer.print_completions(asked) if asked else run(args))
+    request = os.environ.get(shells.VARIABLE)
+    sys.exit(completer.print_completions(request) if request else run(args))
 
 
 def run(args: "list[str] | None" = None) -> int:
@@ -151,6 +151,6 @@ def _unexpected(error: Exception) -> int:
         return Exit.REFUSED
     with tempfile.NamedTemporaryFile("w", prefix="spinney-", suffix=".traceback", delete=False) as file:
         traceback.print_exception(error, file=file)
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
-    told = f"internal error of Spinney, {said}; the traceback is in {file.name}, please report it"
-    return _failed(error, told, Exit.REFUSED)
+    error_text = f"{type(error).__name__}: {error}".rstrip(": ")
+    message = f"internal error of Spinney, {error_text}; the traceback is in {file.name}, please report it"
+    return _failed(error, message, Exit.REFUSED)

@@ -118,10 +118,10 @@ def _settings(host: str | None, port: int | None, socket: str | None) -> "Server
         ) from None
 
     given = {"host": host, "port": port, "socket": socket}
-    said = dict(table(TABLE, current_folder())) | {
+    values = dict(table(TABLE, current_folder())) | {
         key: value for key, value in given.items() if value is not None
     }
-    return read(said, current_folder())
+    return read(values, current_folder())
 
 
 Listening = tuple["FastAPI", list[socket.socket], "ServerSettings", list[str]]
@@ -141,8 +141,8 @@ def _listening(here: Settings, settings: "ServerSettings", store: str | None) ->
         gc.freeze()
         gc.enable()
 
-    with open_local_store(store) as found:
-        found.facts()  # raises here, in one sentence, what every request would meet
+    with open_local_store(store) as opened:
+        opened.facts()  # raises here, in one sentence, what every request would meet
     settings, link = _first_admin(settings, store)
     sockets, addresses = [], []
     path = _socket_path(here, settings)
@@ -212,16 +212,16 @@ def _serve(
 
     set_up_log(settings.log_level)
 
-    def told() -> None:
+    def print_addresses() -> None:
         for address in addresses:
             typer.echo(f"spinney serves {address}" if not address.startswith("create") else address)
         sys.stdout.flush()
 
     if not node:
-        serve_until_told(app, sockets, settings, on_listening=told)
+        serve_until_told(app, sockets, settings, on_listening=print_addresses)
         return
     with _beside(node) as process:
-        serve_until_told(app, sockets, settings, on_listening=told)
+        serve_until_told(app, sockets, settings, on_listening=print_addresses)
         failed = process.poll()
     if failed:
         raise SpinneyError(

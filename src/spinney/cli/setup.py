@@ -70,10 +70,10 @@ def init(
         return
     facts = make_store(store, grant=grant or (), folders_only=folders_only, local_folders=local_folders)
     if facts.get("folders") == "local":
-        told = "local: each node creates its own, as its spinney.toml or --folders says"
+        place = "local: each node creates its own, as its spinney.toml or --folders says"
     else:
-        told = str(here.folders)
-    facts |= {"store": without_password(here.store), "folders": told}
+        place = str(here.folders)
+    facts |= {"store": without_password(here.store), "folders": place}
     if json:
         display.print_json(facts)
         return
@@ -103,8 +103,8 @@ def make_store(
 
 def _unfinished(store: "Store") -> dict[str, str]:
     left = store.unfinished()
-    told = f"{', '.join(left)}; when the last node of an older version has left, run 'spinney init --finish'"
-    return {"unfinished": told} if left else {}
+    steps = f"{', '.join(left)}; when the last node of an older version has left, run 'spinney init --finish'"
+    return {"unfinished": steps} if left else {}
 
 
 def _finish(store: str | None, *, json: bool) -> None:

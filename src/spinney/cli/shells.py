@@ -79,9 +79,9 @@ def _bash(ask: Ask) -> str:
     if not begun.endswith(piece):
         return ""
     stays = begun[: len(begun) - len(piece)]
-    found = ask(before, begun)
-    words = [offer.value for offer in found if offer is not FILES and offer.value.startswith(stays)]
-    return "\n".join(["files" if FILES in found else "words", *(word[len(stays) :] for word in words)])
+    offers = ask(before, begun)
+    words = [offer.value for offer in offers if offer is not FILES and offer.value.startswith(stays)]
+    return "\n".join(["files" if FILES in offers else "words", *(word[len(stays) :] for word in words)])
 
 
 def split(line: str) -> list[str]:
@@ -108,5 +108,5 @@ def _typers(shell: str, ask: Ask) -> str:
     protocol.get_completions = lambda before, begun: [
         offer for offer in ask(before, begun) if offer is not FILES
     ]
-    told: str = protocol.complete()
-    return told
+    text: str = protocol.complete()
+    return text

@@ -21,8 +21,8 @@ upload."""
 def send_file(client: "Client", inbox: str, file: Path, *, name: str | None = None) -> Iterator[Upload]:
     """Upload a file, and yield how far it is after each piece, until it has its job. Raises Refused when it is
     rejected, and what the server refuses."""
-    wanted = described(inbox, file, name)
-    upload = client.begin_upload(inbox, wanted.name, wanted.size, announced=wanted.announced)
+    description = described(inbox, file, name)
+    upload = client.begin_upload(inbox, description.name, description.size, announced=description.announced)
     failed = 0
     with file.open("rb") as source:
         while not upload.is_done:

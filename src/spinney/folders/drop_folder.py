@@ -198,8 +198,8 @@ class DropFolder:
 
     def _claim(self, arrival: Arrival) -> bool:
         """Rename what lies there to the name that only this arrival has; False: it is gone or was changed."""
-        seen = self.look(arrival.name)
-        if seen is None or seen.identity != arrival.identity:
+        drop = self.look(arrival.name)
+        if drop is None or drop.identity != arrival.identity:
             return False
         claimed = self._claimed(arrival)
         try:
@@ -219,8 +219,8 @@ class DropFolder:
         """Return the name, as the system has it, of the drop of an arrival; None: it is gone or has changed."""
         for name in (arrival.name, *self.names()):
             if shown(name) == arrival.name:
-                seen = self.look(name)
-                if seen is not None and seen.identity == arrival.identity:
+                drop = self.look(name)
+                if drop is not None and drop.identity == arrival.identity:
                     return name
         return None
 

@@ -70,40 +70,41 @@ def write_problem(root: Path) -> str | None:
     return None
 
 
-def require_room(root: Path, what: str, needed_bytes: int = 0) -> None:
+def require_room(root: Path, prefix: str, needed_bytes: int = 0) -> None:
     """Raise DiskFull unless the disk of this root has room for so many bytes, and StoreUnusable for a root that cannot
-    be reached. ``what``: the beginning of the message, which says what cannot be done."""
+    be reached. ``prefix``: the beginning of the message, which says what cannot be done."""
     try:
         disk = os.statvfs(root)
     except OSError as error:
         raise StoreUnusable(
-            f"{what}the folder root {root} cannot be reached: {error.strerror or error}; mount it again"
+            f"{prefix}the folder root {root} cannot be reached: {error.strerror or error}; mount it again"
         ) from error
     free = disk.f_bavail * disk.f_frsize
     if free < LEAST_ROOM_BYTES:
-        raise _full(root, what)
+        raise _full(root, prefix)
     if free < LEAST_ROOM_BYTES + needed_bytes:
         raise DiskFull(
-            f"{what}{needed_bytes:,} bytes are to come, and the disk of the folder root {root} has room for "
+            f"{prefix}{needed_bytes:,} bytes are to come, and the disk of the folder root {root} has room for "
             f"{free - LEAST_ROOM_BYTES:,}; make room there, 'spinney keep' says how"
         )
     if disk.f_files and not disk.f_favail:
         raise DiskFull(
-            f"{what}the disk of the folder root {root} has no room for more files; remove some, 'spinney keep' says how"
+            f"{prefix}the disk of the folder root {root} has no room for more files; remove some, "
+            "'spinney keep' says how"
         )
 
 
-def unusable(root: Path, error: OSError, what: str, remedy: str = "see that it is there") -> StoreUnusable:
-    """Return the error for a failed write below this root: DiskFull, or one that says what to look at. ``what``: the
+def unusable(root: Path, error: OSError, failure: str, remedy: str = "see that it is there") -> StoreUnusable:
+    """Return the error for a failed write below this root: DiskFull, or one that says what to look at. ``failure``: the
     beginning of the message, which says what cannot be done."""
     if is_full(error):
-        return _full(root, f"{what}: ")
-    return StoreUnusable(f"{what}: {error.strerror or error}; {remedy} and is writable")
+        return _full(root, f"{failure}: ")
+    return StoreUnusable(f"{failure}: {error.strerror or error}; {remedy} and is writable")
 
 
-def _full(root: Path, what: str) -> DiskFull:
+def _full(root: Path, prefix: str) -> DiskFull:
     return DiskFull(
-        f"{what}the disk of the folder root {root} is full; make room there, 'spinney keep' says how"
+        f"{prefix}the disk of the folder root {root} is full; make room there, 'spinney keep' says how"
     )
 
 

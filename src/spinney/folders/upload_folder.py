@@ -55,11 +55,11 @@ class UploadFolder:
 
         ``is_here``: its bytes are on the disk of the root already."""
         own = self.opened_by(upload.by)
-        found = next(filter(upload.is_of_same_file, own), None)
-        missing = 0 if is_here else upload.size - (found.received if found else 0)
+        begun = next(filter(upload.is_of_same_file, own), None)
+        missing = 0 if is_here else upload.size - (begun.received if begun else 0)
         folders.require_room(self.root, f"{upload.name!r} cannot be taken: ", missing)
-        if found is not None:
-            return self.get(found.id, upload.by)
+        if begun is not None:
+            return self.get(begun.id, upload.by)
         if len(own) >= OPEN_MOST:
             raise Refused(
                 f"{upload.by} has {OPEN_MOST} uploads open; finish or withdraw some, or wait until the oldest are "
@@ -81,31 +81,31 @@ class UploadFolder:
 
     def opened_by(self, by: str) -> list[Upload]:
         """Return the open uploads of this user."""
-        found = [upload for upload in map(_read, _entries(self._open)) if upload and not upload.is_done]
-        return [upload for upload in found if upload.by == by]
+        uploads = [upload for upload in map(_read, _entries(self._open)) if upload and not upload.is_done]
+        return [upload for upload in uploads if upload.by == by]
 
     def get(self, upload_id: str, by: str) -> Upload:
         """Return an upload of this user as it stands. Raises NoSuch."""
         places = (self._open, self._done) if _ID.fullmatch(upload_id) else ()
         for place in places:
-            found = _read(place / upload_id)
-            if found is not None and found.by == by:
-                return found
+            upload = _read(place / upload_id)
+            if upload is not None and upload.by == by:
+                return upload
         raise NoSuch(f"{by} has no upload {upload_id[:40]!r}; begin a new one")
 
     def locked(self, upload_id: str, by: str) -> "OpenUpload | Upload":
         """Return an upload to work on, which is to be closed; or as it stands, when it is done. Raises NoSuch, and
         StoreUnavailable while another request or process works on it."""
-        found = self.get(upload_id, by)
-        if found.is_done:
-            return found
+        upload = self.get(upload_id, by)
+        if upload.is_done:
+            return upload
         try:
             opened = OpenUpload(self.root, self._open / upload_id, self._done / upload_id)
         except FileNotFoundError:
             return self.get(upload_id, by)  # it has been done meanwhile
         except BlockingIOError:
             raise StoreUnavailable(
-                f"another request works on the upload of {found.name!r}; try again in a moment"
+                f"another request works on the upload of {upload.name!r}; try again in a moment"
             ) from None
         except OSError as error:
             raise _unusable(self.root, error) from error
@@ -137,13 +137,13 @@ class OpenUpload:
         self._lock = (place / _LOCK).open("r+b")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = _read(place)  # it may have been done before the lock was free
-            if found is None:
+            upload = _read(place)  # it may have been done before the lock was free
+            if upload is None:
                 raise FileNotFoundError(place)
         except BaseException:
             self._lock.close()
             raise
-        self.upload = found
+        self.upload = upload
 
     def __enter__(self) -> Self:
         return self

@@ -195,10 +195,12 @@ def _both_patterns(first: Sequence[str] | None, second: Sequence[str] | None) ->
     return tuple(dict.fromkeys(patterns))
 
 
-def _both_ranges(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    if one is None or other is None:
-        return other if one is None else one
-    first, last = max(one[0], other[0]), min(one[1], other[1])
+def _both_ranges(
+    first_range: tuple[int, int] | None, other: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    if first_range is None or other is None:
+        return other if first_range is None else first_range
+    first, last = max(first_range[0], other[0]), min(first_range[1], other[1])
     # Where the ranges do not overlap, the very last priority remains: a submission has to have one.
     return (first, last) if first <= last else (99, 99)
 

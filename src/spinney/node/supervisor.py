@@ -305,7 +305,7 @@ class Supervisor:
 
 def _name_lost(waited_for: str, lost: Sequence[Lease | Record]) -> None:
     if lost:
-        named = ", ".join(f"job={each.job_id} fence={each.fence}" for each in lost[:LOST_NAMED])
+        named = ", ".join(f"job={attempt.job_id} fence={attempt.fence}" for attempt in lost[:LOST_NAMED])
         more = f" and {len(lost) - LOST_NAMED} more" if len(lost) > LOST_NAMED else ""
         log.error("%s: %s%s", waited_for, named, more)
 

@@ -83,7 +83,7 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str | None, in
     """Yield the exceptions of a chain, with what each is to which one before: its ``cause``, its ``context``, a
     ``member`` of its group."""
     todo: list[tuple[BaseException, str | None, int | None]] = [(error, None, None)]
-    seen = {id(error)}
+    visited = {id(error)}
     for number in range(EXCEPTIONS):
         if number >= len(todo):
             return
@@ -95,8 +95,8 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str | None, in
         if isinstance(exception, BaseExceptionGroup):
             related += [(member, "member") for member in exception.exceptions]
         for other, relation in related:
-            if other is not None and id(other) not in seen:
-                seen.add(id(other))
+            if other is not None and id(other) not in visited:
+                visited.add(id(other))
                 todo.append((other, relation, number))
 
 

@@ -47,9 +47,9 @@ def completions(variables: Mapping[str, Described], beginning: str) -> Iterator[
 
 
 def _part(described: Described, step: str, path: str) -> Described:
-    wanted = step.replace('"', "'") if step.startswith('["') else step
+    key_text = step.replace('"', "'") if step.startswith('["') else step
     for other, part in parts(described):
-        if other == wanted:
+        if other == key_text:
             return part
     steps = [other for other, _ in parts(described)]
     more = left_out(described)

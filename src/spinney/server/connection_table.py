@@ -113,9 +113,11 @@ class ConnectionTable(Generic[ConnectionT]):
         return None if address is None else self._addresses[address]
 
     def _evict_of_all(self, *, sparing: ConnectionT) -> None:
-        others = [each for each in self._addresses.values() if len(each.idle) > (sparing in each.idle)]
+        others = [
+            address for address in self._addresses.values() if len(address.idle) > (sparing in address.idle)
+        ]
         if others:
-            self._evict(max(others, key=lambda each: len(each.open)), sparing=sparing)
+            self._evict(max(others, key=lambda address: len(address.open)), sparing=sparing)
 
     def _evict(self, address: _Address[ConnectionT], *, sparing: ConnectionT) -> None:
         longest = next((connection for connection in address.idle if connection is not sparing), None)

@@ -36,7 +36,7 @@ def document(app: FastAPI, prefix: str) -> dict[str, Any]:
         )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-        for operation in (each for item in document["paths"].values() for each in item.values()):
+        for operation in (operation_ for item in document["paths"].values() for operation_ in item.values()):
             if "requestBody" in operation:
                 operation["responses"] = _OF_BODIES | operation["responses"]
             examples.add_to(operation, schemas)

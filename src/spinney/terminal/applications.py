@@ -42,8 +42,12 @@ class Application:
     @property
     def package(self) -> str:
         """``library 1.0``."""
-        found = self.entry.dist
-        return "a package without a name" if found is None else f"{found.name} {found.version}"
+        distribution = self.entry.dist
+        return (
+            "a package without a name"
+            if distribution is None
+            else f"{distribution.name} {distribution.version}"
+        )
 
     @property
     def summary(self) -> str:

@@ -12,8 +12,8 @@ from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.values import durations
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(shows: bool) -> None:
+    if shows:
         from importlib.metadata import version
 
         typer.echo(f"spinney {version('spinney')}")

@@ -104,5 +104,5 @@ def _fitting(words: Iterable[str], incomplete: str) -> list[str]:
 
 def _given(ctx: typer.Context, option: str) -> str | None:
     """What stands before the word that is completed."""
-    found = ctx.params.get(option)
-    return found if isinstance(found, str) else None
+    value = ctx.params.get(option)
+    return value if isinstance(value, str) else None

@@ -46,11 +46,11 @@ def open_local_store(store: str | None) -> Iterator["Store"]:
     from spinney.store.sql import open_store
 
     endpoint.require_local(store)
-    found = open_store(resolve_settings(store).store, on_wait=_say_wait)
+    opened = open_store(resolve_settings(store).store, on_wait=_say_wait)
     try:
-        yield found
+        yield opened
     finally:
-        found.close()
+        opened.close()
 
 
 def _say_wait(sentence: str) -> None:
@@ -88,11 +88,11 @@ def open_commands(
 @contextmanager
 def _open_locally(kind: "type[ServiceT]", store: str | None, by: str | None) -> Iterator["ServiceT"]:
     in_force = resolve_settings(store)
-    with open_local_store(store) as found:
+    with open_local_store(store) as opened:
         yield kind(
-            store=found,
+            store=opened,
             clock=now_us,
-            wake_nodes=lambda: _wake(found, in_force.run_dir),
+            wake_nodes=lambda: _wake(opened, in_force.run_dir),
             by=actor_name(by),
             remove_folder=partial(_remove_folder, in_force.folders),
         )

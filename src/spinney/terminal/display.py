@@ -235,8 +235,8 @@ def state_text(job: "Job") -> str:
     if job.warnings:
         notes.append("1 warning" if job.warnings == 1 else f"{job.warnings} warnings")
     done = f" {job.progress:.0%}" if job.progress is not None and job.state == "running" else ""
-    said = f" ({', '.join(notes)})" if notes else ""
-    return f"{job.state}{said}{done}"
+    remarks = f" ({', '.join(notes)})" if notes else ""
+    return f"{job.state}{remarks}{done}"
 
 
 def state_message(job: "Job") -> str:

@@ -33,14 +33,16 @@ _ENDPOINT: ContextVar[Endpoint | None] = ContextVar("endpoint", default=None)
 
 def choose(url: str | None, token_file: str | None, command: str | None) -> None:
     """What the command that follows goes by. Raises UsageError for a command that no server does."""
-    found = url or os.environ.get(URL_VARIABLE) or None
-    if found is None:
+    endpoint_url = url or os.environ.get(URL_VARIABLE) or None
+    if endpoint_url is None:
         if token_file is not None:
             raise UsageError("--token-file needs a server; name it with --server URL")
         _ENDPOINT.set(None)
         return
     endpoint = Endpoint(
-        url=found, token_file=token_file or os.environ.get(FILE_VARIABLE) or None, named=url is not None
+        url=endpoint_url,
+        token_file=token_file or os.environ.get(FILE_VARIABLE) or None,
+        named=url is not None,
     )
     if command is not None and (
         command in LOCAL_COMMANDS or not (command in COMMAND_MODULES or applications.is_served(command))

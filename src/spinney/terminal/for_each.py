@@ -15,13 +15,13 @@ T = TypeVar("T")
 def for_each(things: Sequence[T], do: Callable[[T], None]) -> None:
     """Do it for each, once. Raises what a single one was refused with; of several each refusal is told, and the
     command ends with its code after the last."""
-    each = list(dict.fromkeys(things))
+    distinct = list(dict.fromkeys(things))
     refused = False
-    for thing in each:
+    for thing in distinct:
         try:
             do(thing)
         except (Refused, NoSuchJob) as refusal:
-            if len(each) == 1:
+            if len(distinct) == 1:
                 raise
             refused = True
             typer.echo(f"spinney: {display.safe(str(refusal))}", err=True)

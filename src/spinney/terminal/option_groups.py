@@ -30,8 +30,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     parameters: list[inspect.Parameter] = []
     for parameter in given.parameters.values():
-        found = options.get(parameter.name, [parameter])
-        parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in found]
+        expanded = options.get(parameter.name, [parameter])
+        parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in expanded]
     twice = [p.name for p in parameters if [q.name for q in parameters].count(p.name) > 1]
     if twice:
         raise TypeError(f"{command.__name__} has more than one option {twice[0]!r}")

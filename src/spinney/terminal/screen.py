@@ -92,7 +92,7 @@ class Screen:
         try:
             self._live.update(picture, refresh=True)
         except OSError:
-            self._gone()
+            self._terminal_lost()
 
     def wait(self, seconds: float) -> list[str]:
         """The keys typed; sooner than asked when there are some, the size has changed, or the end has come."""
@@ -106,10 +106,10 @@ class Screen:
         except OSError:
             data = b""
         if not data:
-            self._gone()
+            self._terminal_lost()
         return self._keys.read(data)
 
-    def _gone(self) -> None:
+    def _terminal_lost(self) -> None:
         if self.ended_by is None:
             self.ended_by = 0
 
@@ -157,9 +157,9 @@ class Keys:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def read(self, data: bytes) -> list[str]:
-        found = []
+        keys = []
         for sequence in _SEQUENCE.findall(self._decoder.decode(data)):
             key = _NAMED.get(sequence, sequence)
             if key in _NAMES or (len(key) == 1 and key.isprintable()):
-                found.append(key)
-        return found
+                keys.append(key)
+        return keys

@@ -28,7 +28,7 @@ class Quota:
 
     def __init__(self, noun: str, *, most: int, per_user: int, per_address: int) -> None:
         """``noun``: the kind in messages, as ``event streams``."""
-        self._what, self._most, self._per_user, self._per_address = noun, most, per_user, per_address
+        self._noun, self._most, self._per_user, self._per_address = noun, most, per_user, per_address
         self._users: Counter[str] = Counter()
         self._addresses: Counter[str] = Counter()
         self.open = 0
@@ -54,7 +54,7 @@ class Quota:
                         del counter[key]
 
     def _require_room(self, user: str | None, address: str | None) -> None:
-        noun = self._what
+        noun = self._noun
         if user is not None and self._users[user] >= self._per_user:
             raise TooMany(
                 f"{user} has {self._per_user:,} {noun} open, and may have no more; close some first", AGAIN_S

@@ -235,7 +235,7 @@ class JobType(SubmittableType):
             self.__dict__.pop(cached, None)
         try:
             declared = self._fields
-            if any(each.spec.program for each in self._stages.values()):
+            if any(added.spec.program for added in self._stages.values()):
                 require_declarable(self.name, declared)
         except UsageError:
             del self._stages[name]

@@ -312,9 +312,9 @@ def find_token(performer: Performs, name: str, owner: str | None) -> Token:
     tokens = performer.do(ListTokens(owner=owner)).items
     good = {token.name: token for token in tokens if token.owner == owner and token.revoked_us is None}
     if name not in good:
-        whose = f"{owner} has no" if owner else "there is no"
+        refusal = f"{owner} has no" if owner else "there is no"
         raise NoSuch(
-            f"{whose} token {name!r:.120}{did_you_mean(name, good)}; 'spinney token list' shows those there are"
+            f"{refusal} token {name!r:.120}{did_you_mean(name, good)}; 'spinney token list' shows those there are"
         )
     return good[name]
 
@@ -341,9 +341,9 @@ def _token_rights(service: Service, owner: str | None, rights: Rights | None) ->
     return rights
 
 
-def _require_self_or_admin(service: Service, name: str | None, what: str) -> None:
+def _require_self_or_admin(service: Service, name: str | None, act: str) -> None:
     if name is None or name != service.by:
-        service.require(Role.ADMIN, what)
+        service.require(Role.ADMIN, act)
 
 
 def _managed(service: Service, name: str) -> User:

@@ -14,8 +14,8 @@ NONE = "none"
 Names = list[str] | None
 
 
-def _limit(name: str, what: str, complete: Any = None) -> Any:
-    help_ = f"{what}; may be repeated; '*' (in quotes) for all."
+def _limit(name: str, description: str, complete: Any = None) -> Any:
+    help_ = f"{description}; may be repeated; '*' (in quotes) for all."
     return option(f"--{name}", metavar=name.upper(), help_=help_, complete=complete)
 
 

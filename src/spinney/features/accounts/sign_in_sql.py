@@ -204,15 +204,15 @@ class SqlSignIn:
         ``facts``."""
         sql = "select value from server_secrets where name = ?"
         with self._session.look() as tx:
-            found = tx.value(sql, (name,))
-        if found is None:
+            value = tx.value(sql, (name,))
+        if value is None:
             with self._session.write() as tx:
                 tx.run(
                     "insert into server_secrets (name, value, made_us) values (?, ?, ?) on conflict (name) do nothing",
                     (name, secrets.token_hex(32), now_us),
                 )
-                found = tx.value(sql, (name,))
-        return bytes.fromhex(found)
+                value = tx.value(sql, (name,))
+        return bytes.fromhex(value)
 
     def expire(self, tx: Tx, now_us: int, limit: int = 500) -> None:
         """Remove, in the caller's transaction, at most ``limit`` expired sessions, links and tokens."""
@@ -293,9 +293,7 @@ def _first_link_ends_us(tx: Tx, now_us: int) -> int | None:
 
 
 def _link(tx: Tx, digest: str, now_us: int) -> Link | None:
-    found = tx.one(
-        "select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us)
-    )
-    if found is None or (found[0] == _FIRST_ADMIN and accounts.any_user(tx)):
+    row = tx.one("select user_name, ends_us from invites where digest = ? and ends_us > ?", (digest, now_us))
+    if row is None or (row[0] == _FIRST_ADMIN and accounts.any_user(tx)):
         return None
-    return Link(user=found[0] or None, ends_us=found[1])
+    return Link(user=row[0] or None, ends_us=row[1])

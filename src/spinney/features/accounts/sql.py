@@ -172,8 +172,8 @@ class SqlAccounts:
             if before.revoked_us is not None:
                 return before
             tx.run("update tokens set revoked_us = ? where id = ?", (now_us, token_id))
-            what = {"token": before.name, "id": token_id, "owner": before.owner}
-            note(tx, now_us, actor, "token revoke", what, 1)
+            details = {"token": before.name, "id": token_id, "owner": before.owner}
+            note(tx, now_us, actor, "token revoke", details, 1)
             return _require_token(tx, token_id)
 
     def identity_of_token(self, token_id: str, digest: str, *, now_us: int) -> Identity | None:

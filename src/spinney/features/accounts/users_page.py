@@ -78,7 +78,7 @@ async def add(request: Request, context: Authenticated, form: Form) -> Response:
 @router.get(f"{USERS}/{{name}}", summary="One user")
 async def user(request: Request, context: Authenticated, name: str) -> Response:
     """Show a user's rights, sessions and tokens."""
-    return await _one(request, context, name)
+    return await _user_page(request, context, name)
 
 
 @router.post(f"{USERS}/{{name}}/rights", summary="Give a user other rights")
@@ -91,7 +91,7 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     try:
         await context.run(call)
     except FORM_ERRORS as error:
-        return await _one(request, context, name, RefusedForm(form=form, error=error))
+        return await _user_page(request, context, name, RefusedForm(form=form, error=error))
     return redirect(_path(name), done=f"The rights of {name} are changed")
 
 
@@ -131,7 +131,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
     )
 
 
-async def _one(
+async def _user_page(
     request: Request, context: RequestContext, name: str, refused: RefusedForm | None = None
 ) -> Response:
     def read(control: Control) -> UserDetails:

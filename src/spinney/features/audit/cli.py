@@ -202,7 +202,7 @@ def _row(line: "AuditCall | ChainedEntry") -> tuple[Any, ...]:
         line.by,
         line.verb,
         f"{line.count:,}",
-        _what(line.what),
+        _details(line.what),
         line.reason,
     )
 
@@ -215,7 +215,7 @@ def _numbers(line: "AuditCall | ChainedEntry") -> str:
     return str(line.first) if line.steps == 1 else f"{line.first}–{line.last}"
 
 
-def _what(text: str) -> str:
+def _details(text: str) -> str:
     """Return the details of an entry as text: ``job 17, tree``. Lists are cut."""
     value = _json(text)
     return _in_words(value) if isinstance(value, dict) else str(text)
@@ -224,14 +224,14 @@ def _what(text: str) -> str:
 def _in_words(value: Any) -> str:
     if isinstance(value, dict):
         parts = [
-            name if each is True else f"{name} {_in_words(each)}"
-            for name, each in value.items()
-            if each is not None and each is not False
+            name if item is True else f"{name} {_in_words(item)}"
+            for name, item in value.items()
+            if item is not None and item is not False
         ]
         return ", ".join(parts)
     if isinstance(value, list):
         more = f" and {len(value) - SHOWN_ITEMS:,} more" if len(value) > SHOWN_ITEMS else ""
-        return " ".join(_in_words(each) for each in value[:SHOWN_ITEMS]) + more
+        return " ".join(_in_words(item) for item in value[:SHOWN_ITEMS]) + more
     return str(value)
 
 

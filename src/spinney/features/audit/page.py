@@ -117,7 +117,7 @@ def _line(call: AuditCall) -> AuditRow:
     if not isinstance(details, dict):
         return AuditRow(call=call, words=str(details), jobs=())
     # The reason has a column of its own, and jobs are links.
-    plain = {name: each for name, each in details.items() if name not in ("reason", "job", "jobs")}
+    plain = {name: value for name, value in details.items() if name not in ("reason", "job", "jobs")}
     jobs = _jobs(details)
     return AuditRow(call=call, words=in_words(plain), jobs=jobs[:_ITEMS], more=len(jobs) - _ITEMS)
 
@@ -126,13 +126,13 @@ def in_words(value: Any) -> str:
     """Return details as text: ``job 17, tree``. Lists are cut, and empty values are left out."""
     if isinstance(value, dict):
         return ", ".join(
-            _named(name, each) for name, each in value.items() if in_words(each) and each is not False
+            _named(name, item) for name, item in value.items() if in_words(item) and item is not False
         )
     if value is None:
         return ""
     if isinstance(value, list):
         more = f" and {len(value) - _ITEMS:,} more" if len(value) > _ITEMS else ""
-        return " ".join(in_words(each) for each in value[:_ITEMS]) + more
+        return " ".join(in_words(item) for item in value[:_ITEMS]) + more
     return str(value)
 
 
@@ -146,7 +146,7 @@ def _jobs(details: Any) -> Sequence[int]:
     named = details if isinstance(details, Mapping) else {}
     many = named.get("jobs")
     numbers = [named.get("job"), *(many if isinstance(many, list) else ())]
-    return [each for each in numbers if type(each) is int and 0 < each <= JOB_ID_MAX]
+    return [number for number in numbers if type(number) is int and 0 < number <= JOB_ID_MAX]
 
 
 def _json(text: str) -> Any:

@@ -36,8 +36,8 @@ class SqlBridges:
     def owner(self, name: str) -> str | None:
         """Return the process that is to work under a name; None: nobody has ever."""
         with self._session.look() as tx:
-            found = tx.value("select owner from bridges where name = ?", (name,))
-            return None if found is None else str(found)
+            process = tx.value("select owner from bridges where name = ?", (name,))
+            return None if process is None else str(process)
 
     def mark(self, name: str) -> str:
         """Return what tells this store's bridge from another one of its name in the other system: random text that

@@ -72,24 +72,24 @@ class AndAfterRun:
                 yield BulkStep(touched=(), refused=self._beyond(root_id, which, ids))
                 continue
             hold_id = left.get(root_id)
-            if (found := finished_after(self._store, root_id)) is not None:
+            if (completed := finished_after(self._store, root_id)) is not None:
                 if hold_id is None and not self._trial:
                     hold_id = self._lay(root_id, reason)
                 again = replace(self._order, verb=Verb.RERUN, stage=None)
-                yield from self._step_run(again).to_all(found, last)
+                yield from self._step_run(again).to_all(completed, last)
             yield from self._asked_for(root_id, which, ids, last, resumed=root_id in left)
             if hold_id is not None and not self._trial:
                 self._store.holds.lift(hold_id, self._actor, now_us=self._clock())
                 while self._store.holds.sweep(now_us=self._clock()):
                     pass
         if which is None:
-            there = set(self._store.bulk.find(Filter(ids=tuple(ids)), limit=len(ids)))
-            yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in there])
+            existing = set(self._store.bulk.find(Filter(ids=tuple(ids)), limit=len(ids)))
+            yield from self._step_run(self._order).to([job_id for job_id in ids if job_id not in existing])
 
     def _beyond(self, root_id: int, which: Filter | None, ids: Sequence[int]) -> dict[int, str]:
         """Those asked for in a tree that is not reached as a whole; of very many the first."""
-        asked = replace(Filter(ids=tuple(ids)) if which is None else which, root_id=root_id)
-        return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(asked, limit=PAGE)}
+        job_filter = replace(Filter(ids=tuple(ids)) if which is None else which, root_id=root_id)
+        return {job.id: self._order_scope.beyond(job) for job in self._store.jobs(job_filter, limit=PAGE)}
 
     def _left_held(self, reason: str) -> dict[int, int]:
         """Trees in which an earlier call was cut off, with their holds; all that was asked for may be open there."""
@@ -112,8 +112,8 @@ class AndAfterRun:
             states = tuple(sorted(ALLOWED_STATES[self._order.verb]))
             yield from step_run.to_all(Filter(root_id=root_id, ids=tuple(ids), states=states), last)
         else:
-            here = set(self._store.bulk.find(Filter(root_id=root_id, ids=tuple(ids)), limit=len(ids)))
-            yield from step_run.to([job_id for job_id in ids if job_id in here])
+            existing = set(self._store.bulk.find(Filter(root_id=root_id, ids=tuple(ids)), limit=len(ids)))
+            yield from step_run.to([job_id for job_id in ids if job_id in existing])
 
     def _step_run(self, order: Order) -> StepRun:
         return StepRun(self._store, order, self._actor, self._clock, lambda: STEP, self._at_once)
@@ -124,15 +124,15 @@ def finished_after(store: "Store", root_id: int) -> Filter | None:
     at_us = store.bulk.first_failure_us(root_id)
     if at_us is None:
         return None
-    found = Filter(root_id=root_id, states=(State.COMPLETED,), settled_after_us=at_us, superseded=False)
-    return found if store.bulk.count(found, most=1) else None
+    completed = Filter(root_id=root_id, states=(State.COMPLETED,), settled_after_us=at_us, superseded=False)
+    return completed if store.bulk.count(completed, most=1) else None
 
 
 def roots(store: "Store", verb: Verb, which: Filter | None, ids: Sequence[int], last: int) -> Iterator[int]:
     """The tops of the trees of these jobs, each once."""
     seen: set[int] = set()
-    found = pages(store, verb, which, last) if which is not None else _cut(ids)
-    for page in found:
+    id_pages = pages(store, verb, which, last) if which is not None else _cut(ids)
+    for page in id_pages:
         for job in store.jobs(Filter(ids=tuple(page)), limit=len(page)):
             if job.root_id not in seen:
                 seen.add(job.root_id)
@@ -149,10 +149,12 @@ def _reason(verb: Verb, which: Filter | None, ids: Sequence[int]) -> str:
     if which is None:
         of = f"job {ids[0]}" + (f" and {len(ids) - 1} others" if len(ids) > 1 else "")
     else:
-        said = {
+        conditions = {
             name: value
             for name, value in asdict(which).items()
             if name in _LASTING_FIELDS and value is not None
         }
-        of = ", ".join(f"{name} {' or '.join(v) if isinstance(v, tuple) else v}" for name, v in said.items())
+        of = ", ".join(
+            f"{name} {' or '.join(v) if isinstance(v, tuple) else v}" for name, v in conditions.items()
+        )
     return f"{verb} --and-after of {of} is not through with it; if it was cut off, ask for it again"

@@ -69,14 +69,14 @@ class EachOptions(FilterOptions, VerbOptions):
 
     def selects_jobs(self, jobs: Sequence[int] | None, *, wide: bool) -> bool:
         """Whether a filter says which single jobs are meant. Raises UsageError where that is not clear."""
-        found = (
+        has_filter = (
             any(getattr(self, f.name) not in (None, False, []) for f in fields(FilterOptions)) or self.each
         )
-        if found and wide:
+        if has_filter and wide:
             raise UsageError("--tree, --all and --hold mean holds as a whole; leave them out, or the filter")
-        if self.json and not self.dry_run and not found and not jobs:
+        if self.json and not self.dry_run and not has_filter and not jobs:
             raise UsageError("--json is for single jobs and for --dry-run; add --each, or name the jobs")
-        return found
+        return has_filter
 
     def run_verb(
         self,
@@ -186,8 +186,10 @@ def _plan(command: "RunBulk", **how: bool) -> "PlanBulk":
     """What it would do."""
     from spinney.features.bulk.commands import PlanBulk
 
-    said: dict[str, Any] = {name: getattr(command, name) for name in command.model_fields_set}
-    return PlanBulk(**{name: value for name, value in (said | how).items() if name in PlanBulk.model_fields})
+    options: dict[str, Any] = {name: getattr(command, name) for name in command.model_fields_set}
+    return PlanBulk(
+        **{name: value for name, value in (options | how).items() if name in PlanBulk.model_fields}
+    )
 
 
 def _tell_plan(preview: "BulkPreview", command: "RunBulk", *, json: bool) -> None:
@@ -243,8 +245,8 @@ def _stage_lines(stages: Sequence[Any]) -> Iterator[str]:
     """``would run again: stage 'copy' of 20 jobs, stage 'report' of 1 job``, a line for each type."""
     types = list(dict.fromkeys(count.type for count in stages))
     for type_ in types:
-        told = ", ".join(f"stage {c.stage!r} of {_jobs(c.jobs)}" for c in stages if c.type == type_)
-        yield f"  {type_} would run {told}"
+        counts = ", ".join(f"stage {c.stage!r} of {_jobs(c.jobs)}" for c in stages if c.type == type_)
+        yield f"  {type_} would run {counts}"
 
 
 # --- meanwhile --------------------------------------------------------------------------------

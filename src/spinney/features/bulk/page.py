@@ -93,7 +93,7 @@ class BulkRuns:
         return run if run is not None and run.by == by else None
 
     def _keep(self, run: BulkRun) -> None:
-        ended = [id_ for id_, one in self._runs.items() if one.done]
+        ended = [id_ for id_, kept in self._runs.items() if kept.done]
         for id_ in ended[: max(0, len(self._runs) - KEPT)]:
             del self._runs[id_]
         self._runs[run.id] = run

@@ -27,7 +27,7 @@ class Preview:
 
     def __init__(self, tx: Tx, registry: Registry, order: Order, failed_children: FailedChildren) -> None:
         self.tx, self.registry, self.order, self.failed_children = tx, registry, order, failed_children
-        self.found: dict[int, tuple[str, Sequence[str]]] = {}
+        self.jobs: dict[int, tuple[str, Sequence[str]]] = {}
 
     def look(self, job_ids: Sequence[int]) -> None:
         """Add what each of these would run, and whoever goes on with it. In the order of the verb: one that goes
@@ -39,7 +39,7 @@ class Preview:
 
     def _look_at(self, job_id: int) -> Sequence[int]:
         """Those that are asked in its place, if it is not what would be opened."""
-        row = None if job_id in self.found else self._row(job_id)
+        row = None if job_id in self.jobs else self._row(job_id)
         if row is None:
             return ()
         if (
@@ -64,7 +64,7 @@ class Preview:
             return
         stages = self._stages(row, spec)
         if stages is not None:
-            self.found[row.id] = (row.type, stages)
+            self.jobs[row.id] = (row.type, stages)
             self._others_go_on(row)
 
     def _stages(self, row: Row, spec: TypeSpec) -> list[str] | None:
@@ -86,11 +86,11 @@ class Preview:
         """The stages that have not passed, where those count as not passed, and of a ``finish`` all but its own
         stage, too, unless ``finished``."""
         passed = set()
-        for stage, outcome, told in self.tx.all(
+        for stage, outcome, superseded_by in self.tx.all(
             "select stage, outcome, superseded from history where job_id = ? and superseded is distinct from 1",
             (row.id,),
         ):
-            if outcome == Outcome.FINISH and told is None and finished:
+            if outcome == Outcome.FINISH and superseded_by is None and finished:
                 return []
             if outcome in PASSED and stage not in superseded:
                 passed.add(stage)
@@ -116,8 +116,8 @@ class Preview:
             for job_id in self._waiting_for(child):
                 other = job_rows.find(self.tx, job_id)
                 spec = self.registry.types.get(other.type)
-                if job_id not in self.found and spec is not None and self._regrows(other):
-                    self.found[job_id] = (other.type, self._left(other, spec, again_stages(spec)))
+                if job_id not in self.jobs and spec is not None and self._regrows(other):
+                    self.jobs[job_id] = (other.type, self._left(other, spec, again_stages(spec)))
                     todo.append(other)
 
     def _waiting_for(self, row: Row) -> list[int]:
@@ -136,8 +136,8 @@ class Preview:
     def _because(self, row: Row) -> str | None:
         if row.state is not State.FAILED:
             return None
-        found: str | None = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (row.id,))
-        return found
+        reason: str | None = self.tx.value("select waits_for from inactive_jobs where job_id = ?", (row.id,))
+        return reason
 
     def _superseded(self, row: Row) -> bool:
         return bool(self.tx.value("select superseded from jobs where id = ?", (row.id,)))

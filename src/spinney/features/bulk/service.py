@@ -69,7 +69,7 @@ class Bulk(Service):
             )
         else:
             fits = which = order_scope.bounded(
-                self._meant(order.verb, replace(which, ids=tuple(ids)) if ids else which)
+                self._with_defaults(order.verb, replace(which, ids=tuple(ids)) if ids else which)
             )
         jobs = self.store.bulk.count(fits, most=COUNTED + 1)
         if which is not None and not jobs:
@@ -78,7 +78,7 @@ class Bulk(Service):
         if exact:
             jobs = self._tried(plan)
         else:
-            jobs += sum(self.store.bulk.count(found, most=COUNTED) for found in self._after(plan))
+            jobs += sum(self.store.bulk.count(job_filter, most=COUNTED) for job_filter in self._after(plan))
         return replace(plan, jobs=min(jobs, COUNTED), more=jobs > COUNTED)
 
     def _tried(self, plan: Plan) -> int:
@@ -106,14 +106,14 @@ class Bulk(Service):
         for later in self._after(plan):
             todo += [(again, page) for page in pages(self.store, again.verb, later, plan.last)]
         counted: Counter[tuple[str, str]] = Counter()
-        seen: set[int] = set()
+        done: set[int] = set()
         for order, page in todo:
-            new = [job_id for job_id in page if job_id not in seen]
-            found = self.store.bulk.preview(order, new)
-            in_sight = self._in_sight(found)
-            for job_id, (type_, stages) in found.items():
-                if job_id not in seen and job_id in in_sight:
-                    seen.add(job_id)
+            new = [job_id for job_id in page if job_id not in done]
+            previewed = self.store.bulk.preview(order, new)
+            in_sight = self._in_sight(previewed)
+            for job_id, (type_, stages) in previewed.items():
+                if job_id not in done and job_id in in_sight:
+                    done.add(job_id)
                     counted.update((type_, stage) for stage in stages)
         return [StageCount(type=type_, stage=stage, jobs=n) for (type_, stage), n in counted.items()]
 
@@ -136,8 +136,11 @@ class Bulk(Service):
         order_scope = self._order_scope(plan.order)
         ids, _ = order_scope.sift(plan.ids)
         for root_id in roots(self.store, plan.order.verb, plan.job_filter, ids, plan.last):
-            if order_scope.whole_tree(root_id) and (found := finished_after(self.store, root_id)) is not None:
-                yield found
+            if (
+                order_scope.whole_tree(root_id)
+                and (completed := finished_after(self.store, root_id)) is not None
+            ):
+                yield completed
 
     def _order_scope(self, order: Order) -> OrderScope:
         return OrderScope(service=self, order=order)
@@ -160,7 +163,7 @@ class Bulk(Service):
         )
 
     @staticmethod
-    def _meant(verb: Verb, which: Filter) -> Filter:
+    def _with_defaults(verb: Verb, which: Filter) -> Filter:
         """The filter with what the verb adds to it."""
         if which.states is None and verb is Verb.RELEASE:
             which = replace(which, states=_KEPT, has_own_hold=True)
@@ -198,9 +201,9 @@ class Bulk(Service):
         report = Report()
         trial = None if canary is None else CanaryRun(canary, self.store, self.sleep, self.clock)
 
-        def look(seen: CanaryRun) -> None:
+        def look(canary_run: CanaryRun) -> None:
             self.go_on()
-            on_canary_check(report, seen)
+            on_canary_check(report, canary_run)
 
         def size() -> int:
             """How many the next step may take; where a canary sings no more, none."""

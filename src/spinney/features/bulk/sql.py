@@ -92,10 +92,10 @@ class SqlBulk:
             )
             step = working.run(job_ids)
             if step.touched or working.moved:
-                what = _said(order, "verb", "reason") | {"jobs": step.touched}
+                details = _given_fields(order, "verb", "reason") | {"jobs": step.touched}
                 if which is not None:
-                    what["which"] = _said(which, "ids")
-                note(tx, now_us, actor, order.verb, what, len(step.touched))
+                    details["which"] = _given_fields(which, "ids")
+                note(tx, now_us, actor, order.verb, details, len(step.touched))
         return step
 
     @contextmanager
@@ -127,9 +127,9 @@ class SqlBulk:
     def trees(self, *, before: int = 0, limit: int = 100) -> list[int]:
         """Return jobs without a parent that have children, the newest first, from below ``before`` (0: from the
         last)."""
-        found: list[int] = []
+        root_ids: list[int] = []
         with self._session.look() as tx:
-            while len(found) < limit:
+            while len(root_ids) < limit:
                 # One entry of the index each, however many children a tree has.
                 last = tx.value(
                     "select max(root_id) from jobs where parent_id is not null and root_id < ?",
@@ -138,8 +138,8 @@ class SqlBulk:
                 if last is None:
                     break
                 before = last
-                found.append(last)
-        return found
+                root_ids.append(last)
+        return root_ids
 
     def preview(self, order: Order, job_ids: Sequence[int]) -> Mapping[int, tuple[str, Sequence[str]]]:
         """Return, for retry and rerun, the jobs that would go on: these jobs, those retried in their place, and those
@@ -151,17 +151,17 @@ class SqlBulk:
                 tx, registry, order, lambda job_id: operation.failed_children(job_id, limit=JOB_ID_MAX)
             )
             preview.look(job_ids)
-            return preview.found
+            return preview.jobs
 
     def first_failure_us(self, root_id: int) -> int | None:
         """Return when the first of a tree's failed jobs settled; None where none has failed."""
         with self._session.look() as tx:
-            found: int | None = tx.value(
+            at_us: int | None = tx.value(
                 "select min(settled_us) from jobs where state = 'failed' and superseded is null and "
                 "(id = ? or (parent_id is not null and root_id = ?))",
                 (root_id, root_id),
             )
-            return found
+            return at_us
 
     def names(self, kind: str, *, within: AccessScope | None = None) -> Collection[str]:
         """Return the values that a filter may have for ``queue``, ``node``, ``collection`` or ``submitter``: those of
@@ -184,7 +184,7 @@ class SqlBulk:
             return set(access_paths.distinct(tx.all, kind, f"{kind} is not null", []))
 
 
-def _said(of: Order | Filter, *but: str) -> dict[str, Any]:
+def _given_fields(of: Order | Filter, *but: str) -> dict[str, Any]:
     """The particulars that somebody gave."""
     return {k: v for k, v in asdict(of).items() if v is not None and v is not False and k not in but}
 

@@ -67,7 +67,7 @@ def copy(
     finally:
         progress.end()
     whole = sha256(
-        "".join(f"{each.table} {each.rows} {each.digest}\n" for each in tables).encode()
+        "".join(f"{table.table} {table.rows} {table.digest}\n" for table in tables).encode()
     ).hexdigest()
     if json:
         display.print_json(
@@ -90,7 +90,7 @@ def copy(
 
 
 def _rows(tables: "Sequence[CopiedTable]") -> str:
-    return f"{sum(each.rows for each in tables):,} rows"
+    return f"{sum(table.rows for table in tables):,} rows"
 
 
 class _Progress:

@@ -81,8 +81,8 @@ def copy(
                 copied = [
                     _Copying(table, source, target, on_progress).copy(snapshot, into) for table in _tables()
                 ]
-            for each in copied:
-                _require_the_same(each, into, target, on_progress)
+            for copied_table in copied:
+                _require_the_same(copied_table, into, target, on_progress)
             if source.data_version() != version:
                 raise Refused(
                     f"{source.name} was changed while it was copied, so nothing was kept; stop whatever submits to it "

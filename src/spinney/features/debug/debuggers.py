@@ -61,7 +61,9 @@ class _FunctionDebugger(pdb.Pdb):
 
 def _imported(name: str) -> ModuleType:
     module = import_by_name(name)
-    missing = [each for each in ("post_mortem", "runcall", "set_trace") if not hasattr(module, each)]
+    missing = [
+        function for function in ("post_mortem", "runcall", "set_trace") if not hasattr(module, function)
+    ]
     if missing:
         raise UsageError(
             f"the module {name!r} is no debugger: it has no {missing[0]}(); name pdb, ipdb or pudb"

@@ -62,12 +62,12 @@ def copy_stage(
     stage = stage or _failed_stage(attempts, job_id)
     spec = kind.spec.stage(stage)
     if spec is None or spec.isolation is Isolation.EXTERNAL:
-        names = ", ".join(each.name for each in kind.spec.stages if each.isolation is not Isolation.EXTERNAL)
+        names = ", ".join(item.name for item in kind.spec.stages if item.isolation is not Isolation.EXTERNAL)
         raise UsageError(f"job type {row.type!r} has no stage {stage!r} that runs here; it has: {names}")
     family = {id_ for id_ in (row.id, row.parent_id, row.root_id) if id_ is not None}
     for id_ in family:
         _copy_folder(root / job_folder(id_), copies / job_folder(id_))
-    earlier = [each.name for each in kind.spec.stages]
+    earlier = [item.name for item in kind.spec.stages]
     earlier = earlier[: earlier.index(stage)]
     results = store.results(job_id)
     port = MemoryPort(
@@ -80,10 +80,10 @@ def copy_stage(
     params = to_text(row.params, "the parameters")
     assignment = Assignment(
         job_id=row.id,
-        fence=max((each.fence for each in attempts), default=0) + 1,
+        fence=max((item.fence for item in attempts), default=0) + 1,
         type=row.type,
         stage=stage,
-        attempt=sum(each.stage == stage for each in attempts) + 1,
+        attempt=sum(item.stage == stage for item in attempts) + 1,
         params=params,
         parent_id=row.parent_id,
         root_id=row.root_id,

@@ -23,14 +23,14 @@ def explain(jobs: JobsArgument, json: JsonOption = False, store: StoreOption = N
 
     with open_commands(store) as performer:
 
-        def one(job: int) -> None:
+        def explain_job(job: int) -> None:
             explanation = performer.do(ExplainJob(job=job))
             if json:
                 display.print_json_lines([explanation])
             else:
                 _print(explanation)
 
-        for_each(jobs, one)
+        for_each(jobs, explain_job)
 
 
 def _print(explanation: "Explanation") -> None:

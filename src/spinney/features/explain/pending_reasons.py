@@ -29,7 +29,7 @@ def pending_reasons(performer: "Performs", jobs: Collection[Job]) -> Callable[[J
         from spinney.features.explain.commands import ListObstacles
 
         named = list(lanes.values())[:LANES_MAX]
-        obstacles = {each.job_id: each for each in performer.do(ListObstacles(jobs=named)).items}
+        obstacles = {item.job_id: item for item in performer.do(ListObstacles(jobs=named)).items}
 
     def reason(job: Job) -> str:
         obstacle = obstacles.get(lanes.get(_lane(job), 0)) if job.state is State.PENDING else None

@@ -49,22 +49,24 @@ def _visible(cause: Cause, visibility: Visibility) -> dict[str, Any]:
     """Return the facts without what a caller with limits may not see. The wording does without them."""
     facts = cause.facts
     needs, ring = facts.get("needs", ()), facts.get("ring", ())
-    seen = visibility.visible([*(facts[name] for name in _JOBS if name in facts), *needs, *ring])
+    visible_jobs = visibility.visible([*(facts[name] for name in _JOBS if name in facts), *needs, *ring])
     shown = {
         name: value
         for name, value in facts.items()
-        if name not in _OF_OTHERS and (name not in _JOBS or value in seen)
+        if name not in _OF_OTHERS and (name not in _JOBS or value in visible_jobs)
     }
     match cause.cause:
         case "settled" if shown.get("reason"):
             shown["reason"] = without_hidden_jobs(shown["reason"], visibility)
         case "drained":
             del shown["reason"]
-        case "needs" if not seen.issuperset(needs):
-            return {"needs": [need for need in needs if need in seen], "others": True}
-        case "deadlock" if not seen.issuperset(ring):
+        case "needs" if not visible_jobs.issuperset(needs):
+            return {"needs": [need for need in needs if need in visible_jobs], "others": True}
+        case "deadlock" if not visible_jobs.issuperset(ring):
             return {}
-        case "serial" if not seen.issuperset(facts[name] for name in ("tree", "before") if name in facts):
+        case "serial" if not visible_jobs.issuperset(
+            facts[name] for name in ("tree", "before") if name in facts
+        ):
             return {"earlier": facts["earlier"]}
         case "lock" if "owner" not in shown:
             shown.pop("before", None)

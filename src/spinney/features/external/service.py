@@ -69,11 +69,11 @@ class External(Service):
 
         Raises UsageError, BadName, UnknownType, Forbidden (a job type that may not be claimed), Refused (somebody
         else's external worker has this name; the folders of the store are local)."""
-        wanted = tuple(dict.fromkeys((type_, stage) for type_, stage in lanes))
+        pairs = tuple(dict.fromkeys((type_, stage) for type_, stage in lanes))
         node_name(name)
         lease_s = durations.seconds(lease_s, "the lease")
-        require_sane(slots, lease_s, wanted)
-        self._require_claims(wanted)
+        require_sane(slots, lease_s, pairs)
+        self._require_claims(pairs)
         worker = ExternalWorker(
             id=0,
             name=name,
@@ -81,7 +81,7 @@ class External(Service):
             join_count=0,
             slots=slots,
             lease_s=lease_s,
-            lanes=wanted,
+            lanes=pairs,
             serves=self._serves(),
         )
         before = self.store.external_workers.named(name)
@@ -111,10 +111,10 @@ class External(Service):
 
     def all(self) -> Sequence[ExternalWorker]:
         """Return the external workers: all for an operator without limits, else those of the caller."""
-        found = self.store.external_workers.all()
+        external_workers = self.store.external_workers.all()
         if self.rights.everywhere and self.rights.permits(Role.OPERATOR):
-            return found
-        return [external_worker for external_worker in found if external_worker.owner == self.by]
+            return external_workers
+        return [external_worker for external_worker in external_workers if external_worker.owner == self.by]
 
     # --- leases ---------------------------------------------------------------------------
 
@@ -125,9 +125,11 @@ class External(Service):
         external_worker = self._beating(key)
         self._require_serves(external_worker)
         leases = self.store.external_workers.given(external_worker.id)
-        unheard = [one for one in leases if one.fence > seen]
-        back = [Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0) for one in unheard]
-        taken = {one.slot for one in leases if one.fence <= seen}
+        unheard = [given_lease for given_lease in leases if given_lease.fence > seen]
+        back = [
+            Record(given_lease.job_id, given_lease.fence, Outcome.RETURNED, 0, 0) for given_lease in unheard
+        ]
+        taken = {given_lease.slot for given_lease in leases if given_lease.fence <= seen}
         free = [slot for slot in range(external_worker.slots) if slot not in taken][
             : max(0, min(limit, CLAIM_MAX))
         ]
@@ -163,12 +165,12 @@ class External(Service):
         if records:
             self.store.flush_and_claim(records, None, now_us=self.clock())
             self.wake_nodes()
-        yours = [one for one in leases if one.fence in named - over]
+        yours = [lease for lease in leases if lease.fence in named - over]
         return HeartbeatReply(
-            yours=tuple(one.fence for one in yours),
-            cancel=tuple(one.fence for one in yours if one.cancel_requested_us is not None),
-            lost=tuple(sorted(named - {one.fence for one in yours})),
-            unheard=sum(one.fence > seen and one.fence not in named for one in leases),
+            yours=tuple(lease.fence for lease in yours),
+            cancel=tuple(lease.fence for lease in yours if lease.cancel_requested_us is not None),
+            lost=tuple(sorted(named - {lease.fence for lease in yours})),
+            unheard=sum(lease.fence > seen and lease.fence not in named for lease in leases),
         )
 
     def settle(self, key: str, job_id: int, fence: int, settlement: Settlement) -> None:
@@ -177,21 +179,21 @@ class External(Service):
         Raises BadParameters (a result that is too large), Refused (cancelled, where nobody wished it)."""
         external_worker = self._find(key)
         result = result_text(settlement)
-        one = self._lease(external_worker, job_id, fence)
-        if one is None:
+        lease = self._lease(external_worker, job_id, fence)
+        if lease is None:
             if self._was_settled_so(external_worker, job_id, fence, settlement):
                 return
             raise StaleFence(job_id, fence)
-        if settlement.outcome is Outcome.CANCELLED and one.cancel_requested_us is None:
+        if settlement.outcome is Outcome.CANCELLED and lease.cancel_requested_us is None:
             raise Refused(
                 f"nobody has asked for job {job_id} to be cancelled; say error, hold or returned, or cancel the job "
                 f"first"
             )
         settlement = without_secrets(settlement, Masks(self.store.types()).over(self.store.job(job_id)))
-        began_us = 0 if settlement.outcome is Outcome.RETURNED else one.running_us
+        began_us = 0 if settlement.outcome is Outcome.RETURNED else lease.running_us
         error = None if settlement.error is None else to_text(settlement.error, "the error")
         record = ended_record(
-            one, settlement.outcome, without_nul(settlement.message), now_us=self.clock()
+            lease, settlement.outcome, without_nul(settlement.message), now_us=self.clock()
         )._replace(
             started_us=began_us,
             result=result,
@@ -210,10 +212,10 @@ class External(Service):
 
     def attempt(self, key: str, job_id: int, fence: int) -> ExternalLease:
         """The lease of an attempt that the external worker has; for what is not in the store, too (its output)."""
-        found = self._lease(self._find(key), job_id, fence)
-        if found is None:
+        lease = self._lease(self._find(key), job_id, fence)
+        if lease is None:
             raise StaleFence(job_id, fence)
-        return found
+        return lease
 
     def progress(
         self, key: str, job_id: int, fence: int, fraction: float, message: str | None = None
@@ -251,10 +253,10 @@ class External(Service):
             raise UsageError(f"one call makes up to {SPAWN_MAX:,} subjobs; make more calls")
         lines = [to_text(child, "a subjob").encode() for child in children]
         types = self.store.types()
-        wanted = submissions(lines, types, None, Options(), _no_default)
-        for submission in wanted:
+        submitted = submissions(lines, types, None, Options(), _no_default)
+        for submission in submitted:
             self._require_may_name(submission, types)
-        born = self.store.spawn(job_id, fence, wanted, now_us=self.clock())
+        born = self.store.spawn(job_id, fence, submitted, now_us=self.clock())
         self.wake_nodes()
         return born.ids
 
@@ -287,7 +289,7 @@ class External(Service):
 
     def _lease(self, external_worker: ExternalWorker, job_id: int, fence: int) -> ExternalLease | None:
         leases = self.store.external_workers.given(external_worker.id)
-        return next((one for one in leases if (one.job_id, one.fence) == (job_id, fence)), None)
+        return next((lease for lease in leases if (lease.job_id, lease.fence) == (job_id, fence)), None)
 
     def _was_settled_so(
         self, external_worker: ExternalWorker, job_id: int, fence: int, settlement: Settlement
@@ -423,12 +425,14 @@ class External(Service):
     def _left_out(self, leases: Sequence[ExternalLease]) -> list[Record]:
         """Records for what the external worker had and no longer works on: as when a node hands it back."""
         types, now_us = (self.store.types() if leases else {}), self.clock()
-        once = {one.type for one in leases if one.type in types and types[one.type].on_lost == "orphan"}
+        once = {
+            lease.type for lease in leases if lease.type in types and types[lease.type].on_lost == "orphan"
+        }
         return [
-            ended_record(one, Outcome.LOST, "its external worker no longer works on it", now_us=now_us)
-            if one.type in once
-            else Record(one.job_id, one.fence, Outcome.RETURNED, 0, 0)
-            for one in leases
+            ended_record(lease, Outcome.LOST, "its external worker no longer works on it", now_us=now_us)
+            if lease.type in once
+            else Record(lease.job_id, lease.fence, Outcome.RETURNED, 0, 0)
+            for lease in leases
         ]
 
 

@@ -86,7 +86,7 @@ class SqlExternalWorkers:
                 {"external_worker": external_worker.name, "lanes": [list(x) for x in external_worker.lanes]},
                 1,
             )
-            return _found(tx, node_id, join_count)
+            return _by_id(tx, node_id, join_count)
 
     def _revive(
         self, tx: Tx, before: ExternalWorker, external_worker: ExternalWorker, version: str, now_us: int
@@ -130,8 +130,8 @@ class SqlExternalWorkers:
 
     def _require_external(self, external_worker: ExternalWorker) -> None:
         for type_, stage in external_worker.lanes:
-            found = self._session.registry.type(type_).stage(stage)
-            if found is None or found.isolation is not Isolation.EXTERNAL:
+            declared = self._session.registry.type(type_).stage(stage)
+            if declared is None or declared.isolation is not Isolation.EXTERNAL:
                 raise UsageError(
                     f"job type {type_!r} has no external stage {stage!r}; name one that its application declares so"
                 )
@@ -140,20 +140,20 @@ class SqlExternalWorkers:
         """Return an external worker to its owner, even if it has left. Raises NoSuchExternalWorker (also where it has
         another owner) and ExternalWorkerGone (it has joined again since)."""
         with self._session.look() as tx:
-            found = _found(tx, node_id, None)
-            if found.owner != owner:
+            external_worker = _by_id(tx, node_id, None)
+            if external_worker.owner != owner:
                 raise NoSuchExternalWorker(f"{node_id}-{join_count}")
-            if found.join_count != join_count:
+            if external_worker.join_count != join_count:
                 raise ExternalWorkerGone(
-                    f"external worker {found.name} has joined again since; what it had before goes on "
+                    f"external worker {external_worker.name} has joined again since; what it had before goes on "
                     "elsewhere, so stop that"
                 )
-            return found
+            return external_worker
 
     def given(self, node_id: int) -> Sequence[ExternalLease]:
         """Return its leases, ordered by their fences."""
         with self._session.look() as tx:
-            found = tx.all(
+            rows = tx.all(
                 f"select l.job_id, l.fence, l.slot, l.lane, coalesce(l.running_us, l.claimed_us), {_WISHED} "
                 "from leases l join jobs on jobs.id = l.job_id where l.node_id = ? order by l.fence",
                 (node_id,),
@@ -169,7 +169,7 @@ class SqlExternalWorkers:
                     running_us=running_us,
                     cancel_requested_us=cancel_requested_us,
                 )
-                for job_id, fence, slot, lane, running_us, cancel_requested_us in found
+                for job_id, fence, slot, lane, running_us, cancel_requested_us in rows
             ]
 
     def expire(self, node_id: int, beat: int, *, now_us: int) -> bool:
@@ -210,7 +210,7 @@ def _bare(name: str) -> str:
     return name.removeprefix(EXTERNAL_PREFIX)
 
 
-def _found(tx: Tx, node_id: int, join_count: int | None) -> ExternalWorker:
+def _by_id(tx: Tx, node_id: int, join_count: int | None) -> ExternalWorker:
     row = tx.one(f"{_PARTY} where n.id = ?", (node_id,))
     if row is None:
         raise NoSuchExternalWorker(f"{node_id}-{join_count or 0}")

@@ -57,8 +57,8 @@ def put(root: Path, job_id: int, files: Mapping[str, Path]) -> None:
                 f"({error.strerror}); choose another name"
             ) from error
         except OSError as error:
-            what = f"{path!r} cannot be put into the folder of job {job_id}"
-            raise folders.unusable(root, error, what, f"see that {root} is there") from error
+            failure = f"{path!r} cannot be put into the folder of job {job_id}"
+            raise folders.unusable(root, error, failure, f"see that {root} is there") from error
 
 
 @contextmanager

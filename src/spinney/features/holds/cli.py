@@ -217,9 +217,9 @@ def release(
         ids = hold or [active.id for active in lying_on(performer, *scope.scopes[0])]
         if each_options.dry_run:
             first, *others = ids
-            what = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
+            release_text = f"the release of hold{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
             preview = performer.do(PlanRelease(hold=first, together=others))
-            _print_preview(preview, what, "go on", json=each_options.json)
+            _print_preview(preview, release_text, "go on", json=each_options.json)
         elif hold:
             for_each(hold, lift)
         else:
@@ -242,12 +242,12 @@ def moment(text: str, at_us: int) -> int:
         ) from None
 
 
-def _print_preview(preview: "HoldPreview", what: str, would: str, *, json: bool) -> None:
+def _print_preview(preview: "HoldPreview", cause: str, would: str, *, json: bool) -> None:
     jobs = "1 job" if preview.jobs == 1 else f"{preview.jobs:,} jobs"
     later = f"; {preview.later:,} more when they would start next" if preview.later else ""
     display.print_result(
         {"jobs": preview.jobs, "later": preview.later},
-        f"by {display.safe(what)} {jobs} would {would}{later}",
+        f"by {display.safe(cause)} {jobs} would {would}{later}",
         json=json,
     )
 

@@ -95,7 +95,7 @@ class CountHeld(Command, route="GET /holds/{hold}/held", long=True):
     def run(self, service: Service) -> HeldJobs:
         hold = next((hold for hold in service.part(Queries).holds() if hold.id == self.hold), None)
         if hold is None:
-            raise _gone(self.hold)
+            raise _no_such_hold(self.hold)
         give_up = time.monotonic() + SWEPT_S
         while service.store.holds.sweep(now_us=service.clock()) and time.monotonic() < give_up:
             service.go_on()
@@ -174,7 +174,7 @@ class PlanRelease(
         for hold_id in hold_ids:
             laid = _laid(service, hold_id)
             if laid is None:
-                raise _gone(hold_id)
+                raise _no_such_hold(hold_id)
             _require_releasable(service, laid)
         return service.store.holds.would_go_on(hold_ids)
 
@@ -241,18 +241,18 @@ def _require_covered(service: Service, scope: Scope, name: str, verb: Verb) -> N
     """Raise Forbidden, NoSuchJob unless everything that such a hold covers is within the caller's limits."""
     if _unlimited(service):
         return
-    what = f"{verb} {'everything' if scope is Scope.EVERYTHING else f'the {scope} {name!r}'}"
+    act = f"{verb} {'everything' if scope is Scope.EVERYTHING else f'the {scope} {name!r}'}"
     if scope in (Scope.JOB, Scope.TREE):
         _require_reached(service, scope, name, verb)
         return
-    service.require(Role.OPERATOR, what)
+    service.require(Role.OPERATOR, act)
     within = service.rights.within
     wholly = (scope is Scope.QUEUE and within.collections is None and name in (within.queues or ())) or (
         scope is Scope.COLLECTION and within.queues is None and name in (within.collections or ())
     )
     if not wholly:
         raise Forbidden(
-            f"{service.by} is limited to {limits(service.rights)} and may not {what}, which is more; {ASK}"
+            f"{service.by} is limited to {limits(service.rights)} and may not {act}, which is more; {ASK}"
         )
 
 
@@ -279,11 +279,11 @@ def _require_releasable(service: Service, hold: Hold) -> None:
     if _unlimited(service):
         return
     if not _sees(service, hold):
-        raise _gone(hold.id)
+        raise _no_such_hold(hold.id)
     try:
         _require_covered(service, hold.scope, hold.name, Verb.RELEASE)
     except NoSuchJob:
-        raise _gone(hold.id) from None
+        raise _no_such_hold(hold.id) from None
     if hold.by != service.by and not service.rights.permits(Role.OPERATOR):
         raise Forbidden(
             f"{service.by} is a submitter and may not release hold {hold.id}, which {hold.by} placed; ask {hold.by}, "
@@ -300,7 +300,7 @@ def _sees(service: Service, hold: Hold) -> bool:
     return names_seen is None or hold.name in names_seen
 
 
-def _gone(hold_id: int) -> NoSuch:
+def _no_such_hold(hold_id: int) -> NoSuch:
     return NoSuch(f"there is no hold {hold_id} (any more); 'spinney holds' shows those there are")
 
 

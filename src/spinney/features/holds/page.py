@@ -159,8 +159,8 @@ def _covered(control: Control, hold: Hold) -> int | None:
     return None if held is None else control.store.bulk.count(control.queries.within(held), most=COUNTED_TO)
 
 
-def _same(one: Hold, other: Hold) -> bool:
-    return (one.scope, one.name) == (other.scope, other.name)
+def _same(hold: Hold, other: Hold) -> bool:
+    return (hold.scope, hold.name) == (other.scope, other.name)
 
 
 def _scope(form: FormFields) -> Scope:

@@ -216,19 +216,19 @@ def _lifted(tx: Tx, registry: Registry) -> list[Hold]:
         "and by <> ? order by seq desc",
         (LOOKED_BACK, hold_rows.CLOCKWORK),
     )
-    released = ((at_us, by, json_object(what, "the entry")) for at_us, by, what in entries)
+    released = ((at_us, by, json_object(details, "the entry")) for at_us, by, details in entries)
     wide = (entry for entry in released if entry[2].get("scope", Scope.JOB) != Scope.JOB)
     return [
         Hold(
-            id=what["hold"],
-            scope=Scope(what["scope"]),
-            name=what["name"],
-            reason=what["reason"],
+            id=details["hold"],
+            scope=Scope(details["scope"]),
+            name=details["name"],
+            reason=details["reason"],
             by=by,
             since_us=at_us,
-            until_us=what.get("until_us"),
+            until_us=details.get("until_us"),
         )
-        for at_us, by, what in islice(wide, unswept)
+        for at_us, by, details in islice(wide, unswept)
     ]
 
 

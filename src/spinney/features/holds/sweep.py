@@ -42,7 +42,7 @@ _RENAMED = RowChange(
 class _At(NamedTuple):
     """The position of a sweep."""
 
-    what: tuple[str, int]
+    target: tuple[str, int]
     """("hold", its number), or ("lift", up to which it is swept when it is through)."""
     place: tuple[Any, ...]
 
@@ -51,7 +51,7 @@ class _At(NamedTuple):
 class Plan:
     """What one step will do."""
 
-    what: tuple[str, int]
+    target: tuple[str, int]
     version: int
     """The version of the registry that it was planned with."""
     hold: Hold | None = None
@@ -83,18 +83,20 @@ class HoldSweep:
         """Return the next step, as ``tx`` sees the database; None when there is nothing to do."""
         registry, holds = self._registry, self._registry.holds
         if holds.unswept:
-            what = ("hold", holds.unswept[0].hold.id)
+            target = ("hold", holds.unswept[0].hold.id)
         elif holds.lift > holds.lift_swept:
             # Up to the last release before it began: later ones get a pass of their own.
-            what = (
-                self._at.what if self._at is not None and self._at.what[0] == "lift" else ("lift", holds.lift)
+            target = (
+                self._at.target
+                if self._at is not None and self._at.target[0] == "lift"
+                else ("lift", holds.lift)
             )
         else:
             return None
-        plan = Plan(what=what, version=registry.version)
+        plan = Plan(target=target, version=registry.version)
         planner = _Planner(tx, registry, now_us, limit, plan)
-        place = self._at.place if self._at is not None and self._at.what == what else None
-        if what[0] == "hold":
+        place = self._at.place if self._at is not None and self._at.target == target else None
+        if target[0] == "hold":
             planner.cover(holds.unswept[0], place)
         else:
             planner.uncover(place)
@@ -115,10 +117,10 @@ class HoldSweep:
         cascade.drain()
         if plan.place is not None:
             return
-        if plan.what[0] == "hold":
-            tx.run("update holds set swept = ? where id = ?", (True, plan.what[1]))
+        if plan.target[0] == "hold":
+            tx.run("update holds set swept = ? where id = ?", (True, plan.target[1]))
         else:
-            tx.run("update counters set value = ? where name = 'lift_swept'", (plan.what[1],))
+            tx.run("update counters set value = ? where name = 'lift_swept'", (plan.target[1],))
         registry.touch(tx)
 
     def _let_go(self, tx: Tx, plan: Plan, cascade: Cascade) -> None:
@@ -136,7 +138,7 @@ class HoldSweep:
 
     def done(self, plan: Plan) -> None:
         """Note that a step was committed."""
-        self._at = None if plan.place is None else _At(plan.what, plan.place)
+        self._at = None if plan.place is None else _At(plan.target, plan.place)
 
 
 class _Planner:
@@ -214,10 +216,10 @@ class _Planner:
         elif until is not None:
             self.plan.place = (until,)
 
-    def _add(self, standing: Sequence[Any]) -> None:
+    def _add(self, rows: Sequence[Any]) -> None:
         """Add jobs at these keys; the last column is the job."""
-        self.plan.keys += [tuple(row[:4]) for row in standing]
-        self.plan.covered += [row[4] for row in standing]
+        self.plan.keys += [tuple(row[:4]) for row in rows]
+        self.plan.covered += [row[4] for row in rows]
 
     # --- from held to where it belongs ----------------------------------------------------
 

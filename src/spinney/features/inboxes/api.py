@@ -71,8 +71,8 @@ async def begin_upload(name: _Name, file: NewUpload, context: Authenticated, req
         raise UsageError(
             f"the file is longer than {most:,} bytes; split it, or have [server] upload_max_bytes raised"
         )
-    wanted = Upload(id="", inbox=name, by="", **file.model_dump())
-    return await context.run(lambda control: control.part(InboxUploads).begin(root, wanted))
+    upload = Upload(id="", inbox=name, by="", **file.model_dump())
+    return await context.run(lambda control: control.part(InboxUploads).begin(root, upload))
 
 
 @router.get(

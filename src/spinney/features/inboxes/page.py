@@ -77,12 +77,12 @@ async def upload_form(request: Request, context: Authenticated, name: str) -> Re
         uploads = control.part(InboxUploads)
         return uploads.require_may(name), uploads.opened(root, name)
 
-    found, opened = await context.run(call)
+    inbox, opened = await context.run(call)
     return page(
         request,
         context.principal,
         "inbox_upload.html",
-        inbox=found,
+        inbox=inbox,
         opened=opened,
         piece_bytes=PIECE_BYTES,
         own=f"/inboxes/{segment(name)}",
@@ -104,9 +104,11 @@ async def uploaded(request: Request, context: Authenticated, name: str) -> Respo
             for file, at in sent.files.items():
                 made.append(await _taken(context, root, name, file, at))
     except (SpinneyError, HTTPException) as error:
-        said = [str(getattr(error, "detail", error)), *([_told(made)] if made else [])]
-        return redirect_from(request, form, refused="; ".join(said))
-    return redirect_from(request, f"/jobs/{made[0].job_id}" if len(made) == 1 else form, done=_told(made))
+        sentences = [str(getattr(error, "detail", error)), *([_made_text(made)] if made else [])]
+        return redirect_from(request, form, refused="; ".join(sentences))
+    return redirect_from(
+        request, f"/jobs/{made[0].job_id}" if len(made) == 1 else form, done=_made_text(made)
+    )
 
 
 @router.post("/inboxes/{name}/upload/{upload}/withdraw", summary="Withdraw an upload")
@@ -117,7 +119,7 @@ async def withdrawn(request: Request, context: Authenticated, name: str, upload:
         context,
         f"/inboxes/{segment(name)}/upload",
         lambda control: control.part(InboxUploads).withdraw(root, name, upload),
-        lambda gone: f"The upload of {gone.name} was withdrawn",
+        lambda withdrawn_upload: f"The upload of {withdrawn_upload.name} was withdrawn",
     )
 
 
@@ -128,8 +130,8 @@ async def _taken(context: RequestContext, root: Path, inbox: str, name: str, at:
         uploads = control.part(InboxUploads)
         # Another file of this name and size must not be taken for this one, and it has come whole anyway.
         own = secrets.token_hex(8)
-        wanted = Upload(id="", inbox=inbox, name=name, size=at.stat().st_size, by="", modified=own)
-        upload = uploads.begin(root, wanted, is_here=True)
+        described = Upload(id="", inbox=inbox, name=name, size=at.stat().st_size, by="", modified=own)
+        upload = uploads.begin(root, described, is_here=True)
         return uploads.open(root, inbox, upload.id, upload.received)
 
     opened = await context.run(begin)
@@ -140,7 +142,7 @@ async def _taken(context: RequestContext, root: Path, inbox: str, name: str, at:
         return await finished(context, opened)
 
 
-def _told(made: Sequence[Upload]) -> str:
+def _made_text(made: Sequence[Upload]) -> str:
     return ", ".join(f"{upload.name} became job {upload.job_id}" for upload in made)
 
 

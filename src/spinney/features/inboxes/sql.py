@@ -94,8 +94,8 @@ class SqlInboxes:
                 "problem": None,
             }
             upsert(tx, "inboxes", "name", values)
-            what = {**inbox.to_json(), "inbox": inbox.name, "params": mask(spec.schema, inbox.params)}
-            note(tx, now_us, actor, "inbox add", what, 1)
+            details = {**inbox.to_json(), "inbox": inbox.name, "params": mask(spec.schema, inbox.params)}
+            note(tx, now_us, actor, "inbox add", details, 1)
             return _require(tx, inbox.name)
 
     def pause(self, name: str, actor: Actor, *, paused: bool, now_us: int) -> Inbox:

@@ -48,7 +48,7 @@ class InboxUploads(Service):
         if upload.announced is not None:
             known = self.store.inboxes.job_with(inbox.name, upload.announced)
             if known.reason is not None:
-                raise Refused(self._told(known))
+                raise Refused(self._duplicate_text(known))
         return UploadFolder(root).begin(upload, is_here=is_here)
 
     def require_may(self, inbox: str) -> Inbox:
@@ -58,10 +58,10 @@ class InboxUploads(Service):
     def find(self, root: Path, inbox: str, upload_id: str) -> Upload:
         """Return an upload as it stands. Raises NoSuch."""
         self.require(Role.SUBMITTER, "upload files to inboxes")
-        found = UploadFolder(root).get(upload_id, self.by)
-        if found.inbox != inbox:
+        upload = UploadFolder(root).get(upload_id, self.by)
+        if upload.inbox != inbox:
             raise NoSuch(f"{self.by} has no upload {upload_id[:40]!r} to inbox {inbox!r}; begin a new one")
-        return self._shown(found)
+        return self._shown(upload)
 
     def opened(self, root: Path, inbox: str) -> list[Upload]:
         """Return the caller's open uploads to an inbox."""
@@ -159,15 +159,17 @@ class InboxUploads(Service):
     def _answer(self, upload: Upload) -> Upload:
         """Return an upload that has its job. Raises Refused for one that was rejected."""
         if upload.reason is not None:
-            raise Refused(self._told(Duplicate(upload.reason, upload.job_id)))
+            raise Refused(self._duplicate_text(Duplicate(upload.reason, upload.job_id)))
         return upload
 
     def _shown(self, upload: Upload) -> Upload:
         if upload.reason is None or self._may_see(upload.job_id):
             return upload
-        return replace(upload, job_id=None, reason=self._told(Duplicate(upload.reason, upload.job_id)))
+        return replace(
+            upload, job_id=None, reason=self._duplicate_text(Duplicate(upload.reason, upload.job_id))
+        )
 
-    def _told(self, known: Duplicate) -> str:
+    def _duplicate_text(self, known: Duplicate) -> str:
         if self._may_see(known.job_id):
             return f"{known.reason}"
         return f"its bytes came before, and became a job that {self.by} may not see; {ASK}"

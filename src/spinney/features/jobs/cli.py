@@ -55,10 +55,10 @@ def list_jobs(
             _print_counts(performer.do(CountJobs(existing=True, **fields)), json)
             return
         page = ListJobs(existing=True, newest=not oldest, after=after or 0, limit=min(limit, _PAGE), **fields)
-        found = [plain_job(job) for job in islice(each(performer, page), limit)]
-        tell = pending_reasons(performer, found)
+        listed = [plain_job(job) for job in islice(each(performer, page), limit)]
+        tell = pending_reasons(performer, listed)
     if json:
-        display.print_json_lines(found)
+        display.print_json_lines(listed)
         return
     display.print_table(
         ("JOB", "TYPE", "STAGE", "STATE", "QUEUE", "CREATED", "MESSAGE"),
@@ -72,7 +72,7 @@ def list_jobs(
                 display.format_time(j.created_us),
                 tell(j),
             )
-            for j in found
+            for j in listed
         ),
     )
 
@@ -87,13 +87,13 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         details, history = performer.do(ShowJob(job=job)), performer.do(ListAttempts(job=job)).items
         data, results = performer.do(ShowData(job=job)), performer.do(ShowResults(job=job))
         children = performer.do(CountJobs(parent=job))
-        found, allowed = plain_job(details), details.allowed
-        note = pending_reasons(performer, [found])(found)
-        holds = [] if found.state in SETTLED else performer.do(ListHoldsOn(job=job)).items
+        plain, allowed = plain_job(details), details.allowed
+        note = pending_reasons(performer, [plain])(plain)
+        holds = [] if plain.state in SETTLED else performer.do(ListHoldsOn(job=job)).items
     if json:
         display.print_json(
             {
-                "job": found,
+                "job": plain,
                 "note": note,
                 "holds": holds,
                 "allowed": allowed,
@@ -105,7 +105,7 @@ def show(job: JobArgument, json: JsonOption = False, store: StoreOption = None) 
         )
         return
     out = display.console()
-    for name, value in _facts(found, note, children, allowed):
+    for name, value in _facts(plain, note, children, allowed):
         out.print(f"{name:<12} {value}")
     for hold in holds:
         out.print(f"{'under':<12} {display.safe(str(hold))}")
@@ -134,9 +134,9 @@ def tree(
     from spinney.commands.job_queries import ShowTree
 
     with open_commands(store) as performer:
-        found = [plain_job(each) for each in performer.do(ShowTree(job=job, limit=limit + 1)).items]
-        tell = pending_reasons(performer, found)
-    shown = found[:limit]
+        jobs = [plain_job(details) for details in performer.do(ShowTree(job=job, limit=limit + 1)).items]
+        tell = pending_reasons(performer, jobs)
+    shown = jobs[:limit]
     if json:
         display.print_json_lines(shown)
         return
@@ -148,7 +148,7 @@ def tree(
             for j in shown
         ),
     )
-    if len(found) > limit:
+    if len(jobs) > limit:
         display.console().print(f"… and more; --limit {limit * 10} shows them")
 
 
@@ -169,7 +169,7 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
         ("key", job.key),
         ("parent", job.parent_id),
     )
-    told: list[tuple[str, Any]] = [
+    facts: list[tuple[str, Any]] = [
         ("job", f"{job.id} {job.type}"),
         ("state", display.state_text(job)),
         ("message", note),
@@ -185,7 +185,7 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
         ("code", job.code),
         ("allowed", ", ".join(allowed)),
     ]
-    return [(name, display.cell(value)) for name, value in told if value not in (None, "")]
+    return [(name, display.cell(value)) for name, value in facts if value not in (None, "")]
 
 
 def _print_history(history: Sequence[Attempt]) -> None:

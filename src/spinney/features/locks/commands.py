@@ -139,10 +139,10 @@ class SetCapacity(
 COMMANDS = (ListLocks, ShowLock, FreeLock, ListCapacities, SetCapacity)
 
 
-def _require_named(service: Service, name: str, what: str) -> None:
+def _require_named(service: Service, name: str, act: str) -> None:
     if not service.rights.names_lock(name):
         may = " or ".join(service.rights.locks or ()) or "none"
-        raise Forbidden(f"{service.by} may {what} {may}, not {name!r}; {ASK}")
+        raise Forbidden(f"{service.by} may {act} {may}, not {name!r}; {ASK}")
 
 
 def _limited_to_visible(service: Service) -> bool:

@@ -92,20 +92,20 @@ class SqlRetention:
             step = removal.Removal(tx, self._session.registry, _rules(tx, self._session.registry), now_us)
             step.run()
             if step.removed:
-                what = {"jobs": ranges(step.removed)}
-                note(tx, now_us, actor, "remove", what, len(step.removed))
+                details = {"jobs": ranges(step.removed)}
+                note(tx, now_us, actor, "remove", details, len(step.removed))
         return step.removed
 
 
 def ranges(ids: Sequence[int]) -> str:
     """These numbers as people write them: ``3, 17-216``."""
-    found: list[list[int]] = []
+    bounds: list[list[int]] = []
     for number in sorted(ids):
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
+        if bounds and bounds[-1][1] == number - 1:
+            bounds[-1][1] = number
         else:
-            found.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+            bounds.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in bounds)
 
 
 _RULES = RowMap(
@@ -126,18 +126,18 @@ def _window(
 ) -> tuple[list[int], int | None]:
     """Top-level jobs of the next ``limit`` whose time is over, and where to go on. None: there is nothing more
     to do; where the last window found something, there is (what it found is to be removed)."""
-    found = tx.all(
+    rows = tx.all(
         "select id, parent_id, type, state, settled_us from jobs where id > ? order by id limit ?",
         (after, limit),
     )
     over = [
         job_id
-        for job_id, parent_id, type_, state, settled_us in found
+        for job_id, parent_id, type_, state, settled_us in rows
         # When a job was deleted stands elsewhere; it is looked up when it is looked at.
         if parent_id is None
         and removal.due(rules, type_, state, 0 if state == State.DELETED else settled_us, now_us)
     ]
-    return over, found[-1][0] if over or len(found) == limit else None
+    return over, rows[-1][0] if over or len(rows) == limit else None
 
 
 def _check(registry: Registry, type_: str, state: str) -> None:

@@ -106,7 +106,9 @@ async def made(request: Request, context: Authenticated) -> Response:
 @router.get("/schedules/{name}", summary="A schedule")
 async def schedule(request: Request, context: Authenticated, name: Name) -> Response:
     """Show a schedule: when it runs next, and its last runs."""
-    return page_or_part(request, context, "schedule", topics=_TOPICS, **await _one(context, name))
+    return page_or_part(
+        request, context, "schedule", topics=_TOPICS, **await _schedule_context(context, name)
+    )
 
 
 @router.post("/schedules/{name}/{verb}", summary="Do a verb to a schedule")
@@ -175,17 +177,17 @@ async def _list(context: RequestContext) -> dict[str, Any]:
     def call(control: Control) -> Sequence[ScheduleRow]:
         listed = control.queries.schedules()
         lasts = _lasts(control, listed[:LOOKED_AT])
-        return [ScheduleRow(schedule=one, last=lasts.get(one.last_job_id or 0)) for one in listed]
+        return [ScheduleRow(schedule=item, last=lasts.get(item.last_job_id or 0)) for item in listed]
 
     return {"lines": await context.run(call), "may": context.principal.rights.permits(Role.OPERATOR)}
 
 
-async def _one(context: RequestContext, name: str) -> dict[str, Any]:
+async def _schedule_context(context: RequestContext, name: str) -> dict[str, Any]:
     def call(control: Control) -> ScheduleView:
         look = control.queries
-        one = look.schedule(name)
+        item = look.schedule(name)
         return ScheduleView(
-            line=ScheduleRow(schedule=one, last=_lasts(control, [one]).get(one.last_job_id or 0)),
+            line=ScheduleRow(schedule=item, last=_lasts(control, [item]).get(item.last_job_id or 0)),
             coming=look.coming(name, COMING),
             runs=look.runs(name, limit=RUNS),
         )

@@ -177,8 +177,8 @@ class SqlSchedules:
         upsert(tx, "schedules", "name", values, kept=("last_job_id",))
         # Masked, since the audit is never deleted and others may read it.
         params = mask(self._session.registry.types[schedule.type].schema, schedule.params)
-        what = {**schedule.to_json(), "schedule": schedule.name, "params": params}
-        note(tx, now_us, actor, "schedule add", what, 1)
+        details = {**schedule.to_json(), "schedule": schedule.name, "params": params}
+        note(tx, now_us, actor, "schedule add", details, 1)
         self._unable.pop(schedule.name, None)
         return schedule
 

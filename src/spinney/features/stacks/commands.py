@@ -38,7 +38,7 @@ class RequestStacks(Command, route="POST /jobs/{job}/stacks"):
         fence = service.store.stack_requests.ask(self.job, now_us=service.clock())
         service.wake_nodes()
         attempts = service.store.attempts(job.id)
-        stage = next((each.stage for each in attempts if each.fence == fence), job.stage)
+        stage = next((attempt.stage for attempt in attempts if attempt.fence == fence), job.stage)
         return StackRequest(fence=fence, file=file_path(stage or "", fence))
 
 

@@ -69,8 +69,8 @@ def stats(
         elif watch and display.console().is_terminal:
             _live(looks)
         else:
-            for each in looks:
-                if not _print(each):
+            for statistics in looks:
+                if not _print(statistics):
                     break
 
 
@@ -110,8 +110,8 @@ def _live(looks: Iterator[Stats]) -> None:
     from rich.live import Live
 
     with Live(console=display.console(), auto_refresh=False) as live:
-        for each in looks:
-            live.update(_picture(each), refresh=True)
+        for statistics in looks:
+            live.update(_picture(statistics), refresh=True)
 
 
 def _print(stats: Stats) -> bool:

@@ -103,8 +103,8 @@ class _Once(CollectorRegistry):
         ):
             values = {(b.name,): getattr(b, name) for b in self._bridges}
             yield _family(f"bridge_{name}", about, ["bridge"], values)
-        seen = {(b.name,): b.seen_us / 1e6 for b in self._bridges}
-        yield _family("bridge_seen_timestamp_seconds", "When the bridge last reported.", ["bridge"], seen)
+        reports = {(b.name,): b.seen_us / 1e6 for b in self._bridges}
+        yield _family("bridge_seen_timestamp_seconds", "When the bridge last reported.", ["bridge"], reports)
 
 
 def _family(name: str, about: str, labels: list[str], values: Mapping[Any, Any]) -> GaugeMetricFamily:

@@ -16,8 +16,8 @@ def states(counts: Mapping[str, int]) -> str:
     """Return counts as text: ``1,100 jobs: 100 pending, 1,000 completed``. Deleted jobs are not counted."""
     shown = [(state, counts[state]) for state in State if counts.get(state) and state is not State.DELETED]
     total = sum(n for _, n in shown)
-    each = ", ".join(f"{n:,} {state}" for state, n in shown)
-    return f"{total:,} {'job' if total == 1 else 'jobs'}{': ' if each else ''}{each}"
+    parts = ", ".join(f"{n:,} {state}" for state, n in shown)
+    return f"{total:,} {'job' if total == 1 else 'jobs'}{': ' if parts else ''}{parts}"
 
 
 def rate(per_second: float | None) -> str:

@@ -95,7 +95,7 @@ async def batch_grid(
 ) -> Response:
     """The grid alone."""
     if not wants_part(request):
-        chosen = [str(one) for one in state or ()]
+        chosen = [str(item) for item in state or ()]
         return redirect(with_query(f"/batches/{job}", state=chosen, after=after or None, below=below))
 
     async def make() -> bytes:
@@ -177,7 +177,7 @@ def _topic(job_id: int) -> str:
 def read(control: Control, job_id: int) -> BatchView:
     """All but the objects. Raises NoSuchJob, also for one that is not at the top."""
     part_ = control.part(Batches)
-    batch_ = part_.one(job_id)
+    batch_ = part_.find(job_id)
     open_ = batch_.job.state not in SETTLED or batch_.settled < batch_.total
     # Verbs for the tree are lawful as long as anything of it is open; who may do them, control asks again.
     allowed = [str(v) for v in _GOES_ON] if open_ and _reaches(control, batch_.job) else []

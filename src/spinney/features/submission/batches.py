@@ -40,22 +40,22 @@ class Batches(Service):
     def page(self, which: Filter, *, before: int = 0, limit: int = PAGE) -> tuple[list[Batch], int | None]:
         """Batches whose job at the top fits, the newest first, from below the number ``before``; and where the next
         page begins, which may have some where this has none (None: there is none)."""
-        found: list[Batch] = []
+        batches: list[Batch] = []
         left = LOOKED_AT
         while left > 0:
-            asked = min(left, max(limit, PAGE))
-            roots = self.store.bulk.trees(before=before, limit=asked)
-            left -= asked
+            limit_ = min(left, max(limit, PAGE))
+            roots = self.store.bulk.trees(before=before, limit=limit_)
+            left -= limit_
             for job in self._fitting(roots, which):
-                found.append(self._batch(job))
-                if len(found) == limit:
-                    return found, job.id
-            if len(roots) < asked:
-                return found, None
+                batches.append(self._batch(job))
+                if len(batches) == limit:
+                    return batches, job.id
+            if len(roots) < limit_:
+                return batches, None
             before = roots[-1]
-        return found, before
+        return batches, before
 
-    def one(self, job_id: int) -> Batch:
+    def find(self, job_id: int) -> Batch:
         """The batch of a job, which is at the top. Raises NoSuchJob."""
         job = self._look.job(job_id)
         if job.parent_id is not None:

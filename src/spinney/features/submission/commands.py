@@ -252,7 +252,7 @@ class ShowBatch(Command, route="GET /batches/{job}"):
 
     def run(self, service: Service) -> BatchDetails:
         batches = service.part(Batches)
-        batch = batches.one(self.job)
+        batch = batches.find(self.job)
         (top,) = job_details(service, [batch.job])
         facts = {name: getattr(batch, name) for name in _FACTS}
         return BatchDetails(job=top, failures=batches.failures(self.job), **facts)
@@ -270,7 +270,7 @@ class ListObjects(Command, route="GET /batches/{job}/objects"):
     limit: Annotated[int, Field(ge=1, le=OBJECTS_MAX, description="How many at most.")] = PAGE_MAX
 
     def run(self, service: Service) -> Page[JobSummary]:
-        service.part(Batches).one(self.job)
+        service.part(Batches).find(self.job)
         which = Filter(
             states=_states(self.state),
             parent_id=self.job if self.direct else None,

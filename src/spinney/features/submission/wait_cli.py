@@ -78,8 +78,8 @@ def wait_for(performer: "Performs", jobs: Sequence[int], *, json: bool = False) 
         display.print_json_lines(_job(performer, job) for job in sorted(jobs))
         return line.all_completed
     for job in line.last[:SHOWN_ENDS]:
-        said = f": {display.safe(display.state_message(job))}" if display.state_message(job) else ""
-        out.print(f"job {job.id} {job.type} {display.state_text(job)}{said}")
+        message = f": {display.safe(display.state_message(job))}" if display.state_message(job) else ""
+        out.print(f"job {job.id} {job.type} {display.state_text(job)}{message}")
     return line.all_completed
 
 
@@ -163,10 +163,10 @@ class _Stuck:
         for job in held:
             if not any(hold.automatic for hold in self._performer.do(ListHoldsOn(job=job.id)).items):
                 return None
-        found = self._performer.do(ExplainJob(job=held[0].id))
-        advice = f"; {found.command}" if found.command else ""
+        explanation = self._performer.do(ExplainJob(job=held[0].id))
+        advice = f"; {explanation.command}" if explanation.command else ""
         return display.safe(
-            f"the wait ends: a circuit breaker holds job {held[0].id}. {found.sentence}{advice}"
+            f"the wait ends: a circuit breaker holds job {held[0].id}. {explanation.sentence}{advice}"
         )
 
     def _held_below(self, waiting: Sequence[Job]) -> list[Job]:
@@ -177,13 +177,13 @@ def _listed_below(performer: "Performs", jobs: Sequence[Job], state: State, limi
     """Return jobs of this state below some jobs, up to ``limit`` of them."""
     from spinney.commands.job_queries import ListJobs
 
-    found: list[Job] = []
+    listed: list[Job] = []
     for job in jobs:
-        if len(found) >= limit:
+        if len(listed) >= limit:
             break
-        page = performer.do(ListJobs(below=job.id, state=[state], newest=False, limit=limit - len(found)))
-        found += page.items
-    return found
+        page = performer.do(ListJobs(below=job.id, state=[state], newest=False, limit=limit - len(listed)))
+        listed += page.items
+    return listed
 
 
 def _job(performer: "Performs", job_id: int) -> Job:
@@ -239,15 +239,15 @@ class _Lines:
     """A line when something changed, at most every two seconds."""
 
     def __init__(self, out: "Console") -> None:
-        self._out, self._said, self._at = out, "", float("-inf")
+        self._out, self._last_text, self._at = out, "", float("-inf")
 
     def update(
         self, counts: Mapping[str, int], running: Sequence[Job], stuck: Sequence[str], *, last: bool
     ) -> None:
         text, now = "\n".join([summary(counts), *stuck]), time.monotonic()
-        if text != self._said and (last or now - self._at >= LINE_EVERY_S):
+        if text != self._last_text and (last or now - self._at >= LINE_EVERY_S):
             self._out.print(text)
-            self._said, self._at = text, now
+            self._last_text, self._at = text, now
 
 
 class _Live:
@@ -269,8 +269,8 @@ class _Live:
 
         whole = sum(n for state, n in counts.items() if state != State.DELETED)
         ended = sum(n for state, n in counts.items() if state in SETTLED and state != State.DELETED)
-        said = [*map(_running_line, running), *stuck]
-        lines = [Text(text, style="dim", no_wrap=True, overflow="ellipsis") for text in said]
+        texts = [*map(_running_line, running), *stuck]
+        lines = [Text(text, style="dim", no_wrap=True, overflow="ellipsis") for text in texts]
         bar = ProgressBar(total=max(1, whole), completed=ended, width=60)
         # The padding ends the bar's line, which it does not do itself.
         self._live.update(Group(Padding(bar), Text(summary(counts)), *lines))
@@ -278,5 +278,5 @@ class _Live:
 
 def _running_line(job: Job) -> str:
     done = f" {job.progress:.0%}" if job.progress is not None else ""
-    said = f" {job.progress_message}" if job.progress_message else f" {display.short_json(job.params)}"
-    return display.safe(f"  {job.id} {job.type} {job.stage}{done}{said}")
+    message = f" {job.progress_message}" if job.progress_message else f" {display.short_json(job.params)}"
+    return display.safe(f"  {job.id} {job.type} {job.stage}{done}{message}")

@@ -70,7 +70,7 @@ async def webhook(
     request: Request, context: Authenticated, name: str, outcome: str = "", after: str = ""
 ) -> Response:
     """Show a webhook with a page of its deliveries."""
-    return await _one(request, context, name, outcome=outcome, after=after)
+    return await _webhook_page(request, context, name, outcome=outcome, after=after)
 
 
 @router.post(f"{WEBHOOKS}/{{name}}/change", summary="Change, pause or resume a webhook")
@@ -83,7 +83,7 @@ async def change(request: Request, context: Authenticated, name: str, form: Form
     try:
         await context.run(call)
     except FORM_ERRORS as error:
-        return await _one(request, context, name, RefusedForm(form=form, error=error))
+        return await _webhook_page(request, context, name, RefusedForm(form=form, error=error))
     return redirect(_path(name), done=f"Webhook {name} is changed")
 
 
@@ -130,7 +130,7 @@ async def _list(request: Request, context: RequestContext, refused: RefusedForm 
     )
 
 
-async def _one(
+async def _webhook_page(
     request: Request,
     context: RequestContext,
     name: str,

@@ -145,18 +145,18 @@ class WebhookSender:
 
         One delivery of each webhook is chosen before a second one of any.
         """
-        wanted: Counter[str] = Counter()
+        leases: Counter[str] = Counter()
         free = SENDS_MAX - len(self._tasks)
         names.sort(key=lambda name: self._last_turn.get(name, 0))
         for _ in range(SENDS_PER_WEBHOOK):
             for name in names:
                 at_once = 1 if name in self._refusing else SENDS_PER_WEBHOOK
-                if free and self._sending[name] + wanted[name] < at_once:
-                    wanted[name] += 1
+                if free and self._sending[name] + leases[name] < at_once:
+                    leases[name] += 1
                     free -= 1
                     self._turn += 1
                     self._last_turn[name] = self._turn
-        return dict(wanted)
+        return dict(leases)
 
     async def _deliver_one(self, due: DueDelivery) -> None:
         name = due.delivery.webhook

@@ -230,8 +230,8 @@ class SqlWebhooks:
                 "update webhook_events set outcome = ?, next_us = ?, first_us = null where seq = ?",
                 (DeliveryOutcome.DUE.value, now_us, before.seq),
             )
-            what = {"webhook": before.webhook, "delivery": delivery, "job": before.job_id}
-            note(tx, now_us, actor, "webhook retry", what, 1)
+            details = {"webhook": before.webhook, "delivery": delivery, "job": before.job_id}
+            note(tx, now_us, actor, "webhook retry", details, 1)
             return _delivery(tx, before.seq)
 
     # --- for senders ----------------------------------------------------------------------
@@ -247,14 +247,14 @@ class SqlWebhooks:
             )
         return {name: next_us for name, next_us in rows if next_us is not None}
 
-    def lease(self, wanted: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
+    def lease(self, counts: Mapping[str, int], *, now_us: int, until_us: int) -> Sequence[DueDelivery]:
         """Take at most this many due deliveries of each of these webhooks. They are due again at ``until_us`` unless
         ``told`` was called with their result. Each counts as a try. A webhook whose maker has lost the right to it is
         paused instead, with that as the reason."""
         leased: list[DueDelivery] = []
         # Durable: a power failure must not undo the lease of a delivery that is sent, and give its number to another.
         with self._session.write() as tx:
-            for name, most in wanted.items():
+            for name, most in counts.items():
                 leased += self._lease(tx, name, most, now_us, until_us)
         return leased
 

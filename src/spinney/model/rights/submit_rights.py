@@ -37,7 +37,7 @@ def beyond_limit(spec: TypeSpec, params: Any, rights: Rights, name: str) -> Beyo
         value = _value_at(params, path)
         # All items of a list have to be within the limit. A missing value is not: the code might use anything for it.
         values = value if isinstance(value, list) and value else [value]
-        if not all(isinstance(each, str) and _is_within(limit, each, allowed, rights) for each in values):
+        if not all(isinstance(item, str) and _is_within(limit, item, allowed, rights) for item in values):
             return BeyondLimit(parameter=path, limit=limit, allowed=allowed)
     return None
 

@@ -15,12 +15,12 @@ def listed(words: Iterable[str]) -> str:
     return ", ".join(sorted(words)) or "(none yet)"
 
 
-def no_such(what: str, name: str, existing: Iterable[str], command: str) -> str:
+def no_such(noun: str, name: str, existing: Iterable[str], command: str) -> str:
     """Return the message of a NoSuch: the nearest existing name, and the command that lists them all."""
-    return f"there is no {what} {name!r:.80}{did_you_mean(name, existing)}; '{command}' shows those there are"
+    return f"there is no {noun} {name!r:.80}{did_you_mean(name, existing)}; '{command}' shows those there are"
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown(noun: str, name: str, known: Iterable[str]) -> str:
     """Return the message about a queue or job type that the store does not know, with the nearest and all names."""
     names = list(known)
-    return f"no {what} {name!r:.80} is known to this store{did_you_mean(name, names)}; use one of: {listed(names)}"
+    return f"no {noun} {name!r:.80} is known to this store{did_you_mean(name, names)}; use one of: {listed(names)}"

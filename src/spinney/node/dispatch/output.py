@@ -171,8 +171,8 @@ class Pump:
             return
 
         def stop() -> None:
-            for each in self._children.values():
-                self._let_go(each)
+            for child in self._children.values():
+                self._let_go(child)
             self._children.clear()
             self._stopping = True
 

@@ -70,7 +70,7 @@ class LivenessWatch:
     passed in."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[int, float]] = {}
+        self._beats: dict[int, tuple[int, float]] = {}
         self._moved: set[int] = set()
 
     def look(self, nodes: Iterable[NodeInfo], queried_s: float, answered_s: float) -> list[NodeInfo]:
@@ -80,19 +80,19 @@ class LivenessWatch:
         and just after it had the answer (seconds)."""
         dead, beats = [], {}
         for node in nodes:
-            beat, since = self._seen.get(node.id, (node.beat, answered_s))
+            beat, since = self._beats.get(node.id, (node.beat, answered_s))
             if beat != node.beat:
                 self._moved.add(node.id)
                 beat, since = node.beat, answered_s
             beats[node.id] = (beat, since)
             if queried_s - since > node.dead_after_s:
                 dead.append(node)
-        self._seen = beats
+        self._beats = beats
         return dead
 
     def forget(self) -> None:
         """Start to observe all nodes anew, because none of them could beat meanwhile."""
-        self._seen = {}
+        self._beats = {}
 
     def alive(self, node: NodeInfo) -> bool:
         """Return whether this observer has seen its counter change."""

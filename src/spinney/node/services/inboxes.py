@@ -120,8 +120,10 @@ class InboxWatcher:
         if serves != sees:
             self._changed = True
             self._intakes.pop(name, None)
-            gone = f"its folder {inbox.folder} is gone; make it again" if serves and may_serve else None
-            if not await call(lambda store: store.inboxes.serve(name, node_id, leave=not sees, problem=gone)):
+            fault = f"its folder {inbox.folder} is gone; make it again" if serves and may_serve else None
+            if not await call(
+                lambda store: store.inboxes.serve(name, node_id, leave=not sees, problem=fault)
+            ):
                 return
             log.info("this node looks into inbox %s", name)
         elif not sees:

@@ -146,11 +146,13 @@ class ConcurrentWorker:
         """Return the stack of an attempt's thread or task, then those of threads and tasks that are no attempt's. The
         lock is not taken, because the handler may have interrupted its holder."""
         attempts = list(self._running.values())
-        stacks, own = [], {each.task for each in attempts}
+        stacks, own = [], {attempt.task for attempt in attempts}
         subject = self._running.get(fence)
         if subject is not None and subject.task is not None:
             stacks.append(task_stack(subject.task, "task of the stage"))
-        others = frozenset(each.thread for each in attempts if each is not subject and each.thread)
+        others = frozenset(
+            attempt.thread for attempt in attempts if attempt is not subject and attempt.thread
+        )
         pool = {t.ident for t in self._pool._threads if t.ident}
         idle = frozenset(pool) - {subject.thread if subject is not None else None}
         stacks += thread_stacks(interrupted, leave_out=others | idle)

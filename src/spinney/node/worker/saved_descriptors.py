@@ -9,15 +9,15 @@ class SavedDescriptors:
 
     def __init__(self) -> None:
         # Copies, which no attempt closes by mistake. O_PATH: a directory need not be readable.
-        self._zero, self._one, self._two = os.dup(0), os.dup(1), os.dup(2)
+        self._stdin, self._stdout, self._stderr = os.dup(0), os.dup(1), os.dup(2)
         self._directory = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def restore(self) -> bool:
         """Restore them; return False when that is impossible."""
         try:
-            os.dup2(self._zero, 0)
-            os.dup2(self._one, 1)
-            os.dup2(self._two, 2)
+            os.dup2(self._stdin, 0)
+            os.dup2(self._stdout, 1)
+            os.dup2(self._stderr, 2)
             os.fchdir(self._directory)
         except OSError:
             return False

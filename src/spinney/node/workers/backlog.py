@@ -15,10 +15,10 @@ from spinney.node.workers.shared_page import CELL_RECALL, SharedPage
 class Backlog:
     """The backlog of one worker that runs one attempt at a time."""
 
-    __slots__ = ("_seen", "_taken")
+    __slots__ = ("_last_recall", "_taken")
 
     def __init__(self) -> None:
-        self._seen = (0, 0)
+        self._last_recall = (0, 0)
         """The last list sent when all were recalled, and the attempt that was running then."""
         self._taken: set[int] = set()
 
@@ -30,8 +30,8 @@ class Backlog:
         """
         if page.cells[CELL_RECALL] != lists:
             return 0
-        before, self._seen = self._seen, (lists, page.fence())
-        return self._seen[1] if self._seen == before else 0
+        before, self._last_recall = self._last_recall, (lists, page.fence())
+        return self._last_recall[1] if self._last_recall == before else 0
 
     def take(self, fences: Iterable[int]) -> None:
         """Note that these are taken back, so that the worker's own messages about them are ignored."""

@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 _BACKUP = "compare the store with a backup before going on"
 
 
-def note(tx: Tx, now_us: int, actor: Actor, verb: str, what: Mapping[str, Any], count: int) -> None:
+def note(tx: Tx, now_us: int, actor: Actor, verb: str, details: Mapping[str, Any], count: int) -> None:
     """Append an entry, in the transaction of the operation itself."""
     seq, before = tx.one(_LAST) or (0, BEGINNING)
     entry = AuditEntry(
@@ -28,7 +28,7 @@ def note(tx: Tx, now_us: int, actor: Actor, verb: str, what: Mapping[str, Any], 
         at_us=now_us,
         by=actor.by,
         verb=verb,
-        what=orjson.dumps(what, option=orjson.OPT_SORT_KEYS).decode(),
+        what=orjson.dumps(details, option=orjson.OPT_SORT_KEYS).decode(),
         count=count,
         reason=actor.reason,
         call=actor.call,
@@ -55,12 +55,14 @@ class SqlAudit:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def enter(self, verb: str, what: Mapping[str, Any], actor: Actor, *, count: int = 0, now_us: int) -> None:
+    def enter(
+        self, verb: str, details: Mapping[str, Any], actor: Actor, *, count: int = 0, now_us: int
+    ) -> None:
         """Add an entry for something that changed nothing in the store: a refusal. (Methods that change something add
         their own entries.) As no entry is ever removed, a caller that others can trigger at will has to combine its
         entries first; see ``spinney.service.refusal_log``."""
         with self._session.write() as tx:
-            note(tx, now_us, actor, verb, what, count)
+            note(tx, now_us, actor, verb, details, count)
 
     def entries(
         self,

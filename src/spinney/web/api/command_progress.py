@@ -20,7 +20,7 @@ class CommandRun:
     def __init__(self, context: RequestContext, request: Request, command: Command) -> None:
         self._context, self._request, self._command = context, request, command
         self._names = {type_: name for name, type_ in command.progress.items()}
-        self._gone = threading.Event()
+        self._ended = threading.Event()
         """Set when the client has gone."""
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
@@ -32,7 +32,7 @@ class CommandRun:
                 lambda control: control.do(self._command, tell=self._tell), long=self._command.is_long()
             )
         except asyncio.CancelledError:
-            self._gone.set()
+            self._ended.set()
             raise
 
     async def lines(self) -> AsyncIterator[bytes]:
@@ -49,10 +49,10 @@ class CommandRun:
                 problem = of_error(error, instance=self._request.url.path)  # type: ignore[arg-type]
                 yield b'{"problem":' + bytes(problem.body) + b"}\n"
         finally:
-            self._gone.set()
+            self._ended.set()
 
     def _tell(self, progress: Any) -> None:
-        if self._gone.is_set():
+        if self._ended.is_set():
             raise Refused(
                 "the client has disconnected and the command was stopped; send the same request to do the rest"
             )

@@ -244,7 +244,7 @@ def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
 
 def _shape(schema: Schema) -> str:
     """Return the name of the schema, also of an optional body's."""
-    option = next((one for one in schema.get("anyOf", ()) if one != _NULL), schema)
+    option = next((option_ for option_ in schema.get("anyOf", ()) if option_ != _NULL), schema)
     return str(option["$ref"]).rpartition("/")[2]
 
 
@@ -267,7 +267,9 @@ class _Making:
             words = _WORDS | _SHAPES.get(schema.get("title", ""), {})
             return {field: self.of(of, field, words) for field, of in schema["properties"].items()}
         if kind == "array":
-            return [self.of(one, name, words) for one in schema.get("prefixItems", [schema.get("items", {})])]
+            return [
+                self.of(item, name, words) for item in schema.get("prefixItems", [schema.get("items", {})])
+            ]
         if kind == "object":
             return {}
         if kind == "integer" and name.endswith(("_us", "id", "ids", "touched", "reopened")):
@@ -282,10 +284,10 @@ class _Making:
     def _fits(self, value: Any, schema: Schema) -> bool:
         schema = self._whole(schema)
         if "anyOf" in schema:
-            return any(self._fits(value, one) for one in schema["anyOf"])
+            return any(self._fits(value, item) for item in schema["anyOf"])
         if "enum" in schema:
             return value in schema["enum"]
         kind = _TYPES.get(schema.get("type", ""))
         if kind is list and isinstance(value, list):
-            return all(self._fits(one, schema.get("items", {})) for one in value)
+            return all(self._fits(item, schema.get("items", {})) for item in value)
         return kind is None or isinstance(value, kind)

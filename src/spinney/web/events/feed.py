@@ -70,31 +70,31 @@ class Watcher:
     def __init__(self, watched: list[WatchedTopic], after: int | None) -> None:
         self.watched = watched
         self._pending: dict[str, Event] = {}
-        self._there = asyncio.Event()
+        self._has_events = asyncio.Event()
         self.ended = False
-        for one in watched:
-            one.watchers.add(self)
-            one.left_s = None
-            if one.event is not None and (after is None or one.event.number > after):
-                self.put(one.event)
+        for topic in watched:
+            topic.watchers.add(self)
+            topic.left_s = None
+            if topic.event is not None and (after is None or topic.event.number > after):
+                self.put(topic.event)
 
     def put(self, event: Event) -> None:
         self._pending[event.topic] = event
-        self._there.set()
+        self._has_events.set()
 
     def end(self) -> None:
         self.ended = True
-        self._there.set()
+        self._has_events.set()
 
     async def wait(self, patience_s: float) -> None:
         """Return when there is an event or the feed has ended, and after ``patience_s`` seconds in any case."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                await self._there.wait()
+                await self._has_events.wait()
 
     def take(self) -> list[Event]:
         """Return the events to send, in their order, and remove them."""
-        self._there.clear()
+        self._has_events.clear()
         entries = sorted(self._pending.values(), key=lambda e: e.number)
         self._pending.clear()
         return entries
@@ -109,7 +109,7 @@ class Feed(BackgroundLoop):
         self._stores, self._least_s, self._monotonic = stores, least_s, monotonic
         self._watched: dict[tuple[str, Rights], WatchedTopic] = {}
         self._number = 0
-        self._wanted = asyncio.Event()
+        self._has_watchers = asyncio.Event()
         self._signature: int | None = None
         self.epoch = secrets.token_hex(6)
         """Numbers of events count from this start of the server."""
@@ -120,30 +120,30 @@ class Feed(BackgroundLoop):
 
     def end(self) -> None:
         """End all streams; clients reconnect, to this server or another."""
-        for watcher in {w for one in self._watched.values() for w in one.watchers}:
+        for watcher in {w for topic in self._watched.values() for w in topic.watchers}:
             watcher.end()
 
     @property
     def streams(self) -> int:
         """The number of open streams."""
-        return len({w for one in self._watched.values() for w in one.watchers})
+        return len({w for topic in self._watched.values() for w in topic.watchers})
 
     def watch(self, topics: Iterable[Topic], context: RequestContext, *, last: str | None = None) -> Watcher:
         """Begin to watch topics, after the event with the id ``last`` if it is one of this feed."""
         epoch, _, number = (last or "").partition(".")
         after = int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else None
-        entries = [self._one(topic, context) for topic in topics]
-        self._wanted.set()
+        entries = [self._watched_topic(topic, context) for topic in topics]
+        self._has_watchers.set()
         return Watcher(entries, after)
 
     def leave(self, watcher: Watcher) -> None:
         """Remove a watcher."""
-        for one in watcher.watched:
-            one.watchers.discard(watcher)
-            if not one.watchers:
-                one.left_s = self._monotonic()
+        for topic in watcher.watched:
+            topic.watchers.discard(watcher)
+            if not topic.watchers:
+                topic.left_s = self._monotonic()
 
-    def _one(self, topic: Topic, context: RequestContext) -> WatchedTopic:
+    def _watched_topic(self, topic: Topic, context: RequestContext) -> WatchedTopic:
         # Whoever has the same name and rights sees the same; a submitter's own jobs hang on his name.
         key = (f"{context.principal.name}\0{topic.name}", context.principal.rights)
         if context.principal.rights.everywhere:
@@ -156,11 +156,11 @@ class Feed(BackgroundLoop):
 
     async def _run(self) -> None:
         while True:
-            if not any(one.watchers for one in self._watched.values()):
+            if not any(topic.watchers for topic in self._watched.values()):
                 self._forget()
                 if not self._watched:
-                    self._wanted.clear()
-                    await self._wanted.wait()
+                    self._has_watchers.clear()
+                    await self._has_watchers.wait()
             try:
                 await self._look_once()
             except SpinneyError as error:
@@ -176,56 +176,56 @@ class Feed(BackgroundLoop):
         signature = await self._stores.run(lambda store: store.signature())
         if signature != self._signature:
             self._signature = signature
-            for one in self._watched.values():
-                one.stale = True
+            for topic in self._watched.values():
+                topic.stale = True
         now_s = self._monotonic()
-        for one in list(self._watched.values()):
-            stale = one.stale or now_s - one.looked_s >= RECHECK_S
-            if not one.watchers or now_s < one.due_s or not (stale or one.event is None):
+        for topic in list(self._watched.values()):
+            stale = topic.stale or now_s - topic.looked_s >= RECHECK_S
+            if not topic.watchers or now_s < topic.due_s or not (stale or topic.event is None):
                 continue
             try:
-                await self._look_at(one)
+                await self._look_at(topic)
             except StoreUnavailable:
                 raise  # so are all others
             except Exception:
                 # What one topic cannot show must not keep the others from being shown.
-                log.exception("the topic %r cannot be looked at", one.topic.name)
-                one.due_s = self._monotonic() + RECHECK_S
+                log.exception("the topic %r cannot be looked at", topic.topic.name)
+                topic.due_s = self._monotonic() + RECHECK_S
 
-    async def _look_at(self, one: WatchedTopic) -> None:
-        one.stale = False  # before: what is committed meanwhile is looked at again
+    async def _look_at(self, watched: WatchedTopic) -> None:
+        watched.stale = False  # before: what is committed meanwhile is looked at again
 
         def look(store: Store) -> tuple[Any, float]:
             begun = time.perf_counter()
-            control: Control = one.context.control(store)
-            if one.topic.from_stats is None:
-                state = one.topic.look(control)
+            control: Control = watched.context.control(store)
+            if watched.topic.from_stats is None:
+                state = watched.topic.look(control)
             else:
                 # Whoever is told of it and asks for more gets what was seen here, and nothing older.
-                state = one.topic.from_stats(self._stores.stats_cache.stats(control, anew=True))
+                state = watched.topic.from_stats(self._stores.stats_cache.stats(control, anew=True))
             return state, time.perf_counter() - begun
 
         state, took_s = await self._stores.run(look)
         data = written(state)
         mark = sha256(data).digest()
-        one.looked_s = self._monotonic()
-        one.took_s = took_s
+        watched.looked_s = self._monotonic()
+        watched.took_s = took_s
         dear = sum(1 for other in self._watched.values() if other.watchers and SHARE * other.took_s > LEAST_S)
-        one.due_s = one.looked_s + max(
+        watched.due_s = watched.looked_s + max(
             self._least_s, SHARE * took_s * (dear if SHARE * took_s > LEAST_S else 1)
         )
-        if mark == one.mark:
+        if mark == watched.mark:
             return
-        if one.topic.from_stats is None:
+        if watched.topic.from_stats is None:
             # A batch shows its own job, too.
-            self._stores.stats_cache.changed(one.topic.name.replace("job:", "tree:"))
+            self._stores.stats_cache.changed(watched.topic.name.replace("job:", "tree:"))
         self._number += 1
-        one.mark, one.event = mark, Event(number=self._number, topic=one.topic.name, data=data)
-        for watcher in one.watchers:
-            watcher.put(one.event)
+        watched.mark, watched.event = mark, Event(number=self._number, topic=watched.topic.name, data=data)
+        for watcher in watched.watchers:
+            watcher.put(watched.event)
 
     def _forget(self) -> None:
         now_s = self._monotonic()
-        for key, one in list(self._watched.items()):
-            if not one.watchers and one.left_s is not None and now_s - one.left_s > LINGER_S:
+        for key, topic in list(self._watched.items()):
+            if not topic.watchers and topic.left_s is not None and now_s - topic.left_s > LINGER_S:
                 del self._watched[key]

@@ -114,24 +114,24 @@ class PartHeaders:
 
     def __init__(self) -> None:
         self._field, self._value = bytearray(), bytearray()
-        self._found: dict[str, str] = {}
+        self._headers: dict[str, str] = {}
 
     def take(self, kind: str, data: bytes) -> None:
         if kind == "begin":
-            self._found = {}
+            self._headers = {}
         elif kind == "field":
             self._field += data
         elif kind == "value":
             self._value += data
         elif kind == "header":
             name = self._field.decode("latin-1").lower()
-            self._found[name] = self._value.decode("utf-8", "surrogateescape")
+            self._headers[name] = self._value.decode("utf-8", "surrogateescape")
             self._field.clear()
             self._value.clear()
 
     def named(self) -> tuple[str, str | None]:
         """The part's name, and that of its file. Raises HTTPException."""
-        return _named(self._found.get("content-disposition", ""))
+        return _named(self._headers.get("content-disposition", ""))
 
 
 class _Form:

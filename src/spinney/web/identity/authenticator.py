@@ -141,9 +141,10 @@ class StoreAuthenticator:
         secret = cookies.session(request.cookies)
         if secret is None:
             return None
-        whose = digest(secret)
+        session_digest = digest(secret)
         identity = await self._known.get(
-            (whose, used), lambda: self.sign_in(lambda sign_in: sign_in.known_by_session(secret, used=used))
+            (session_digest, used),
+            lambda: self.sign_in(lambda sign_in: sign_in.known_by_session(secret, used=used)),
         )
         if identity is None or identity.session is None:
             return None
@@ -151,7 +152,7 @@ class StoreAuthenticator:
             name=identity.name,
             rights=identity.rights,
             how=AuthMethod.SESSION,
-            csrf=cookies.proof("session", whose),
+            csrf=cookies.proof("session", session_digest),
             session=identity.session.id,
         )
 

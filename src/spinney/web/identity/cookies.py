@@ -90,9 +90,9 @@ class Cookies:
 
     # --- forms ----------------------------------------------------------------------------
 
-    def proof(self, kind: str, whose: str) -> str:
+    def proof(self, kind: str, owner: str) -> str:
         """What forms have to bear of who is known by a session, as a guest, …; bound to that very one."""
-        text = f"{kind}\0{whose}".encode("utf-8", "surrogatepass")
+        text = f"{kind}\0{owner}".encode("utf-8", "surrogatepass")
         return urlsafe_b64encode(hmac.digest(self._key("form"), text, hashlib.sha256)).decode().rstrip("=")
 
     # --- signing --------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class FilterQuery:
         pairs = self.pairs(without=(*without, *more))
         for name, value in more.items():
             pairs += (
-                [(name, one) for one in value] if isinstance(value, list | tuple) else [(name, str(value))]
+                [(name, item) for item in value] if isinstance(value, list | tuple) else [(name, str(value))]
             )
         return urlencode(pairs)
 

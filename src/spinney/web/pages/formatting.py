@@ -113,9 +113,9 @@ def percent(part: float | None) -> str:
     return f"{min(99, int(part * 100)) if part < 1 else 100} %"
 
 
-def plural(n: int, one: str, many: str | None = None) -> str:
+def plural(n: int, singular: str, many: str | None = None) -> str:
     """``1 job``, ``1,204 jobs``."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+    return f"{n:,} {singular if n == 1 else many or singular + 's'}"
 
 
 def json_text(value: Any, *, indent: bool = True) -> str:

@@ -142,7 +142,7 @@ def _core(schema: Mapping[str, Any], prop: Mapping[str, Any]) -> tuple[Mapping[s
         if len(prop.get("allOf", ())) == 1:
             prop = prop["allOf"][0]
             continue
-        others = [one for one in prop.get("anyOf", ()) if one.get("type") != "null"]
+        others = [option for option in prop.get("anyOf", ()) if option.get("type") != "null"]
         nullable = nullable or len(others) < len(prop.get("anyOf", ()))
         if len(others) != 1:
             break
@@ -160,7 +160,7 @@ def _kind(schema: Mapping[str, Any], prop: Mapping[str, Any], core: Mapping[str,
     if core.get("type") == "string":
         return Kind.DATE if core.get("format") == "date" else Kind.TEXT
     plain = {"string", "integer", "number", "boolean"}
-    if core.get("anyOf") and all(one.get("type") in plain for one in core["anyOf"]):
+    if core.get("anyOf") and all(option.get("type") in plain for option in core["anyOf"]):
         return Kind.WORD
     return Kind.JSON
 

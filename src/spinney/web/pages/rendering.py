@@ -184,7 +184,7 @@ def with_query(path: str, /, **query: Any) -> str:
         if value is None or value == "" or value is False:
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        pairs += [(name, "1" if one is True else str(one)) for one in values]
+        pairs += [(name, "1" if item is True else str(item)) for item in values]
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 

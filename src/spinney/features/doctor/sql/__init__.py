@@ -154,8 +154,8 @@ class SqlDoctor:
                         f"there (its pid is {node.pid}), or wait for a minute"
                     )
                 node_rows.update(tx, node.id, "left", now_us)
-            what = {"node": name, "ids": [node.id for node in dead], "host": dead[0].host}
-            note(tx, now_us, actor, "declare dead", what, sum(node.leases for node in dead))
+            details = {"node": name, "ids": [node.id for node in dead], "host": dead[0].host}
+            note(tx, now_us, actor, "declare dead", details, sum(node.leases for node in dead))
         return dead
 
     def standing(self, job_ids: Sequence[int]) -> Mapping[int, tuple[str | None, int | None]]:
@@ -180,5 +180,5 @@ def _explained(error: Exception) -> str:
 
 
 def _note(tx: Tx, violation: Violation, actor: Actor, now_us: int) -> None:
-    what = {"rule": violation.rule, "subject": violation.subject, "did": violation.repair}
-    note(tx, now_us, actor, "repair", what, 1)
+    details = {"rule": violation.rule, "subject": violation.subject, "did": violation.repair}
+    note(tx, now_us, actor, "repair", details, 1)

@@ -178,8 +178,8 @@ class Candidates:
             if not short:
                 break
             supply |= short
-        each = {s: iter(c) for s, c in candidates.items()}
-        return [next(each[s]) for s in picks]
+        iterators = {s: iter(c) for s, c in candidates.items()}
+        return [next(iterators[s]) for s in picks]
 
     def _held_by(self, queue: str) -> dict[int, set[tuple[int, int]]]:
         if queue not in self._held:

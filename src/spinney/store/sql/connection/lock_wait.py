@@ -32,15 +32,15 @@ class LockWait:
         self._path, self._patience_s, self._tell = path, patience_s, tell
         began_s = time.monotonic()
         self._end_s, self._tell_s = began_s + patience_s, began_s + tell_after_s
-        self._told = False
+        self._was_reported = False
 
     def step(self) -> None:
         """Sleep for a moment. Raises StoreLocked when the wait has been long enough."""
         now_s = time.monotonic()
         if now_s >= self._end_s:
             raise locked(self._path, f" and has been for {self._patience_s:g} s")
-        if not self._told and now_s >= self._tell_s:
-            self._told = True
+        if not self._was_reported and now_s >= self._tell_s:
+            self._was_reported = True
             self._tell(
                 f"waiting for {self._path}, which is locked by {holder(self._path)}, "
                 f"for up to {self._patience_s:g} s in all; Ctrl-C gives up"

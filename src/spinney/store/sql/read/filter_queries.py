@@ -137,15 +137,15 @@ def narrowed(job_filter: Filter) -> Filter:
     """Return an equivalent simpler filter: limits that leave one collection or queue become that one."""
     if job_filter.within is None:
         return job_filter
-    collection, collections = _one(job_filter.collection, job_filter.within.collections)
-    queue, queues = _one(job_filter.queue, job_filter.within.queues)
+    collection, collections = _single(job_filter.collection, job_filter.within.collections)
+    queue, queues = _single(job_filter.queue, job_filter.within.queues)
     if () in (collections, queues):
         return replace(job_filter, states=(), within=None)
     within = None if collections is queues is None else AccessScope(collections=collections, queues=queues)
     return replace(job_filter, collection=collection, queue=queue, within=within)
 
 
-def _one(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, tuple[str, ...] | None]:
+def _single(named: str | None, names: tuple[str, ...] | None) -> tuple[str | None, tuple[str, ...] | None]:
     """Return a filter's name, and the remaining limits; limits that exclude the name are empty."""
     if names is None:
         return named, None

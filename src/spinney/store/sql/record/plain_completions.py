@@ -47,13 +47,13 @@ def complete(tx: Tx, ended: Sequence[Ended], now_us: int) -> None:
     first_id = min([record[0] for record, _ in ended])
     first_us = min([record[3] for record, _ in ended])
     packed, others = [], []
-    for each in ended:
-        job_id, _, _, began_us, ended_us, result = each[0][:6]
+    for entry in ended:
+        job_id, _, _, began_us, ended_us, result = entry[0][:6]
         number, after_us, took_us = job_id - first_id, began_us - first_us, ended_us - began_us
         if result is None and number <= _MOST and after_us <= _MOST and 0 <= took_us <= _MOST:
             packed.append((number << _FIELD | after_us) << _FIELD | took_us)
         else:
-            others.append(each)
+            others.append(entry)
     if packed:
         tx.run(_PACKED, (first_us, now_us, first_id, orjson.dumps(packed).decode()))
     if others:

@@ -371,7 +371,7 @@ class Recorder:
                 now_us=now,
                 waits_for=f"lock:{lock}",
                 reason=f"for the lock {lock}",
-                wanted=record.lock_request,
+                lock_request=record.lock_request,
                 leased=True,
             )
             c.began_to_wait(row.id)

@@ -49,7 +49,7 @@ def all_(tx: Tx) -> Sequence[CapacityInfo]:
 def declare(tx: Tx, declared: Iterable[LockCapacity]) -> bool:
     """Store an application's declarations; return whether something is new. Operators' capacities stay in force."""
     before = {info.name: info.declared for info in all_(tx)}
-    new = [each for each in declared if before.get(each.name) != each.capacity]
+    new = [capacity for capacity in declared if before.get(capacity.name) != capacity.capacity]
     tx.many(
         "insert into lock_capacities (name, capacity, declared) values (?, ?, ?) on conflict (name) do update set "
         "declared = excluded.declared, "
@@ -58,7 +58,7 @@ def declare(tx: Tx, declared: Iterable[LockCapacity]) -> bool:
         # written by hand
         "by = case when lock_capacities.declared is null then coalesce(lock_capacities.by, '') "
         "else lock_capacities.by end",
-        [(each.name, min(each.capacity, _MOST), each.capacity) for each in new],
+        [(capacity.name, min(capacity.capacity, _MOST), capacity.capacity) for capacity in new],
     )
     return bool(new)
 

@@ -33,7 +33,7 @@ class KnownHomes:
     def __init__(self, homes: Mapping[int, Home] | None) -> None:
         self.local = homes is not None
         self.known: Mapping[int, Home] = homes or {}
-        self.gone = frozenset(home.id for home in self.known.values() if home.given_up)
+        self.given_up = frozenset(home.id for home in self.known.values() if home.given_up)
         self._of_node: dict[int, int] = {}
 
     @property
@@ -52,7 +52,7 @@ class KnownHomes:
 
     def admit(self, node: int, job: int) -> bool:
         """Return whether nodes of home ``node`` may get jobs of home ``job``."""
-        return job in (0, node) or job in self.gone
+        return job in (0, node) or job in self.given_up
 
 
 NONE = KnownHomes(None)
@@ -68,7 +68,8 @@ def read(tx: Tx) -> KnownHomes:
 def all_(tx: Tx) -> list[Home]:
     rows = tx.all("select id, mark, host, path, gone from homes order by id")
     return [
-        Home(id=i, mark=mark, host=host, path=path, given_up=bool(gone)) for i, mark, host, path, gone in rows
+        Home(id=i, mark=mark, host=host, path=path, given_up=bool(given_up))
+        for i, mark, host, path, given_up in rows
     ]
 
 
@@ -105,9 +106,9 @@ def enter(tx: Tx, node: JoiningNode) -> tuple[int, bool]:
             (home, root.mark, node.host, root.path),
         )
         return int(home), True
-    home, host, path, gone = row
+    home, host, path, given_up = row
     _require_no_copy(tx, home, node, root)
-    if (host, path, bool(gone)) == (node.host, root.path, False):
+    if (host, path, bool(given_up)) == (node.host, root.path, False):
         return home, False
     tx.run("update homes set host = ?, path = ?, gone = 0 where id = ?", (node.host, root.path, home))
     return home, True

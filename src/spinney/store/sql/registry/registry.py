@@ -264,11 +264,11 @@ class Registry:
         old = self.queue(queue.name)
         if (old.order, old.shared) == (queue.order, queue.shared):
             return
-        standing = tx.value(
+        waiting = tx.value(
             "select 1 from lanes l where l.queue = ? and exists (select 1 from ready r where r.lane = l.id) limit 1",
             (queue.name,),
         )
-        if standing:
+        if waiting:
             raise Refused(
                 f"queue {queue.name!r} has jobs in it, so its order and sharing cannot change now; "
                 f"let it run empty first, or declare a new queue"

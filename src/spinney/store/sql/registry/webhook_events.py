@@ -71,14 +71,14 @@ def tell(
     """Write the events of these subscriptions for jobs that have just settled in this state."""
     if state not in _TOLD:
         return
-    for each in subscriptions:
-        ids = [job.id for job in settled if each.fits(job, state)]
+    for subscription in subscriptions:
+        ids = [job.id for job in settled if subscription.fits(job, state)]
         if ids:
-            _write(tx, each, ids, state, now_us)
+            _write(tx, subscription, ids, state, now_us)
 
 
-def _write(tx: Tx, each: Subscription, ids: Sequence[int], state: State, now_us: int) -> None:
-    conditions, args = _conditions(each, state)
+def _write(tx: Tx, subscription: Subscription, ids: Sequence[int], state: State, now_us: int) -> None:
+    conditions, args = _conditions(subscription, state)
     first = tx.take("webhook_event", len(ids))
     tx.run(
         "insert into webhook_events (seq, webhook_id, job_id, event, batch, at_us, next_us, outcome) "
@@ -86,20 +86,20 @@ def _write(tx: Tx, each: Subscription, ids: Sequence[int], state: State, now_us:
         "t.batch, cast(? as bigint), cast(? as bigint), 'due' from "
         f"(select jobs.id as id, {_IS_BATCH} as batch, jobs.collection as collection from json_each(?) j "
         f"join jobs on jobs.id = j.value) t {conditions}",
-        (first - 1, each.id, str(state), now_us, now_us, orjson.dumps(list(ids)).decode(), *args),
+        (first - 1, subscription.id, str(state), now_us, now_us, orjson.dumps(list(ids)).decode(), *args),
     )
 
 
-def _conditions(each: Subscription, state: State) -> tuple[str, list[Any]]:
+def _conditions(subscription: Subscription, state: State) -> tuple[str, list[Any]]:
     """Return the conditions on the jobs' rows."""
     terms: list[str] = []
     args: list[Any] = []
-    if each.collection is not None:
+    if subscription.collection is not None:
         terms.append("t.collection = ?")
-        args.append(each.collection)
-    if each.within.collections is not None:
+        args.append(subscription.collection)
+    if subscription.within.collections is not None:
         terms.append("t.collection in (select k.value from json_each(?) /* text */ k)")
-        args.append(orjson.dumps(list(each.within.collections)).decode())
-    if state not in each.events and EVERY not in each.events:
+        args.append(orjson.dumps(list(subscription.within.collections)).decode())
+    if state not in subscription.events and EVERY not in subscription.events:
         terms.append("t.batch = 1")
     return (f"where {' and '.join(terms)}" if terms else "", args)

@@ -132,7 +132,7 @@ class _Search:
         """For locks with a larger capacity: the waiting jobs, in order."""
         self._places: dict[int, int] = {}
         """The index of each job in the queue of its lock; a job waits for one lock."""
-        self._gone: dict[str, int] = {}
+        self._begins: dict[str, int] = {}
         """How many jobs at the beginning of each queue can continue."""
 
     def rings(self, job_ids: Sequence[int]) -> Iterator[Ring]:
@@ -189,10 +189,10 @@ class _Search:
 
     def _first(self, lock: str, stuck: set[int]) -> int:
         """Return the index of the first stuck job in the queue; stuck jobs only become fewer."""
-        line, at = self.lines[lock], self._gone.get(lock, 0)
+        line, at = self.lines[lock], self._begins.get(lock, 0)
         while at < len(line) and line[at] not in stuck:
             at += 1
-        self._gone[lock] = at
+        self._begins[lock] = at
         return at
 
     def _walk(self, job_id: int, stuck: set[int]) -> Ring:

@@ -77,13 +77,13 @@ class Operation:
         """Do one step of cancelling a tree; return where to continue, None at its end."""
         start, until = subtree(top.lineage)
         below = job_rows.below(self.tx, top.root_id, max(after, start), until, limit)
-        standing = [r.id for r in below if r.state not in SETTLED and not job_rows.is_hidden(self.tx, r.id)]
-        for job_id in standing:
+        unsettled = [r.id for r in below if r.state not in SETTLED and not job_rows.is_hidden(self.tx, r.id)]
+        for job_id in unsettled:
             # Read again: the cancellation of an earlier one may have settled this one.
             self._cancel_one(job_rows.find(self.tx, job_id))
         self.cascade.drain()
         self.left_open = self.left_open or any(
-            job_rows.find(self.tx, j).state not in SETTLED for j in standing
+            job_rows.find(self.tx, j).state not in SETTLED for j in unsettled
         )
         return below[-1].lineage if len(below) == limit else None
 

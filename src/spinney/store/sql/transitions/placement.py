@@ -87,11 +87,11 @@ def set_aside(
     waits_for: str | None = None,
     reason: str | None = None,
     fingerprint: str | None = None,
-    wanted: tuple[int, int | None] | None = None,
+    lock_request: tuple[int, int | None] | None = None,
     leased: bool = False,
 ) -> None:
     """Make the job inactive in this state. The caller has removed it from ``ready`` or taken its lease away.
-    ``wanted``: amount and named capacity of the lock that it waits for, unless they are 1 and none."""
+    ``lock_request``: amount and named capacity of the lock that it waits for, unless they are 1 and none."""
     if row.state is not state or leased:
         job_rows.set_state(tx, row, state, leased=leased)
     tx.run(
@@ -110,7 +110,7 @@ def set_aside(
             row.priority,
             reason,
             fingerprint,
-            *(wanted or (None, None)),
+            *(lock_request or (None, None)),
         ),
     )
 

@@ -81,7 +81,7 @@ class Removal:
         self.removed: list[int] = []
         self._sight = LOOKED_AT
         self._batch: list[int] = []
-        self._wishes = tx.value("select 1 from cancel_requests limit 1") is not None
+        self._has_cancel_requests = tx.value("select 1 from cancel_requests limit 1") is not None
         self._met_needs = tx.value("select 1 from met_needs limit 1") is not None
 
     def run(self) -> None:
@@ -101,7 +101,7 @@ class Removal:
         """Return whether all jobs of the tree were checked and are settled. Otherwise an open tree loses its mark."""
         tx = self.tx
         self._sight -= 1
-        if not self._due(root_id) or self._wanted(root_id):
+        if not self._due(root_id) or self._is_in_use(root_id):
             tx.run("delete from removals where root_id = ?", (root_id,))
             return False
         room = max(1, self._sight)
@@ -133,10 +133,10 @@ class Removal:
         type_, state, settled_us = row
         return due(self.rules, type_, state, settled_us, self.now_us)
 
-    def _wanted(self, root_id: int) -> bool:
+    def _is_in_use(self, root_id: int) -> bool:
         """Return whether the tree is in use: by an unfinished cancel, a hold, or dependants that are not updated."""
         tx = self.tx
-        if self._wishes:
+        if self._has_cancel_requests:
             top = tx.value("select lineage from jobs where id = ?", (root_id,))
             start, until = subtree(top)
             sql = "select 1 from cancel_requests where lineage = ? or (lineage > ? and lineage < ?) limit 1"
