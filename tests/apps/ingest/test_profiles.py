@@ -54,7 +54,7 @@ def test_all_that_may_be_said(found: settings.Settings) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("collection = ", "is no TOML"),
+        ("collection = ", "is not valid TOML"),
         ("", "collections: Field required; correct it there"),
         ('collection = "a b"', "collections.0: 'a b' cannot name a collection"),
         ("collection = 5", "collections.0: Input should be a valid string"),

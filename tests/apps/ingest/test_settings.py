@@ -73,7 +73,7 @@ def test_no_file_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("x = ", "is no TOML"),
+        ("x = ", "is not valid TOML"),
         ('homes = "x"\n' + LEAST, "homes: Extra inputs are not permitted; correct it there"),
         ("home = 5\n" + LEAST, "home: "),
         ('home = "a\\u0000"\n' + LEAST, "home: a path cannot contain a NUL; correct it there"),

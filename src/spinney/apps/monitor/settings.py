@@ -27,7 +27,6 @@ Relative paths begin at the file's folder; without a file, all of the above are 
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -39,10 +38,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
 )
 
+from spinney import settings_files
 from spinney.config import database_file
 from spinney.config import settings as store_settings
 from spinney.errors import UsageError
@@ -170,22 +169,15 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
 @lru_cache(maxsize=8)
 def _load(path: Path, modified_ns: int | None, store: str) -> Settings:
     """Read the file. ``modified_ns`` and ``store`` are part of the cache's key."""
-    try:
-        document = tomllib.loads(path.read_text("utf-8")) if modified_ns is not None else {}
-        document.setdefault("socket", {})  # so that the default of its path begins at the file's folder, too
-        if "tables" not in document:
-            from spinney.apps.monitor.inventory import TABLES
+    document = settings_files.document(path, optional=True)
+    document.setdefault("socket", {})  # so that the default of its path begins at the file's folder, too
+    if "tables" not in document:
+        from spinney.apps.monitor.inventory import TABLES
 
-            environment = {"SPINNEY_STORE": store} if store else {}
-            document["tables"] = TABLES.beside(
-                store_settings(environment=environment, directory=Path.cwd()).store
-            )
-            if (file := database_file(document["tables"])) is not None:
-                document["tables"] = f"sqlite:///{file.absolute()}"
-        return Settings.model_validate(document, context=path.parent)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}; correct it") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: {key}: {first['msg']}; correct it") from None
+        environment = {"SPINNEY_STORE": store} if store else {}
+        document["tables"] = TABLES.beside(
+            store_settings(environment=environment, directory=Path.cwd()).store
+        )
+        if (file := database_file(document["tables"])) is not None:
+            document["tables"] = f"sqlite:///{file.absolute()}"
+    return settings_files.checked(Settings, document, path, context=path.parent)

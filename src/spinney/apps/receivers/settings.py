@@ -19,14 +19,13 @@ Relative paths begin at the file's folder; without a file, the first three are t
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
-from spinney.errors import UsageError
+from spinney import settings_files
 from spinney.reports import Security
 from spinney.reports.addresses import mailbox
 
@@ -97,14 +96,4 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings. Raises UsageError that names the file."""
     named = environment.get(VARIABLE)
     path = Path(named or FILE).absolute()
-    try:
-        document = tomllib.loads(path.read_text("utf-8")) if named or path.exists() else {}
-        return Settings.model_validate(document, context=path.parent)
-    except OSError as error:
-        raise UsageError(f"cannot read the settings {path}: {error.strerror}; write them there") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}; correct it") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: {key}: {first['msg']}; correct it") from None
+    return settings_files.read(Settings, path, optional=named is None)

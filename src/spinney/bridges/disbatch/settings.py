@@ -12,19 +12,19 @@ config = "/etc/disbatch/config.json"   # handed to programs of the kind "default
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from spinney import settings_files
 from spinney.errors import UsageError
+from spinney.settings_files import Seconds
 
 FILE = "disbatch.toml"
 PROGRAM_TYPE = "disbatch.program"
 _PLUGIN = re.compile(r"[A-Za-z]\w*(::\w+)*")
-_TIME = {"s": 1, "m": 60, "h": 3600}
 
 
 class Program(BaseModel):
@@ -33,12 +33,6 @@ class Program(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Literal["default", "nomongo"] = "default"
-
-
-def _seconds(value: Any) -> Any:
-    if isinstance(value, str) and (match := re.fullmatch(r"(\d+)([smh])", value)):
-        return int(match[1]) * _TIME[match[2]]
-    return value
 
 
 class Settings(BaseModel):
@@ -50,7 +44,7 @@ class Settings(BaseModel):
     activequeues: tuple[str, ...] = ()
     ignorequeues: tuple[str, ...] = ()
     gfs: Literal["auto", "always", "never"] = "auto"
-    orphaned_after: Annotated[float, BeforeValidator(_seconds), Field(ge=10, le=86_400)] = 300.0
+    orphaned_after: Annotated[Seconds, Field(ge=10, le=86_400)] = 300.0
     config: str = ""
 
     def over(self, document: Mapping[str, Any] | None) -> tuple["Settings", Sequence[str]]:
@@ -76,20 +70,11 @@ class Settings(BaseModel):
 
 def load(path: Path) -> Settings:
     """Return the settings of a file; without one, the defaults. Raises UsageError that names the file."""
-    try:
-        document = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the settings {path}: {error}; correct it") from None
-    return _checked(document, str(path))
+    return _checked(settings_files.document(path, optional=True), str(path))
 
 
 def _checked(document: Mapping[str, Any], where: str) -> Settings:
-    try:
-        checked = Settings.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{where}: {key}: {first['msg']}; correct it") from None
+    checked = settings_files.checked(Settings, document, where)
     for name, target in checked.plugins.items():
         is_program = isinstance(target, Program)
         if is_program != name.startswith("/") or not (is_program or _PLUGIN.fullmatch(name)):

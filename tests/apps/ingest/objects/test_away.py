@@ -117,7 +117,7 @@ def test_settings_that_cannot_be_read_let_the_whole_stage_rest(service: Service)
     kept = settings.read_text()
     settings.write_text("home = ")
     ran = deposit.run("estimating")
-    assert rested(ran, "ingest.toml is no TOML")
+    assert rested(ran, "ingest.toml is not valid TOML")
     assert ran.signal.lane  # type: ignore[union-attr]
     settings.write_text(kept + "\n")
     assert deposit.run("estimating").outcome == "ok"

@@ -23,13 +23,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from spinney import settings_files
 from spinney.apps.ingest.config.settings import (
     Mailboxes,
     Name,
     Settings,
     Table,
-    read,
-    readable_errors,
     validator,
 )
 from spinney.apps.ingest.inventory import entry_rules
@@ -156,16 +155,15 @@ def _read(settings: Settings, name: str) -> Profile:
             f"Write {settings.profiles / 'NAME.toml'}"
         )
     path = settings.profiles / f"{name}.toml"
-    with readable_errors(path):
-        document = read(path)
-        if "name" in document:
-            raise UsageError(f"{path}: name: a profile has the name of its file; remove this key")
-        others = document.get("collections", [])
-        if "collection" in document and isinstance(others, list):
-            document["collections"] = [document.pop("collection"), *others]
-        document.setdefault("minter", next(iter(settings.minters)))
-        document.setdefault("storage", next(iter(settings.storage)))
-        profile = Profile.model_validate({**document, "name": name})
+    document = settings_files.document(path)
+    if "name" in document:
+        raise UsageError(f"{path}: name: a profile has the name of its file; remove this key")
+    others = document.get("collections", [])
+    if "collection" in document and isinstance(others, list):
+        document["collections"] = [document.pop("collection"), *others]
+    document.setdefault("minter", next(iter(settings.minters)))
+    document.setdefault("storage", next(iter(settings.storage)))
+    profile = settings_files.checked(Profile, {**document, "name": name}, path)
     for kind, chosen, targets in (
         ("minter", profile.minter, settings.minters),
         ("storage", profile.storage, settings.storage),

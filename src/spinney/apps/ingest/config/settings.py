@@ -22,12 +22,10 @@ environment variables that have them.
 """
 
 import os
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import (
@@ -35,15 +33,15 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     model_validator,
 )
 
+from spinney import settings_files
 from spinney.apps.ingest.identifiers import EzidMinter, LocalMinter, noid
 from spinney.config import database_file
 from spinney.errors import UsageError
-from spinney.files.paths import NotAdmitted, shown
+from spinney.files.paths import NotAdmitted
 from spinney.reports import MailSettings, Security
 from spinney.reports.addresses import mailbox
 
@@ -322,34 +320,8 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
 @lru_cache(maxsize=8)
 def _load(path: Path, modified_ns: int) -> Settings:
     """Read the file. ``modified_ns`` is part of the cache's key only."""
-    with readable_errors(path):
-        document = read(path)
-        home = document.setdefault("home", ".")
-        document.setdefault("profiles", f"{home}/profiles")
-        document.setdefault("inventory", f"sqlite:///{home}/inventory.db")
-        return Settings.model_validate(document, context=path.parent)
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Read a TOML file. Raises UsageError."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read ({error.strerror}); correct its permissions, or the path"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no TOML: {error}; correct it there") from None
-
-
-@contextmanager
-def readable_errors(path: Path) -> Iterator[None]:
-    """Turn a validation error of a file into one sentence that names the key."""
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(
-            f"{path}: {key}: {shown(first['msg']).removeprefix('Value error, ')}; correct it there"
-        ) from None
+    document = settings_files.document(path)
+    home = document.setdefault("home", ".")
+    document.setdefault("profiles", f"{home}/profiles")
+    document.setdefault("inventory", f"sqlite:///{home}/inventory.db")
+    return settings_files.checked(Settings, document, path, context=path.parent)

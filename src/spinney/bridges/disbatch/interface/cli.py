@@ -5,12 +5,12 @@ import os
 import signal
 import tempfile
 import threading
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from spinney import settings_files
 from spinney.bridges.disbatch.database import check, connect
 from spinney.bridges.disbatch.interface.settings import InterfaceSettings
 from spinney.errors import UsageError
@@ -138,9 +138,4 @@ def password(
 
 
 def _plugins(settings_file: Path) -> list[str]:
-    try:
-        return list(tomllib.loads(settings_file.read_text("utf-8")).get("plugins", {}))
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, TypeError) as error:
-        raise UsageError(f"cannot read the plugins of {settings_file}: {error}; correct it") from None
+    return list(settings_files.document(settings_file, optional=True).get("plugins", {}))
