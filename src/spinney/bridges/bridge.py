@@ -15,7 +15,7 @@ from spinney.jobs import SETTLED, Attempt, Filter, Job, Options, State
 from spinney.operations import CancelJob, HoldJob, Link, PrioritiseJob, ReleaseJob
 
 if TYPE_CHECKING:
-    from spinney.operations import Control
+    from spinney.operations import Control, Store
 
 log = logging.getLogger("spinney.bridges")
 
@@ -196,13 +196,15 @@ class Bridge:
     def _relink(self) -> None:
         """Link jobs of ours that have no link and are open, or have settled again: somebody has retried or rerun them
         here."""
-        still_open = list(self._jobs(Filter(submitter=self.foreign.name, states=_OPEN)))
+        still_open = list(all_jobs(self.control.store, Filter(submitter=self.foreign.name, states=_OPEN)))
         self._lost &= {self._taking(job) for job in still_open}
         self._link_again(still_open)
         if time.monotonic() - self._settled_s < SETTLED_S:
             return
         self._settled_s, before_us = time.monotonic(), self.control.clock()
-        settled = self._jobs(Filter(submitter=self.foreign.name, settled_after_us=self._settled_us))
+        settled = all_jobs(
+            self.control.store, Filter(submitter=self.foreign.name, settled_after_us=self._settled_us)
+        )
         self._link_again(job for job in settled if self._reported.get(job.id) != job.settled_us)
         self._settled_us = before_us - int(SETTLED_S * 1e6)
         self._reported = {job: at for job, at in self._reported.items() if at >= self._settled_us}
@@ -342,12 +344,6 @@ class Bridge:
             if job.state is not State.DELETED
         }
 
-    def _jobs(self, job_filter: Filter) -> Iterator[Job]:
-        after = 0
-        while page := self.control.store.jobs(job_filter, after=after, limit=_PAGE):
-            yield from page
-            after = page[-1].id
-
     def _tell(self, trouble: str | None) -> None:
         """Report how the bridge is to the store, if that can be reached."""
         since = self._behind_since_us.values()
@@ -361,6 +357,14 @@ class Bridge:
             )
         except StoreUnavailable as error:
             log.warning("%s: %s", self.foreign.name, error)
+
+
+def all_jobs(store: "Store", job_filter: Filter) -> Iterator[Job]:
+    """Yield the jobs that a filter matches, in the order of their numbers, read page by page."""
+    after = 0
+    while page := store.jobs(job_filter, after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].id
 
 
 def _position(job: Job | None) -> str:

@@ -3,20 +3,18 @@
 import pytest
 
 from spinney.apps.ingest.merritt import progress
-from spinney.bridges.foreign import Report
 from spinney.bridges.merritt import JobState
 from spinney.bridges.merritt.states import next_states
 from spinney.jobs import Job, State
 
 
-def report(state: State | None, stage: str | None) -> Report:
-    job = None if state is None else Job.__new__(Job)
-    if job is not None:
-        object.__setattr__(job, "state", state)
-        object.__setattr__(job, "stage", stage)
-    return Report(
-        entry="jid0000000001", claim="0.a", job=job, attempts=(), results=dict, output=lambda *_: iter(())
-    )
+def job(state: State | None, stage: str | None) -> Job | None:
+    if state is None:
+        return None
+    made = Job.__new__(Job)
+    object.__setattr__(made, "state", state)
+    object.__setattr__(made, "stage", stage)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -37,7 +35,7 @@ def report(state: State | None, stage: str | None) -> Report:
 def test_states_follow_one_transition_after_the_other(
     before: str, state: State | None, stage: str | None, states: str
 ) -> None:
-    entered = progress.steps(JobState(before), report(state, stage))
+    entered = progress.steps(JobState(before), job(state, stage))
 
     assert entered == [JobState(name) for name in states.split()]
     for now, after in zip([JobState(before), *entered], entered, strict=False):

@@ -16,15 +16,7 @@ from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.tickets import Status, Ticket
 from spinney.apps.ingest.config import settings as ingest_settings
 from spinney.apps.ingest.merritt.marks import release_own_lock
-from spinney.bridges.merritt import (
-    AccessRequest,
-    AccessState,
-    MerrittConflict,
-    MerrittLocked,
-    MerrittQueue,
-    MerrittStateError,
-    MerrittZKNodeInvalid,
-)
+from spinney.bridges.merritt import AccessRequest, AccessState, MerrittError, MerrittQueue
 from spinney.bridges.merritt.access import AccessQueue
 from spinney.bridges.merritt.locks import QueueName
 from spinney.errors import Refused, UnknownType, UsageError
@@ -40,7 +32,6 @@ QUEUES: Final[dict[AccessQueue, QueueName]] = {"small": "accessSmall", "large": 
 """The queues of requests, each with the lock by which operators stop it."""
 OPEN_MAX: Final = 100
 """The most requests that a consumer holds at once."""
-_LOST = (MerrittLocked, MerrittConflict, MerrittStateError, MerrittZKNodeInvalid)
 _CODES = {Status.READY: 200, Status.FAILED: 500}
 
 
@@ -70,7 +61,7 @@ class AccessWork:
         try:
             release_own_lock(self._client, request.lock_path, self._owner)
             request = access.lock(request)
-        except _LOST:
+        except MerrittError:
             return  # another consumer holds it, or it has changed meanwhile
         try:
             if request.state is AccessState.PENDING:
@@ -82,7 +73,7 @@ class AccessWork:
             access.unlock(request)
         except (Refused, NotAdmitted, UsageError) as error:
             access.set_status(request, AccessState.FAILED, message=str(error), unlock=True)
-        except _LOST as error:
+        except MerrittError as error:
             log.warning("access request %s is not ours any more: %s", request.id, error)
         else:
             self._open[request.path] = request, ticket
@@ -92,8 +83,6 @@ class AccessWork:
         version, format_ = request.token.get("version"), str(request.token.get("format", Format.ZIP))
         if format_ not in list(Format):
             raise UsageError(f"the format {format_!r} does not exist; use one of {', '.join(Format)}")
-        if not (version is None or (isinstance(version, int) and version > 0)):
-            raise UsageError(f"the version {version!r} is no number from 1; correct it, or leave it out")
         return requests.request(
             self._control,
             ingest_settings.load(),
@@ -115,7 +104,7 @@ class AccessWork:
             del self._open[path]
             try:
                 self._answer(request, ticket)
-            except _LOST as error:
+            except MerrittError as error:
                 log.warning("access request %s is not ours any more: %s", request.id, error)
 
     def _answer(self, request: AccessRequest, ticket: Ticket) -> None:

@@ -10,15 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 import typer
 
 from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
-from spinney.bridges.merritt import (
-    Batch,
-    BatchState,
-    Job,
-    JobState,
-    MerrittError,
-    MerrittQueue,
-    layout,
-)
+from spinney.bridges.merritt import Batch, BatchState, Job, JobState, MerrittError, MerrittQueue, layout
 from spinney.command_line import Exit, JsonOption, display
 from spinney.errors import Refused, UsageError
 

@@ -17,6 +17,7 @@ from spinney.apps.ingest.merritt.access import AccessWork
 from spinney.apps.ingest.merritt.admin import app as admin
 from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
 from spinney.apps.ingest.merritt.consumer import MerrittConsumer
+from spinney.apps.ingest.merritt.mirror import Mirror
 from spinney.bridges import process
 from spinney.bridges.bridge import Bridge
 from spinney.command_line import Exit, JsonOption, StoreOption, display, endpoint, open_control
@@ -96,5 +97,6 @@ def _bridge(
             collection_of=lambda profile: profiles.load(ingest_settings.load(), profile).collection,
             mark=lambda: control.store.bridges.mark(foreign.name),
             access=AccessWork(client, control, name_here),
+            mirror=Mirror(client, control, name_here, config.server),
         )
         yield Bridge(foreign, control, slots, store)

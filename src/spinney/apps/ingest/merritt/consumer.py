@@ -18,6 +18,7 @@ from spinney.apps.ingest.merritt import orders, progress
 from spinney.apps.ingest.merritt.access import AccessWork
 from spinney.apps.ingest.merritt.batches import BatchWork
 from spinney.apps.ingest.merritt.marks import Marks, release_own_lock
+from spinney.apps.ingest.merritt.mirror import Mirror
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
 from spinney.bridges.merritt import (
@@ -57,6 +58,7 @@ class MerrittConsumer:
     mark: Callable[[], str]
     """Returns the mark of this bridge in this store."""
     access: AccessWork
+    mirror: Mirror
     system: str = field(default="merritt", init=False)
     _held: dict[str, Job] = field(default_factory=dict, init=False)
     """The jobs whose locks this session holds, as they were last seen, by their ids."""
@@ -88,11 +90,13 @@ class MerrittConsumer:
         that is locked."""
         with self._reached():
             self.access.answer()
-        if not self._is_due(self._batches_changed, [BATCHES, *_ACCESS_PATHS], self._on_batch_change):
+        if not self._is_due(self._batches_changed, [BATCHES, *_ACCESS_PATHS]):
             return
         with self._reached():
             if "access" in self.settings.work:
                 self.access.take()
+            if self.settings.mirror:
+                self.mirror.write()
             if self.queue.locks.queue_is_locked("ingest"):
                 return
             if "batches" in self.settings.work:
@@ -121,7 +125,7 @@ class MerrittConsumer:
     def claim(self, room: int) -> Sequence[Claim]:
         """Take jobs in the order of their priorities, those that have come farthest first."""
         lists = map(job_states_path, self.settings.states)
-        if "jobs" not in self.settings.work or not self._is_due(self._changed, lists, self._on_job_change):
+        if "jobs" not in self.settings.work or not self._is_due(self._changed, lists):
             return ()
         claims: list[Claim] = []
         with self._reached():
@@ -137,8 +141,8 @@ class MerrittConsumer:
                         claims.append(claim)
         return claims
 
-    def _is_due(self, changed: Event, lists: Iterable[str], watch: Callable[[object], None]) -> bool:
-        """Return whether these lists are to be read now, and have a watch tell when one changes next."""
+    def _is_due(self, changed: Event, lists: Iterable[str]) -> bool:
+        """Return whether these lists are to be read now, and have ``changed`` set when one changes next."""
         now_s = time.monotonic()
         if not changed.is_set() and now_s - self._polled_s.get(id(changed), -1e9) < self.settings.poll:
             return False
@@ -146,21 +150,15 @@ class MerrittConsumer:
         self._polled_s[id(changed)] = now_s
         with self._reached():
             for path in lists:
-                self._watch(path, watch)
+                self._watch(path, changed)
         return True
 
-    def _watch(self, path: str, watch: Callable[[object], None]) -> int:
-        """Have a function called at the next change of a list; return how many entries it has."""
+    def _watch(self, path: str, changed: Event) -> int:
+        """Have ``changed`` set at the next change of a list; return how many entries the list has."""
         try:
-            return len(self.client.retry(self.client.get_children, path, watch=watch))
+            return len(self.client.retry(self.client.get_children, path, watch=lambda _: changed.set()))
         except NoNodeError:
             return 0
-
-    def _on_job_change(self, _: object) -> None:
-        self._changed.set()
-
-    def _on_batch_change(self, _: object) -> None:
-        self._batches_changed.set()
 
     def _take(self, job_id: str, state: JobState, locked_collections: set[str]) -> Claim | None:
         """Lock a job and mark it; None where it cannot be had, or must be held."""
@@ -281,14 +279,14 @@ class MerrittConsumer:
         job = self._ours(report.entry, report.claim)
         try:
             if report.job is not None:
-                job = progress.write_parts(self.queue, job, report, self.settings.server)
-            states = progress.steps(job.state, report)
+                job = progress.write_parts(self.queue, job, report.results(), self.settings.server)
+            states = progress.steps(job.state, report.job)
             for state in states:
                 estimated = report.job is not None and state is JobState.PROVISIONING
                 job = self.queue.jobs.set_status(
                     job,
                     state,
-                    message=progress.message(report) if state is states[-1] else "",
+                    message=progress.message(report.job) if state is states[-1] else "",
                     priority=report.job.priority if estimated and report.job else None,
                 )
                 self._held[job.id], self._priorities[job.id] = job, job.priority
@@ -300,7 +298,7 @@ class MerrittConsumer:
         self._held[job.id] = job
         if job.state in _ENDED:
             self._let_go(job.id)
-            if not self._watch(f"{BATCHES}/{job.bid}/states/batch-processing", self._on_batch_change):
+            if not self._watch(f"{BATCHES}/{job.bid}/states/batch-processing", self._batches_changed):
                 self._batches_changed.set()
 
     # --- wishes and checks --------------------------------------------------------------------

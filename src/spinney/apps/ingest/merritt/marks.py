@@ -37,10 +37,18 @@ def release_own_lock(client: KazooClient, path: str, owner: str) -> None:
     """
     try:
         data, stat = client.retry(client.get, path)
-        if json.loads(data).get("owner") == owner:
+        if owner_of(data) == owner:
             client.retry(client.delete, path, version=stat.version)
-    except (NoNodeError, BadVersionError, ValueError, AttributeError):
-        return  # nobody's, or another library's
+    except (NoNodeError, BadVersionError):
+        return  # nobody's, or another one's by now
+
+
+def owner_of(note: bytes) -> str | None:
+    """Return the owner that a lock names; None for a lock of another library."""
+    try:
+        return str(json.loads(note)["owner"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 class Marks:

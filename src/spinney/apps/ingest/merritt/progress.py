@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from spinney.bridges.foreign import Report
 from spinney.bridges.merritt import STEPS, Job, JobState, MerrittQueue
+from spinney.jobs import Job as SpinneyJob
 from spinney.jobs import State
 
 _STATES: Mapping[str, JobState] = {
@@ -20,12 +20,13 @@ _STATES: Mapping[str, JobState] = {
 MESSAGE_MAX = 500
 
 
-def steps(before: JobState, report: Report) -> Sequence[JobState]:
+def steps(before: JobState, job: SpinneyJob | None) -> Sequence[JobState]:
     """Return the states that a job there has to enter, one transition each, until it says what holds here.
+
+    ``job``: None for one that was deleted here.
 
     A job that failed first enters the step at which it did, so that it is requeued there. One that was requeued to a
     later step than the one that is repeated here stays there until that step is passed."""
-    job = report.job
     if job is None:
         return [JobState.FAILED]
     if job.state is State.COMPLETED:
@@ -39,18 +40,15 @@ def _between(before: JobState, after: JobState) -> list[JobState]:
     return list(STEPS[STEPS.index(before) + 1 : STEPS.index(after) + 1])
 
 
-def message(report: Report) -> str:
+def message(job: SpinneyJob | None) -> str:
     """Return the sentence for the job there: why it failed, or what it waits for."""
-    if report.job is None:
-        return "the job was deleted in Spinney"
-    return (report.job.message or "")[:MESSAGE_MAX]
+    return "the job was deleted in Spinney" if job is None else (job.message or "")[:MESSAGE_MAX]
 
 
-def write_parts(queue: MerrittQueue, job: Job, report: Report, server: str | None) -> Job:
-    """Write what the passed stages have found out, where the job does not have it yet, and return the job.
+def write_parts(queue: MerrittQueue, job: Job, results: Mapping[str, Any], server: str | None) -> Job:
+    """Write the results of the stages that have passed, where the job does not have them yet, and return the job.
 
     ``server``: the URL of the server that serves manifests of what is stored; without one they have no URL."""
-    results = report.results()
     space = (results.get("provisioning") or {}).get("bytes")
     if space is not None and int(space) != job.space_needed:
         job = queue.jobs.set_space_needed(job, int(space))
