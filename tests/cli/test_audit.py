@@ -47,7 +47,7 @@ def tamper(busy: Shell) -> Callable[[str], None]:
 
     def run(sql: str) -> None:
         with closing(sqlite3.connect(busy.folder / "spinney.db")) as connection:
-            for name in GUARDS:
+            for name in GUARDS["sqlite"]:
                 connection.execute(f"drop trigger {name}")
             connection.execute(sql)
             connection.commit()

@@ -67,7 +67,9 @@ JOB = (
 )
 
 
-NODE = "(id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types)"
+NODE = (
+    "(id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types, schema_version)"
+)
 TYPE = "insert into types values (?, json_object('name', ?, 'stages', json_array()))"
 
 
@@ -150,7 +152,7 @@ def first_rich(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     shell.ok("user", "add", "ann@uni", "--role", "viewer", "--no-password")
     shell.ok("webhook", "add", "archive", "https://archive.example.org/told")
     shell.ok("inbox", "add", "uploads", "/srv/uploads", "double", "-p", "n=1")
-    node = f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, ?, 0, 0, 0, '', '[]')"
+    node = f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, ?, 0, 0, 0, '', '[]', '0001')"
     parked = "insert into inactive_jobs (job_id, state, since_us, fingerprint) values (?, 'failed', 0, ?)"
     lock = "insert into locks (name, job_id, fence, since_us) values (?, ?, 1, 0)"
     change(
@@ -358,7 +360,10 @@ def test_what_a_shell_would_evaluate_is_not_offered(rich: Shell, kind: str) -> N
             ("insert into queues values (?, '{}')", (bad,)),
             (JOB, (n, bad, bad)),
             ("insert into locks (name, job_id, fence, since_us) values (?, 7, 1, 0)", (bad,)),
-            (f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, 'active', 0, 0, 0, '', '[]')", (n, bad)),
+            (
+                f"insert into nodes {NODE} values (?, ?, '', '', 1, 1, 'active', 0, 0, 0, '', '[]', '0001')",
+                (n, bad),
+            ),
             ("insert into schedules values (?, '{}', 0, null, null, '', 0)", (bad,)),
         )
     for line, good in (
@@ -715,7 +720,8 @@ def test_no_more_names_are_given_than_can_be_read(rich: Shell) -> None:
         (f"insert into locks (name, job_id, fence, since_us) {many} select 'l' || x, x, 1, 0 from n", ()),
         (f"insert into holds {many} select x, 'job', x, '', '', 0, null, 0, 0 from n", ()),
         (
-            f"insert into nodes {NODE} {many} select x, 'n' || x, '', '', 1, 1, 'left', 0, 0, 0, '', '[]' from n",
+            f"insert into nodes {NODE} {many} "
+            "select x, 'n' || x, '', '', 1, 1, 'left', 0, 0, 0, '', '[]', '0001' from n",
             (),
         ),
         (

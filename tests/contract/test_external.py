@@ -17,7 +17,7 @@ from spinney.model.types import Isolation, QueueSpec
 from spinney.store.contract import Store
 from spinney.store.external_timeouts import take_back_silent, take_overdue
 
-from .behind import damage, open_store
+from .behind import open_store
 from .words import Clock, Site, kind, stage
 
 EAR = ("talk", "listen")
@@ -295,15 +295,3 @@ def test_where_folders_are_local_there_are_no_parties(tmp_path: Any, clock: Cloc
     with pytest.raises(Refused, match="folders of this store are local"):
         join(made)
     store.close()
-
-
-def test_a_node_that_cannot_read_external_stages_keeps_them_out(site: Site) -> None:
-    node = site.node("oak")
-    damage(
-        site.store, "update nodes set schema_version = '0004' where id = ?", node.id
-    )  # as older code has it
-    spec = kind("new", stage("listen", isolation=Isolation.EXTERNAL))
-    with pytest.raises(Refused, match="upgrade that node first"):
-        site.knows(spec)
-    site.store.update_node(node.id, state="left", now_us=site.now)
-    site.knows(spec)

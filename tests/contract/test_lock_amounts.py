@@ -14,7 +14,7 @@ from spinney.model.settings.capacities import AMOUNT_MAX, LockCapacity
 from spinney.model.states import State
 from spinney.store.contract import Store
 
-from .behind import damage, locks, refresh
+from .behind import damage, locks
 from .words import Site, kind, locked, stage
 
 DISK = "disk:work"
@@ -462,18 +462,6 @@ def test_what_an_operator_set_outlasts_what_is_declared_anew(wide: Site) -> None
     assert wide.store.locks.capacities() == [
         CapacityInfo(name="disk:*", capacity=200, declared=200, by=None, at_us=None)
     ]
-
-
-def test_what_was_written_by_hand_counts_as_set_whatever_is_declared(site: Site) -> None:
-    damage(site.store, "insert into lock_capacities (name, capacity) values ('tape', 7)")
-    refresh(site.store)
-
-    site.store.register([], [], [LockCapacity(name="tape", capacity=2)])
-
-    assert site.store.locks.capacity("tape") == 7
-    site.store.register([], [], [LockCapacity(name="tape", capacity=3)])
-    assert site.store.locks.capacity("tape") == 7
-    assert site.store.locks.set_capacity("tape", None, ANN, now_us=site.now) == 3
 
 
 def test_what_was_set_and_never_declared_is_forgotten_when_it_is_taken_back(site: Site) -> None:

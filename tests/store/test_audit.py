@@ -45,7 +45,7 @@ def tamper(store: SqlStore) -> Callable[..., None]:
 
     def run(*statements: str) -> None:
         with closing(sqlite3.connect(store.database.path)) as connection:
-            for name in GUARDS:
+            for name in GUARDS["sqlite"]:
                 connection.execute(f"drop trigger if exists {name}")
             for sql in statements:
                 connection.execute(sql)
@@ -231,7 +231,7 @@ def test_the_guards_in_force_are_those_of_the_schema(store: SqlStore) -> None:
     with closing(sqlite3.connect(store.database.path)) as connection:
         found = dict(connection.execute("select name, sql from sqlite_master where type = 'trigger'"))
 
-    assert {name: sql.lower() for name, sql in found.items()} == GUARDS
+    assert {name: sql.lower() for name, sql in found.items()} == GUARDS["sqlite"]
 
 
 # --- many at once -------------------------------------------------------------------------------

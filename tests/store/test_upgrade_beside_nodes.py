@@ -13,13 +13,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, text
 
 from contract.words import ONE, submission
 from servers import postgres_schema, postgres_url
 from spinney.model.errors import NodeRefused, StoreUnusable
 from spinney.model.jobs import NodeInfo
-from spinney.model.rights.operators import Actor
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection import online_ddl
 from spinney.store.sql.connection.database import SCHEMA_VERSION
@@ -156,38 +154,6 @@ def test_a_new_store_needs_no_finish(url: str, coming: Path) -> None:
         assert unfinished(store.database, folder=coming) == []
         with pytest.raises(StoreUnusable, match=f"only those of {NEXT} or later may"):
             store.nodes()
-
-
-def test_a_store_of_before_stores_said_with_what_they_work_is_upgraded(
-    url: str, tmp_path: Path, coming: Path
-) -> None:
-    old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[3-9]*", "001*"))
-    with closing(open_store(url)) as store:
-        upgrade(store.database, folder=old)
-        store.database.upgrade(_as_of_then)
-        with pytest.raises(
-            StoreUnusable, match=f"has schema 0002, this Spinney needs {SCHEMA_VERSION}; run 'spinney"
-        ):
-            store.nodes()
-
-        upgrade(store.database)
-        assert schema(store) == SCHEMA_VERSION
-        assert [n.name for n in store.nodes()] == ["elm"]
-        upgrade(store.database, folder=coming)
-        with pytest.raises(StoreUnusable, match=r"elm on odin \(Spinney 0.0.9, schema 0002\)"):
-            finish(store.database, folder=coming)
-
-
-def _as_of_then(connection: Connection) -> None:
-    """What the store has, and a node that does not say of which schema it is."""
-    connection.execute(text("delete from meta where name = 'works_with'"))
-    connection.execute(
-        text(
-            "insert into nodes (id, name, boot_id, host, pid, slots, state, beat, started_us, seen_us, version, types) "
-            "values (1, 'elm', 'b', 'odin', 1, 1, 'active', 0, 1, 1, '0.0.9', '[]')"
-        )
-    )
 
 
 def test_two_that_upgrade_at_once_do_it_once(store: SqlStore, coming: Path) -> None:
@@ -346,58 +312,3 @@ def _url(store: SqlStore) -> str:
         return f"sqlite:///{found}"
     url = postgres_url()
     return f"{url}{'&' if '?' in url else '?'}schema={store.facts()['schema']}"
-
-
-def test_locks_of_before_amounts_are_each_taken_once_and_code_of_before_works_on(
-    url: str, tmp_path: Path
-) -> None:
-    old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*", "001*"))
-    with closing(open_store(url)) as store:
-        upgrade(store.database, folder=old)
-        store.database.upgrade(lambda connection: _with_lock(connection, "before", 1))
-        store.database.upgrade(
-            lambda connection: connection.execute(text("insert into lock_capacities values ('before', 3)"))
-        )
-
-        upgrade(store.database)
-        store.database.upgrade(lambda connection: _with_lock(connection, "beside", 2))
-
-        found = [(i.name, i.owner_id, i.amount, i.used, i.capacity) for i in store.locks.all()]
-        assert found == [("before", 1, 1, 1, 3), ("beside", 2, 1, 1, 1)]
-        ann = Actor(by="ann", call="c")
-        assert store.locks.set_capacity("before", 2**62, ann, now_us=2) == 2**62
-        assert store.locks.set_capacity("before", None, ann, now_us=3) == 1
-
-
-def test_code_of_before_amounts_that_is_at_work_reads_capacities_on(tmp_path: Path) -> None:
-    """It has prepared its statement, and the server refuses one whose columns have become of another type."""
-    old = tmp_path / "old"
-    shutil.copytree(OWN, old, ignore=shutil.ignore_patterns("__pycache__", "000[4-9]*", "001*"))
-    with (
-        postgres_schema() as url,
-        closing(open_store(url)) as store,
-        psycopg.connect(postgres_url()) as before,
-    ):
-        upgrade(store.database, folder=old)
-        before.execute(f"set search_path to {url.rpartition('schema=')[2]}")
-        before.execute("insert into lock_capacities values ('wide', 3)")
-        before.commit()
-        asked = "select capacity from lock_capacities where name = %s"
-        before.execute(asked, ("wide",), prepare=True)
-        before.commit()
-
-        upgrade(store.database)
-        store.locks.set_capacity("wide", 2**62, Actor(by="ann", call="c"), now_us=2)
-
-        found = before.execute(asked, ("wide",), prepare=True).fetchone()
-        assert found == (2**31 - 1,), "as much as it can read"
-        assert store.locks.capacity("wide") == 2**62
-
-
-def _with_lock(connection: Connection, name: str, job_id: int) -> None:
-    """As code of schema 0003 writes it."""
-    connection.execute(
-        text("insert into locks (name, job_id, fence, since_us) values (:name, :job, 1, 1)"),
-        {"name": name, "job": job_id},
-    )

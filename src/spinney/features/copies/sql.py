@@ -27,7 +27,6 @@ from spinney.model.errors import Refused, StoreUnusable
 from spinney.store.sql.connection.database import SCHEMA_VERSION, Database, Tx
 from spinney.store.sql.connection.schema_state import COPYING, INDEX, SchemaState
 from spinney.store.sql.connection.sqlite import SqliteDatabase
-from spinney.store.sql.registry import homes
 from spinney.store.sql.schema import metadata
 
 PAGE_BYTES = 4 * 2**20
@@ -161,11 +160,7 @@ def _not_empty(target: Database, table: str) -> Refused:
 
 def _require_one_schema(source: Database, theirs: SchemaState, target: Database) -> None:
     ours = target.schema_state()
-    local = theirs.meta.get(homes.FOLDERS) == homes.LOCAL
-    if ours is None or (ours.schema, max(ours.works_with, homes.SINCE if local else "")) != (
-        theirs.schema,
-        theirs.works_with,
-    ):
+    if ours is None or (ours.schema, ours.works_with) != (theirs.schema, theirs.works_with):
         raise Refused(
             f"{source.name} has an upgrade that is not finished; run 'spinney init --finish' there, then copy it"
         )

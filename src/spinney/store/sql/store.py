@@ -32,7 +32,6 @@ from spinney.store.parts import Parts
 from spinney.store.sql.claim.candidates import Rotation
 from spinney.store.sql.claim.claims import Claim
 from spinney.store.sql.connection.database import Database, RowChange, Tx
-from spinney.store.sql.connection.schema_state import WORKS_WITH
 from spinney.store.sql.connection.sqlite import CACHE_KIB, SqliteDatabase
 from spinney.store.sql.read import job_queries, state_counts
 from spinney.store.sql.record import circuit_breaker, throughput
@@ -106,11 +105,9 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     # --- the store itself -----------------------------------------------------------------
 
     def create(self, *, local_folders: bool = False) -> None:
-        from spinney.store.sql.migrations.upgrades import (
-            upgrade,  # Alembic is slow to import and rarely needed
-        )
+        from spinney.store.sql.migrations.upgrades import upgrade  # Alembic is slow to import, rarely needed
 
-        for_new_store = {homes.FOLDERS: homes.LOCAL, WORKS_WITH: homes.SINCE} if local_folders else {}
+        for_new_store = {homes.FOLDERS: homes.LOCAL} if local_folders else {}
         upgrade(self.database, for_new_store=for_new_store)
         if local_folders and self.facts().get(homes.FOLDERS) != homes.LOCAL:
             raise Refused(

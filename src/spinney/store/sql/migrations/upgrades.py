@@ -34,8 +34,6 @@ OWN = Path(__file__).parent
 """The folder of the revisions."""
 _NODES_NAMED = 5
 """How many nodes an error names."""
-_UNRECORDED_SCHEMA = "0002"
-"""The schema that is assumed for a node that recorded none: only from the next revision on did nodes record theirs."""
 
 
 def upgrade(
@@ -73,7 +71,6 @@ def upgrade(
         values = {"folder_token": secrets.token_hex(16), WORKS_WITH: str(works_with), **(meta or {})}
         if current is None and for_new_store:
             values |= for_new_store
-            values[WORKS_WITH] = max(values[WORKS_WITH], str(works_with))
         for name, value in values.items():
             connection.execute(
                 text("insert into meta (name, value) values (:name, :value) on conflict do nothing"),
@@ -180,10 +177,10 @@ def _schema_state(connection: Connection, schema: str) -> SchemaState:
 def _require_no_older_node(database: Database, connection: Connection, revision: str) -> None:
     nodes = connection.execute(
         text(
-            "select name, version, host, coalesce(schema_version, :unknown) from nodes where state <> 'left' "
-            "and coalesce(schema_version, :unknown) < :revision order by id"
+            "select name, version, host, schema_version from nodes where state <> 'left' "
+            "and schema_version < :revision order by id"
         ),
-        {"unknown": _UNRECORDED_SCHEMA, "revision": revision},
+        {"revision": revision},
     ).all()
     if not nodes:
         return

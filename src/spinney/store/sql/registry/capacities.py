@@ -1,8 +1,7 @@
 """Capacities of locks, as applications declare them and operators set them: rows of ``lock_capacities``.
 
-``capacity`` is the one of the two that is in force, or the largest value of the column, so that nodes of a version
-without families can use it, too. The rows are read with the registry, whose counter every change increments: the next
-transaction of any node uses them."""
+The rows are read with the registry, whose counter every change increments: the next transaction of any node uses
+them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,9 +10,6 @@ from spinney.model.rights.operators import CapacityInfo
 from spinney.model.settings.capacities import Capacities, CapacityRules, LockCapacity, require_capacity
 from spinney.model.values.hints import did_you_mean
 from spinney.store.sql.connection.database import Tx
-
-_MOST = 2**31 - 1
-"""The largest value of the column ``capacity``."""
 
 
 def read(tx: Tx) -> Capacities:
@@ -28,20 +24,12 @@ def read(tx: Tx) -> Capacities:
 
 
 def all_(tx: Tx) -> Sequence[CapacityInfo]:
-    """Return all capacities, by name. A row with neither an operator nor a declaration was written by hand, and counts
-    as set."""
+    """Return all capacities, by name."""
     rows = tx.all(
-        "select name, coalesce(set_to, case when by is null then declared end, capacity), declared, by, at_us "
-        "from lock_capacities order by name"
+        "select name, coalesce(set_to, declared), declared, by, at_us from lock_capacities order by name"
     )
     return [
-        CapacityInfo(
-            name=name,
-            capacity=capacity,
-            declared=declared,
-            at_us=at_us,
-            by="" if by is None and declared is None else by,
-        )
+        CapacityInfo(name=name, capacity=capacity, declared=declared, at_us=at_us, by=by)
         for name, capacity, declared, by, at_us in rows
     ]
 
@@ -51,14 +39,9 @@ def declare(tx: Tx, declared: Iterable[LockCapacity]) -> bool:
     before = {info.name: info.declared for info in all_(tx)}
     new = [capacity for capacity in declared if before.get(capacity.name) != capacity.capacity]
     tx.many(
-        "insert into lock_capacities (name, capacity, declared) values (?, ?, ?) on conflict (name) do update set "
-        "declared = excluded.declared, "
-        "capacity = case when lock_capacities.by is null and lock_capacities.declared is not null "
-        "then excluded.capacity else lock_capacities.capacity end, "
-        # written by hand
-        "by = case when lock_capacities.declared is null then coalesce(lock_capacities.by, '') "
-        "else lock_capacities.by end",
-        [(capacity.name, min(capacity.capacity, _MOST), capacity.capacity) for capacity in new],
+        "insert into lock_capacities (name, declared) values (?, ?) "
+        "on conflict (name) do update set declared = excluded.declared",
+        [(capacity.name, capacity.capacity) for capacity in new],
     )
     return bool(new)
 
@@ -72,10 +55,9 @@ def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
         if before is not None and before.by is not None and before.capacity == capacity:
             return False
         tx.run(
-            "insert into lock_capacities (name, capacity, set_to, by, at_us) values (?, ?, ?, ?, ?) "
-            "on conflict (name) do update set capacity = excluded.capacity, set_to = excluded.set_to, "
-            "by = excluded.by, at_us = excluded.at_us",
-            (name, min(capacity, _MOST), capacity, by, now_us),
+            "insert into lock_capacities (name, set_to, by, at_us) values (?, ?, ?, ?) on conflict (name) do update "
+            "set set_to = excluded.set_to, by = excluded.by, at_us = excluded.at_us",
+            (name, capacity, by, now_us),
         )
         return True
     if before is None or before.by is None:
@@ -87,8 +69,5 @@ def put(tx: Tx, name: str, capacity: int | None, by: str, now_us: int) -> bool:
     if before.declared is None:
         tx.run("delete from lock_capacities where name = ?", (name,))
     else:
-        tx.run(
-            "update lock_capacities set capacity = ?, set_to = null, by = null, at_us = null where name = ?",
-            (min(before.declared, _MOST), name),
-        )
+        tx.run("update lock_capacities set set_to = null, by = null, at_us = null where name = ?", (name,))
     return True

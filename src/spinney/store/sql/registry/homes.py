@@ -22,8 +22,6 @@ from spinney.store.sql.registry.job_rows import Row
 
 FOLDERS, LOCAL = "folders", "local"
 """The row of ``meta`` for local folders, and its value."""
-SINCE = "0003"
-"""The schema that introduced homes. Code of an older one would run jobs away from their folders."""
 _OF_JOB = "coalesce((select n.home from nodes n where n.id = jobs.node_id), 0)"
 
 

@@ -15,14 +15,11 @@ from spinney.model.errors import Refused, SpinneyError, StoreUnusable, UnknownTy
 from spinney.model.queue_selection import may_serve
 from spinney.model.settings.capacities import NONE, LockCapacity
 from spinney.model.settings.webhooks import Webhook
-from spinney.model.types import DEFAULT_QUEUE, SETTABLE, Isolation, QueueSpec, TypeSpec
+from spinney.model.types import DEFAULT_QUEUE, SETTABLE, QueueSpec, TypeSpec
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.registry import capacities, hold_coverage, homes, nodes
 from spinney.store.sql.registry.watermarks import Watermarks
 from spinney.store.sql.registry.webhook_events import Subscription, subscription
-
-EXTERNAL_SINCE = "0007"
-"""The schema that introduced external stages. Code of an older one cannot read types with them."""
 
 
 class UnreadableDeclaration(StoreUnusable):
@@ -247,7 +244,6 @@ class Registry:
         changed = capacities.declare(tx, locks)
         for spec in types:
             if self.types.get(spec.name) != spec:
-                _require_readable_by_nodes(tx, spec)
                 _put(tx, "types", spec.name, spec.to_json())
                 changed = True
         for queue in queues:
@@ -344,18 +340,3 @@ def effective_queue(
     return (
         moved or named or (stage_spec.queue if stage_spec else None) or parent or spec.queue or DEFAULT_QUEUE
     )
-
-
-def _require_readable_by_nodes(tx: Tx, spec: TypeSpec) -> None:
-    """Raise Refused while a node has not left that cannot read external stages, because it could not work any more."""
-    if all(stage.isolation is not Isolation.EXTERNAL for stage in spec.stages):
-        return
-    older = tx.one(
-        "select name, host, version from nodes where state <> 'left' and coalesce(schema_version, '') < ? limit 1",
-        (EXTERNAL_SINCE,),
-    )
-    if older is not None:
-        raise Refused(
-            f"job type {spec.name!r} has an external stage, which node {older[0]} on {older[1]} (Spinney {older[2]}) "
-            f"does not understand; upgrade that node first"
-        )

@@ -8,8 +8,19 @@ reserves a block of them. No index contains a column of ``jobs`` that changes wh
 frequent write to one page.
 """
 
-from spinney.store.sql.schema import accounts, fleet, jobs, webhooks
+from spinney.store.sql.schema import accounts, fleet, jobs, operators, webhooks
 from spinney.store.sql.schema.columns import metadata
-from spinney.store.sql.schema.operators import GUARDS
+from spinney.store.sql.schema.statements import COUNTERS, GUARDS, HISTORY, POSTGRES_STORAGE
 
-__all__ = ["GUARDS", "accounts", "fleet", "jobs", "metadata", "webhooks"]
+__all__ = [
+    "COUNTERS",
+    "GUARDS",
+    "HISTORY",
+    "POSTGRES_STORAGE",
+    "accounts",
+    "fleet",
+    "jobs",
+    "metadata",
+    "operators",
+    "webhooks",
+]

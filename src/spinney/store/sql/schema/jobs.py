@@ -271,15 +271,13 @@ lock_capacities = Table(
     "lock_capacities",
     metadata,
     Column("name", Chars, primary_key=True),
-    Column("capacity", Integer, nullable=False),
     Column("declared", Id),
     Column("set_to", Id),
     Column("by", Chars),
     Column("at_us", Id),
 )
 """Capacities of locks. ``name``: a lock, or the prefix of a family followed by ``*``. In force is ``set_to``, which the
-operator ``by`` has set, else ``declared``, by an application. ``capacity`` has the same for code of older schemas, as
-far as its type allows."""
+operator ``by`` has set, else ``declared``, by an application."""
 
 keys = Table(
     "keys",

@@ -203,21 +203,3 @@ audit = Table(
     Index("audit_by_call", "call", "seq"),
 )
 """The entries of the audit; see ``spinney.model.audits``. ``link``: the digest of the previous link and this entry."""
-
-GUARDS = {
-    "audit_follows": (
-        "create trigger audit_follows before insert on audit "
-        "when new.seq <> (select coalesce(max(seq), 0) + 1 from audit) "
-        "begin select raise(abort, 'the audit is append-only: an entry follows the last one'); end"
-    ),
-    "audit_stays": (
-        "create trigger audit_stays before update on audit "
-        "begin select raise(abort, 'the audit is append-only: no entry may be changed'); end"
-    ),
-    "audit_keeps": (
-        "create trigger audit_keeps before delete on audit "
-        "begin select raise(abort, 'the audit is append-only: no entry may be deleted'); end"
-    ),
-}
-"""Triggers that protect the audit from accidents, such as a manual statement or a tool that rewrites rows. Whoever can
-write to the file can drop them, but the chain shows that (``spinney audit verify``)."""
