@@ -33,10 +33,10 @@ def count(job: Job, to: int = 30, seconds_each: float = 1.0) -> int:
 @app.job
 def needs_a_file(job: Job, file: str = "please.txt") -> str:
     """Fail until a file of that name lies in the job's folder: put it there, then retry."""
-    found = job.folder / file
-    if not found.is_file():
-        raise Fail(f"there is no {found}; put one there, then retry", retryable=False)
-    return found.read_text()
+    path = job.folder / file
+    if not path.is_file():
+        raise Fail(f"there is no {path}; put one there, then retry", retryable=False)
+    return path.read_text()
 
 
 words = app.pipeline("words", children="settled", description="Count the letters of each word, each as a job")
@@ -45,9 +45,9 @@ words = app.pipeline("words", children="settled", description="Count the letters
 @words.stage
 def expand(job: Job, text: str = "a spinney is a small wood") -> int:
     """A job for each word."""
-    found = text.split()
-    job.spawn_many(letters, [{"word": word} for word in found])
-    return len(found)
+    parts = text.split()
+    job.spawn_many(letters, [{"word": word} for word in parts])
+    return len(parts)
 
 
 @words.stage(again=True)

@@ -88,7 +88,7 @@ def _written(code: int) -> int:
 
 
 def _drop_output() -> None:
-    """Whoever read has gone; nobody is left to be told, and the flush at exit must not say so."""
+    """Redirect standard output to nowhere: its reader has gone, so that the flush at exit would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""What the shells are told, and how they ask: the scripts of completion, and the words of each protocol.
+"""The scripts of completion for each shell, and how each shell hands over a line and takes the answer.
 
 zsh and fish hand over the line that is being written, and replace the whole word: their scripts and protocols
 are typer's. bash divides a word at ``:``, ``=`` and ``@`` and replaces what is behind the last of these, so

@@ -1,4 +1,4 @@
-"""One command for several things: what cannot be is told, and the others are done."""
+"""One command for several things: a refusal is printed, and the remaining things are processed."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 def for_each(things: Sequence[T], do: Callable[[T], None]) -> None:
-    """Do it for each, once. Raises what a single one was refused with; of several each refusal is told, and the
-    command ends with its code after the last."""
+    """Call ``do`` with each distinct thing. A refusal of a single thing is raised; refusals among several are printed,
+    and the command exits with ``Exit.REFUSED`` after the last thing."""
     distinct = list(dict.fromkeys(things))
     refused = False
     for thing in distinct:

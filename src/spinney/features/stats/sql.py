@@ -125,7 +125,7 @@ class _Look:
                 QueueStats(
                     queue=name,
                     limit=nodes.limit(self.tx, spec),
-                    said=spec.limit,
+                    limit_setting=spec.limit,
                     pending=totals.pending,
                     running=totals.running,
                     rate=self._rate(totals.ended),

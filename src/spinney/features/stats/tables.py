@@ -39,7 +39,9 @@ Columns = Mapping[str, Callable[[Any], str] | None]
 
 _QUEUES: Columns = {
     "QUEUE": None,
-    "LIMIT": lambda queue: "" if queue.limit is None else as_text(queue.said or queue.limit, queue.limit),
+    "LIMIT": lambda queue: (
+        "" if queue.limit is None else as_text(queue.limit_setting or queue.limit, queue.limit)
+    ),
     **dict.fromkeys(("RUNNING", "PENDING", "SCHEDULED", "WAITING", "HELD", "FAILED")),
     "RATE": lambda queue: rate(queue.rate),
 }

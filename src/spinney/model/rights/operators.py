@@ -332,7 +332,7 @@ class QueueStats:
     failed: int
     rate: float | None
     """Attempts a second that ended within the window; None: the figure is not kept by collection."""
-    said: Limit | None = None
+    limit_setting: Limit | None = None
     """The limit as it is set: a number, or a part such as ``50%``."""
 
 

@@ -92,7 +92,7 @@ async def _page(request: Request, plain: Response) -> Response:
 
 
 async def _principal(request: Request) -> Principal | None:
-    """For the frame; where it cannot be told, the frame is that of a stranger."""
+    """Return the principal for the page's frame; None, as for somebody who has not signed in, where it is not known."""
     principal: Principal | None = getattr(request.state, "principal", None)
     if principal is not None or request.method not in ("GET", "HEAD"):
         return principal

@@ -30,11 +30,11 @@ def check(service: Service, context: Context) -> Finding:
         return error("invalid_uri", f"Invalid URI: {host!r} is no name of a host")
     if not service.description:
         return warning("undefined_description", "Undefined description")
-    said = {name.lower(): values[-1] for name, values in parse_qs(parts.query).items()}
-    named = said.get("service", service.type).upper()
+    query = {name.lower(): values[-1] for name, values in parse_qs(parts.query).items()}
+    named = query.get("service", service.type).upper()
     if service.type in _OGC and named != service.type:
         return warning("incongruent_type", f"The URI asks for {named}, and the record says {service.type}")
-    version = said.get("version", service.version)
+    version = query.get("version", service.version)
     if service.type in _OGC and service.version and version != service.version:
         return warning(
             "incongruent_version",

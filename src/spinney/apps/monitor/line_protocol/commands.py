@@ -130,29 +130,29 @@ def query_services(door: Door, arguments: Arguments) -> Reply:
     selection = named(arguments)
     if selection.is_empty:
         return nothing_found()
-    found = [s for pattern in selection.patterns for s in services.like_description(door.tables, pattern)]
+    matches = [s for pattern in selection.patterns for s in services.like_description(door.tables, pattern)]
     by_number = {s.gid: s for s in services.by_numbers(door.tables, selection.gids)}
-    found += [by_number[gid] for gid in selection.gids if gid in by_number]
-    if not found:
+    matches += [by_number[gid] for gid in selection.gids if gid in by_number]
+    if not matches:
         return reply(116, layout.box("[116] No service found"), {"message": "0 Matching services found"})
-    current = results.current(door.tables, {s.gid for s in found})
-    fields = [_service_fields(door, service, current.get(service.gid, [])) for service in found]
+    current = results.current(door.tables, {s.gid for s in matches})
+    fields = [_service_fields(door, service, current.get(service.gid, [])) for service in matches]
     return reply(
         116,
-        "".join(_service_table(service) for service in found),
-        {"message": f"{len(found)} Matching services found", "services": fields},
+        "".join(_service_table(service) for service in matches),
+        {"message": f"{len(matches)} Matching services found", "services": fields},
     )
 
 
 def query_tasks(door: Door, arguments: Arguments) -> Reply:
     """Show the results of one service, in the order of the tasks."""
     selection = named(arguments)
-    found = services.by_numbers(door.tables, selection.gids[:1])
-    if not found and selection.patterns:
-        found = services.like_description(door.tables, selection.patterns[0])
-    if not found:
+    matches = services.by_numbers(door.tables, selection.gids[:1])
+    if not matches and selection.patterns:
+        matches = services.like_description(door.tables, selection.patterns[0])
+    if not matches:
         return nothing_found()
-    service = found[0]
+    service = matches[0]
     title = service.description or f"gid service {service.gid}"
     current = {
         result.task: result for result in results.current(door.tables, [service.gid]).get(service.gid, [])

@@ -55,8 +55,8 @@ def identify(command: Sequence[str], file: Path) -> tuple[str, str]:
         output = output_of((*command, "identify"), file.parent.parent, IDENTIFY_S, errors=errors.fileno())
         if errors.tell():
             errors.seek(0)
-            said = errors.read(200).decode("utf-8", "replace").strip()
-            raise ProgramFailed("not_identified", f"identify printed on stderr: {said}")
+            text = errors.read(200).decode("utf-8", "replace").strip()
+            raise ProgramFailed("not_identified", f"identify printed on stderr: {text}")
     try:
         words = tcl_list.parse(output.strip())
     except tcl_list.MalformedList as problem:
