@@ -68,11 +68,6 @@ class Estimate:
     size_bytes: int | None = None
     problem: str | None = None
 
-    @property
-    def unknown(self) -> bool:
-        """Whether the payload seems to exist, but its size is unknown."""
-        return self.size_bytes is None and self.problem is None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFile:
