@@ -130,6 +130,11 @@ def test_the_same_key_answers_the_version_it_made(bed: Bed, tmp_path: Path) -> N
     # Then it has made its version already, and nothing is written
     assert again == first
     assert [v.key for v in storage.versions(ARK)] == ["one", "two"]
+    for version in storage.versions(ARK):
+        described, files = storage.version(ARK, version.number)
+        assert (described, list(files)) == (version, list(storage.files(ARK, version.number)))
+    with pytest.raises(NoSuchObject, match="versions 1 to 2 and no version 3"):
+        storage.version(ARK, 3)
     assert contents(storage) == {"a": b"2"}
 
 

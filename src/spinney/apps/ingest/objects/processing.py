@@ -197,6 +197,7 @@ def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[
     types = {f"{PRODUCER}/{r['name']}": r["mime_type"] for r in rows}
     is_container = work.order.payload.kind is PayloadKind.CONTAINER
     dates = modified(work) if is_container else {r["name"]: r.get("modified") for r in rows}
+    version, stored_files = storage.version(ark, stored.version)
     write_list(
         work.folder / STORED,
         (
@@ -209,11 +210,10 @@ def _store(work: Work, content: list[Incoming], about: About, ark: str) -> dict[
                 if f.path.startswith(PRODUCER)
                 else None,
             }
-            for f in storage.files(ark, stored.version)
+            for f in stored_files
         ),
         sync=work.syncs,
     )
-    version = next(v for v in storage.versions(ark) if v.number == stored.version)
     return {
         "ark": ark,
         "version": stored.version,

@@ -136,6 +136,10 @@ class Storage(Protocol):
         """Return all versions, oldest first."""
         ...
 
+    def version(self, object_id: str, number: int) -> tuple[Version, Iterator[StoredFile]]:
+        """Return a version and its files, by path; the inventory is read once for both. Raises NoSuchObject."""
+        ...
+
     def files(self, object_id: str, version: int | None = None) -> Iterator[StoredFile]:
         """Yield the files of a version (None: the newest), by path."""
         ...

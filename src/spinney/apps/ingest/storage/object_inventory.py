@@ -105,12 +105,8 @@ def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
     Raises NoSuchObject when there is no such version, Damaged when its state is invalid.
     """
     number = inventory.head if number is None else number
-    if not 1 <= number <= inventory.head:
-        raise NoSuchObject(
-            f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one of them"
-        )
     digests: dict[str, str] = {}
-    block = _mapping(inventory.blocks[inventory.name(number)], inventory.id)
+    block = _block(inventory, number)
     for value, places in _mapping(block.get("state"), inventory.id).items():
         if value not in inventory.manifest:
             raise _damaged(inventory.id, f"names a digest in version {number} that its manifest has not")
@@ -123,7 +119,24 @@ def state(inventory: Inventory, number: int | None = None) -> dict[str, str]:
 
 def versions(inventory: Inventory) -> list[Version]:
     """Return the versions in the inventory, oldest first. Raises Damaged."""
-    return [_version(inventory, n) for n in range(1, inventory.head + 1)]
+    return [version(inventory, n) for n in range(1, inventory.head + 1)]
+
+
+def version(inventory: Inventory, number: int) -> Version:
+    """Return the version with this number. Raises NoSuchObject, Damaged."""
+    block = _block(inventory, number)
+    try:
+        created = datetime.fromisoformat(str(block.get("created")))
+    except ValueError:
+        raise _damaged(inventory.id, f"has no time for version {number}") from None
+    return Version(
+        number=number,
+        created=created,
+        message=message_of(block.get("message")),
+        user=name_of(block.get("user")),
+        key=key_of(block.get("message")),
+        files=sum(len(_paths(p, inventory.id)) for p in _mapping(block.get("state"), inventory.id).values()),
+    )
 
 
 def version_of_key(inventory: Inventory, key: str) -> int | None:
@@ -194,6 +207,14 @@ def successor(
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
 
+def _block(inventory: Inventory, number: int) -> dict[str, Any]:
+    if not 1 <= number <= inventory.head:
+        raise NoSuchObject(
+            f"{inventory.id} has versions 1 to {inventory.head} and no version {number}; name one of them"
+        )
+    return _mapping(inventory.blocks[inventory.name(number)], inventory.id)
+
+
 def _head(document: Mapping[str, Any], object_id: str) -> tuple[int, int]:
     name = document.get("head")
     match = _VERSION.fullmatch(name) if isinstance(name, str) else None
@@ -236,22 +257,6 @@ def _mapping(value: object, object_id: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _damaged(object_id, "has no JSON object where one belongs")
     return value
-
-
-def _version(inventory: Inventory, number: int) -> Version:
-    block = _mapping(inventory.blocks[inventory.name(number)], inventory.id)
-    try:
-        created = datetime.fromisoformat(str(block.get("created")))
-    except ValueError:
-        raise _damaged(inventory.id, f"has no time for version {number}") from None
-    return Version(
-        number=number,
-        created=created,
-        message=message_of(block.get("message")),
-        user=name_of(block.get("user")),
-        key=key_of(block.get("message")),
-        files=sum(len(_paths(p, inventory.id)) for p in _mapping(block.get("state"), inventory.id).values()),
-    )
 
 
 def _damaged(object_id: str, fault: str) -> Damaged:

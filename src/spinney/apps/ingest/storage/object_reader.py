@@ -51,7 +51,11 @@ def require(place: Place, root: str, object_id: str) -> Inventory:
 
 def files(place: Place, root: str, object_id: str, version: int | None) -> Iterator[StoredFile]:
     """Yield the files of a version, by path. Raises NoSuchObject, Damaged."""
-    inventory = require(place, root, object_id)
+    yield from files_of(place, root, require(place, root, object_id), version)
+
+
+def files_of(place: Place, root: str, inventory: Inventory, version: int | None) -> Iterator[StoredFile]:
+    """Yield the files of a version in this inventory, by path. Raises NoSuchObject, Damaged."""
     by_content = inventories.sums_by_content(inventory)
     size_of = place.sizes(root)
     for path, value in sorted(inventories.state(inventory, version).items()):
@@ -59,7 +63,7 @@ def files(place: Place, root: str, object_id: str, version: int | None) -> Itera
         size = size_of(content)
         if size is None:
             raise Damaged(
-                f"the content of '{shown(path)}' in {shown(object_id)} is missing; restore {content} from a copy"
+                f"the content of '{shown(path)}' in {shown(inventory.id)} is missing; restore {content} from a copy"
             )
         yield StoredFile(
             path=path,

@@ -50,6 +50,13 @@ class OcflStorage:
             object_reader.require(self._place, self._layout.path(object_id), object_id)
         )
 
+    def version(self, object_id: str, number: int) -> tuple[Version, Iterator[StoredFile]]:
+        """See `contract.Storage.version`."""
+        root = self._layout.path(object_id)
+        inventory = object_reader.require(self._place, root, object_id)
+        files = object_reader.files_of(self._place, root, inventory, number)
+        return inventories.version(inventory, number), files
+
     def files(self, object_id: str, version: int | None = None) -> Iterator[StoredFile]:
         """See `contract.Storage.files`."""
         return object_reader.files(self._place, self._layout.path(object_id), object_id, version)
