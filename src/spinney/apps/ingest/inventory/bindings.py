@@ -1,8 +1,10 @@
 """What an ARK is made of and bound to: the numbers of minters, and the local ids that depositors give to objects."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from sqlalchemy import Connection, bindparam, select
+from sqlalchemy.sql.dml import ReturningInsert
 
 from spinney.apps.ingest.inventory.entry_rules import KEY_MAX_BYTES, local_ids_admitted, name
 from spinney.apps.ingest.inventory.model import LocalIdTaken
@@ -27,19 +29,23 @@ class Bindings(OpenTables):
         name("key", key, KEY_MAX_BYTES)
         row = {"minter": minter, "key": key}
         with self._database.checked().write() as connection:
-            increment = (
-                self._database.insert(minters)
-                .values(minter=minter, last=1)
-                .on_conflict_do_update(index_elements=["minter"], set_={"last": minters.c.last + 1})
-                .returning(minters.c.last)
-            )
             # From here on this minter's row is locked until the commit. A key that has a number leaves a gap.
-            new_number = int(connection.execute(increment).scalar_one())
+            new_number = int(connection.execute(self._increment, {"minter": minter}).scalar_one())
             existing = connection.execute(_NUMBER, row).scalar()
             if existing is not None:
                 return int(existing)
             connection.execute(numbers.insert(), {**row, "number": new_number})
             return new_number
+
+    @cached_property
+    def _increment(self) -> ReturningInsert[int]:
+        """The statement that raises and returns the last number of a minter."""
+        return (
+            self._database.insert(minters)
+            .values(minter=bindparam("minter"), last=1)
+            .on_conflict_do_update(index_elements=["minter"], set_={"last": minters.c.last + 1})
+            .returning(minters.c.last)
+        )
 
     def ark_of(self, collection: str, local_id: str) -> str | None:
         """Return the ark that a local id is bound to, or None. Raises NotAdmitted."""

@@ -1,8 +1,10 @@
 """Records a version of an object: object, version, files and local ids in one transaction."""
 
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
+from sqlalchemy.sql.dml import ReturningInsert
 
 from spinney.apps.ingest.inventory import rows
 from spinney.apps.ingest.inventory.bindings import Bindings
@@ -45,13 +47,22 @@ class Versions(Bindings):
     def _new_object(self, connection: Connection, entry: Entry) -> int | None:
         """Insert the object, and return its id; None when it exists. On PostgreSQL this waits for another transaction
         that is inserting it."""
-        insert = (
+        values = {
+            "ark": entry.ark,
+            "collection": entry.collection,
+            "owner": entry.owner,
+            "head_version": entry.version,
+        }
+        return connection.execute(self._insert_object, values).scalar()
+
+    @cached_property
+    def _insert_object(self) -> ReturningInsert[int]:
+        return (
             self._database.insert(objects)
-            .values(ark=entry.ark, collection=entry.collection, owner=entry.owner, head_version=entry.version)
+            .values({column: bindparam(column) for column in ("ark", "collection", "owner", "head_version")})
             .on_conflict_do_nothing(index_elements=["ark"])
             .returning(objects.c.id)
         )
-        return connection.execute(insert).scalar()
 
 
 def _enter_another(connection: Connection, entry: Entry, checked: Admitted) -> None:
