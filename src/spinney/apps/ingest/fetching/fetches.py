@@ -158,7 +158,7 @@ class _Fetching:
             too_large_advice=self.rules.too_large_advice,
         )
         place = Place(
-            path=self._part_path(file),
+            path=self.aside / f"{_hash(file.name)[:32]}.part",
             algorithms=self._sums_of(file),
             rules=self.rules,
             surroundings=self.surroundings,
@@ -225,16 +225,13 @@ class _Fetching:
         )
         # Before the name: a name without a line would be fetched again.
         self.journal.add(entry)
-        self._part_path(file).replace(target)
+        part.path.replace(target)
         return Fetched(name=file.name, size_bytes=part.size_bytes, sums=sums, modified=entry.modified_at)
 
     def _sums_of(self, file: RemoteFile) -> tuple[str, ...]:
         """Return the algorithms to compute: those of the caller, that of the given digest, and at least one."""
         own = self.algorithms or (() if file.digest else ("sha256",))
         return tuple(dict.fromkeys((*own, file.digest.algorithm))) if file.digest else own
-
-    def _part_path(self, file: RemoteFile) -> Path:
-        return self.aside / f"{_hash(file.name)[:32]}.part"
 
 
 def _require_names(files: Sequence[RemoteFile]) -> None:

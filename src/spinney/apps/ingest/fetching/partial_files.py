@@ -65,6 +65,11 @@ class Part:
         self._marked_at = place.surroundings.now()
 
     @property
+    def path(self) -> Path:
+        """Where the bytes are."""
+        return self._place.path
+
+    @property
     def sums(self) -> Mapping[str, str]:
         """The digests of the bytes received so far."""
         return self._sums.values()

@@ -13,7 +13,7 @@ from spinney.apps.ingest.storage.disk.put_lock import LOCK
 from spinney.apps.ingest.storage.layout import OBJECT_DECLARATION, OBJECT_DECLARED
 from spinney.apps.ingest.storage.object_inventory import NAME
 from spinney.apps.ingest.storage.place import Claim, Draft, Kept, Loaded, Place, Shape, Step
-from spinney.files import disk_space
+from spinney.files import copies, disk_space
 from spinney.files.paths import NotAdmitted, shown
 
 CLAIM = "claim.json"
@@ -34,6 +34,7 @@ class DiskWriting:
         "_descriptor",
         "_object",
         "_on_step",
+        "_partial",
         "_place",
         "_shape",
         "_staged",
@@ -54,6 +55,7 @@ class DiskWriting:
             on_step,
         )
         self._build = staging / "object"
+        self._partial = staging / "partial"
         self._shape = Shape(version="v1", content="content", algorithm="sha512")
         self._content = self._build
         self._staged: frozenset[str] = frozenset()
@@ -167,18 +169,17 @@ class DiskWriting:
         expected = file.sums.get(self._shape.algorithm)
         if expected in self._staged and (kept := self._kept_before(file, expected)) is not None:
             return kept
-        partial = self._staging / "partial"
         sums, size = sources.sums_for(file, self._shape.algorithm), 0
-        with sources.opened(file) as source, partial.open("wb") as out:
+        with sources.opened(file) as source, self._partial.open("wb", buffering=0) as out:
             while chunk := source.read(sources.CHUNK_BYTES):
-                out.write(chunk)
+                copies.write_all(out, chunk)
                 sums.update(chunk)
                 size += len(chunk)
         values = sources.compare(file, size, sums.values())
         value = values[self._shape.algorithm]
         added = value not in have
         if added:
-            partial.replace(self._content / value)
+            self._partial.replace(self._content / value)
             self._on_step("kept")
         return Kept(digest=value, size_bytes=size, sums=values, added=added)
 

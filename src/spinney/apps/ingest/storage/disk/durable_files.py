@@ -13,10 +13,12 @@ def sync_tree(top: Path, descriptor: int | None = None) -> None:
     """Make a folder and everything below it durable. ``descriptor``: that of a file on the same disk, opened before
     anything below was written."""
     paths = [
-        p for parent, _, names in os.walk(top) for p in (Path(parent), *(Path(parent) / n for n in names))
+        path
+        for parent, _, names in os.walk(top)
+        for path in (parent, *(f"{parent}/{name}" for name in names))
     ]
     if descriptor is None or not filesystem.synced_whole(descriptor, top.stat().st_dev, len(paths)):
-        sync_together(paths)
+        sync_together([Path(path) for path in paths])
 
 
 def place_durably(path: Path, raw: bytes) -> None:
