@@ -15,6 +15,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -60,6 +61,7 @@ def component(name: str) -> str:
     return name
 
 
+@lru_cache(maxsize=1024)  # the paths of an object's files are checked by each part of the code that gets them
 def relative(path: str) -> str:
     """Return ``path`` if it is relative and leads downward only; otherwise raise NotAdmitted."""
     if path.startswith("/"):
