@@ -220,12 +220,12 @@ def test_few_files_are_synced_each(tmp_path, whole, descriptor):
 )
 def test_it_is_worth_it_on_a_disk_of_its_own_while_little_waits(monkeypatch, kind, waiting_bytes, worth_it):
     monkeypatch.setattr(filesystem, "_kind", lambda device: kind)
-    monkeypatch.setattr(filesystem, "_waiting_bytes", lambda: waiting_bytes)
+    monkeypatch.setattr(filesystem, "_waiting_bytes", lambda interval: waiting_bytes)
     assert filesystem.is_worth_it(1) is worth_it
 
 
 def test_what_waits_to_be_written_and_the_kind_of_a_disk_are_known():
-    assert 0 <= filesystem._waiting_bytes() < 2**50
+    assert 0 <= filesystem._waiting_bytes(0) < 2**50
     assert filesystem._kind(Path("/proc").stat().st_dev) == "proc"
     assert filesystem._kind(os.makedev(4095, 1)) == ""
 

@@ -58,7 +58,11 @@ def synced(
 
 def has_folder(root: str, job_id: int) -> bool:
     """Return whether the job has a folder to sync. Most jobs have none: a call that raises nothing is the cheapest."""
-    return os.access(f"{_level(root, job_id // 100)}/{job_id:012d}", os.F_OK)
+    return os.access(_folder(root, job_id), os.F_OK)
+
+
+def _folder(root: str, job_id: int) -> str:
+    return f"{_level(root, job_id // 100)}/{job_id:012d}"
 
 
 class FolderlessJobs:
@@ -94,10 +98,13 @@ def sync_folder(root: str, job_id: int, since_ns: int, descriptor: int | None = 
 
     Changes are detected by the inode's change time, which no program can set back: copying and unpacking keep old
     modification times. Raises OSError when the disk fails."""
-    folder = Path(root, job_folder(job_id))
-    if not folder.is_dir():
+    folder = Path(_folder(root, job_id))
+    try:
+        own = folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
         return
-    own = folder.stat()
+    if not stat.S_ISDIR(own.st_mode):
+        return
     if not filesystem.is_own(own.st_dev):
         since_ns -= _SLACK_NS
     changed = list(_changed(str(folder), since_ns))
