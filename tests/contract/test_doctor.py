@@ -24,7 +24,7 @@ from spinney.model.jobs import Submission
 from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Actor, Violation
 from spinney.model.settings.holds import Scope
-from spinney.model.settings.inboxes import Inbox
+from spinney.model.settings.inboxes import Drop, Inbox, Kind, Upload
 from spinney.model.settings.schedules import Schedule
 from spinney.model.settings.webhooks import Webhook
 from spinney.model.states import State
@@ -1092,6 +1092,27 @@ def _(patient: Patient) -> str:
     patient.store.inboxes.serve("cards", here)
     patient.store.inboxes.serve("cards", here, leave=True, problem="it is gone")
     return "inbox cards"
+
+
+@told("upload-without-file")
+def _(patient: Patient) -> str:
+    patient.store.inboxes.put(Inbox(name="cards", folder="/srv/cards", type="one"), ANN, now_us=patient.now)
+    upload = Upload(id="1", inbox="cards", name="a.zip", size=1, by="ann", sha256="0" * 64)
+    drop = Drop(
+        name="a.zip",
+        kind=Kind.FILE,
+        size=1,
+        identity=upload.identity,
+        owner="ann",
+        dropped_us=1,
+        sha256=upload.sha256,
+    )
+    submission = Submission(type="one", params=("{}",))
+    patient.store.inboxes.accept_upload(upload, drop, submission, now_us=patient.now)
+    patient.clock.forward(599)
+    assert patient.examine() == []
+    patient.clock.forward(2)
+    return "hold 1"
 
 
 @told("audit-broken")

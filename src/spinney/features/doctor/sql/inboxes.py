@@ -1,6 +1,10 @@
-"""The rule about inboxes: what the node that looks into one has seen there."""
+"""The rules about inboxes: what the node that looks into one has seen there, and uploads whose file does not come."""
 
-from spinney.features.doctor.sql.rule import Join, Paged, Rule, Walk
+from spinney.features.doctor.sql.rule import GRACE_US, Join, Paged, Rule, Walk
+from spinney.model.settings.inboxes import UPLOAD_HELD_REASON
+
+LATE_US = 10 * GRACE_US
+"""Each node and server brings the files of uploads whose process has died within a minute."""
 
 RULES: tuple[Rule, ...] = (
     Paged(
@@ -13,5 +17,15 @@ RULES: tuple[Rule, ...] = (
         columns=("page.problem",),
         sentence="inbox {name} does not take what is dropped there: {problem}; what becomes of it: spinney inbox show "
         "{name}",
+    ),
+    Paged(
+        name="upload-without-file",
+        about="The job of an upload is held for some minutes at most, until its file is in its folder.",
+        walk=Walk("holds", ("id",), subject="hold {id}"),
+        where="page.scope = 'job' and page.reason = ? and page.since_us < ?",
+        binds=lambda check: (UPLOAD_HELD_REASON, check.now_us - LATE_US),
+        columns=("page.name",),
+        sentence="job {name} is held for the file of an upload, which does not come: start a node or a server that "
+        "sees the folder root; if they run, the file is lost: cancel the job, and upload the file again",
     ),
 )
