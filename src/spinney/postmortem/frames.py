@@ -1,7 +1,6 @@
 """Make the document of a failure: each exception of its chain, the frames of each, and their variables."""
 
 import linecache
-import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,7 +32,6 @@ def capture(
     bounds: Bounds,
     redact: Callable[[str], str] = str,
     secret_names: frozenset[str] = frozenset(),
-    clock: Callable[[], float] = time.monotonic,
 ) -> bytes | None:
     """Return the document of an exception as JSON, at most ``bounds.document_bytes`` long; None: nothing is kept.
 
@@ -43,7 +41,7 @@ def capture(
     """
     if bounds.document_bytes <= 0:
         return None
-    describer = Describer(bounds=bounds, redact=redact, secret_names=secret_names, clock=clock)
+    describer = Describer(bounds=bounds, redact=redact, secret_names=secret_names)
     try:
         text = orjson.dumps({"format": FORMAT, "exceptions": _exceptions(error, describer)})
     except Exception:  # noqa: BLE001 - see above
