@@ -159,6 +159,18 @@ def test_broken_lines_are_counted_and_the_others_read(tmp_path: Path) -> None:
     assert [tuple(position) for position in counts.positions] == [(100.0, 45.1, -64.3, 12.0)]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [b"p,1,9000000000000,4,-60,-90", b"p,1,-5,4,-60,-90", b"p,-1,100,4,-60,-90", b"p,1e300,100,4,-60,-90"],
+)
+def test_what_no_clock_and_no_port_can_be_is_broken(line: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "raw.txt"
+    file.write_bytes(b"p,1,100.5,4.0,-60,-90\n" + line + b"\n")
+    counts = ReadCounts()
+    assert [piece.time.tolist() for piece in read_pulses(file, counts)] == [[100.5]]
+    assert (counts.pulses, counts.broken, counts.first_broken) == (1, 1, 2)
+
+
 def test_a_file_that_is_cut_off_counts_up_to_there(tmp_path: Path) -> None:
     text = b"".join(b"p,1,%d,4.0,-60,-90\n" % number for number in range(100_000))
     file = tmp_path / "raw.txt.gz"

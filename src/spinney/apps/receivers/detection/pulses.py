@@ -3,8 +3,8 @@
     p,PORT,TIMESTAMP,DFREQ,SIGNAL,NOISE     a pulse: seconds since 1970, kHz beside the receiver's frequency, dB, dB
     G,TIMESTAMP,LATITUDE,LONGITUDE,ALTITUDE a position
 
-``p1,…`` in place of ``p,1,…`` is the same. Other lines are skipped; lines of these kinds that cannot be read are
-counted."""
+``p1,…`` in place of ``p,1,…`` is the same. Other lines are skipped; lines of these kinds that cannot be read, or whose
+time is before 1970 or after 2199, are counted."""
 
 import gzip
 import math
@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 CHUNK_BYTES = 1 << 20
 LINE_BYTES = 1000
 """A longer line is broken; the rest of it is skipped."""
+TIME_END_S = 7_258_118_400.0
+"""2200-01-01; a clock that says more is broken, and no page or picture could show it."""
+PORT_END = 10_000
 _FIELDS = 5
 _NUMBER = rb"-?[0-9]{1,20}(?:\.[0-9]{0,20})?"
 _PULSE = re.compile(rb"^p,?([0-9]{1,4}(?:,%b){4})\r?$" % _NUMBER, re.MULTILINE)
@@ -94,13 +97,12 @@ def _parsed(text: bytes, counts: ReadCounts) -> Pulses:
         # Text to numbers in C, a tenth of the time of a loop over lines.
         rows = np.fromstring(b",".join(pulses), sep=",") if pulses else np.empty(0)
         places = np.fromstring(b",".join(positions), sep=",") if positions else np.empty(0)
-        if len(rows) == _FIELDS * len(pulses) and len(places) == len(Position._fields) * len(positions):
+        rows, places = rows.reshape(-1, _FIELDS), places.reshape(-1, len(Position._fields))
+        if _are_times(rows[:, 1]) and _are_times(places[:, 0]):
             counts.lines += text.count(b"\n") + 1
             counts.pulses += len(pulses)
-            counts.positions += [
-                Position(*place) for place in places.reshape(-1, len(Position._fields)).tolist()
-            ]
-            return _columns(rows.reshape(-1, _FIELDS))
+            counts.positions += [Position(*place) for place in places.tolist()]
+            return _columns(rows)
     return _parsed_by_line(text, counts)
 
 
@@ -110,12 +112,14 @@ def _parsed_by_line(text: bytes, counts: ReadCounts) -> Pulses:
     for line in text.split(b"\n"):
         counts.lines += 1
         if line[:1] == b"p":
-            row = _numbers(line[1:].removeprefix(b","), _FIELDS)
+            row = _numbers(line[1:].removeprefix(b","), _FIELDS, time_at=1)
+            if row is not None and not 0 <= row[0] < PORT_END:
+                row = None
             if row is not None:
                 counts.pulses += 1
                 rows.append(row)
         elif line[:2] == b"G,":
-            row = _numbers(line[2:], len(Position._fields))
+            row = _numbers(line[2:], len(Position._fields), time_at=0)
             if row is not None:
                 counts.positions.append(Position(*row))
         else:
@@ -126,14 +130,20 @@ def _parsed_by_line(text: bytes, counts: ReadCounts) -> Pulses:
     return _columns(np.array(rows, dtype=np.float64).reshape(-1, _FIELDS))
 
 
-def _numbers(text: bytes, number: int) -> list[float] | None:
-    """Return so many finite numbers; None where the text has others, or is too long."""
+def _are_times(values: NDArray[np.float64]) -> bool:
+    return bool(((values >= 0) & (values < TIME_END_S)).all())
+
+
+def _numbers(text: bytes, number: int, *, time_at: int) -> list[float] | None:
+    """Return so many finite numbers, of which the one at ``time_at`` is a time; None where the text has others, or is
+    too long."""
     fields = text.strip().split(b",") if len(text) <= LINE_BYTES else []
     try:
         row = [float(field) for field in fields]
     except ValueError:
         return None
-    return row if len(row) == number and all(map(math.isfinite, row)) else None
+    lawful = len(row) == number and all(map(math.isfinite, row)) and 0 <= row[time_at] < TIME_END_S
+    return row if lawful else None
 
 
 def _columns(rows: NDArray[np.float64]) -> Pulses:
