@@ -93,7 +93,7 @@ def test_the_jobs_of_the_service_go_out_behind_those_of_the_history(service: Ser
     assert (top.pid, top.stump, top.type, top.done, top.queue) == (
         None,
         top.id,
-        "upload",
+        "import",
         1,
         "receivers-normal",
     )

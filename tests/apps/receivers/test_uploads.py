@@ -84,7 +84,7 @@ def test_a_node_killed_again_and_again_loses_and_doubles_nothing(service: Servic
     assert service.ended(job) == "completed", service.spinney("tree", job)
     assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
     stored = sorted(
-        path.name for path in (service.place / "receivers" / "files").rglob("*") if path.is_file()
+        path.name for path in (service.place / "receivers" / "files").rglob("[!.]*") if path.is_file()
     )
     assert stored == sorted(path.name for paths in files.values() for path in paths)
 
@@ -102,7 +102,7 @@ def test_twenty_kills_at_random_lose_and_double_nothing(service: Service, tmp_pa
     assert [service.ended(job) for job in jobs] == ["completed"] * 4, service.spinney("list")
     assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
     stored = sorted(
-        path.name for path in (service.place / "receivers" / "files").rglob("*") if path.is_file()
+        path.name for path in (service.place / "receivers" / "files").rglob("[!.]*") if path.is_file()
     )
     assert stored == sorted(path.name for paths in files.values() for path in paths)
     doctor = service.call("doctor")
@@ -152,8 +152,9 @@ def test_attached_receivers_are_polled_by_the_command_of_the_settings(
     assert {serial: service.content(serial) for serial in SERIALS} == expected(files, tmp_path)
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["the user's name is an address", "a parameter"])
 def test_the_uploader_gets_a_mail_with_the_summary_and_the_products(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "receivers.toml").write_text(
@@ -176,9 +177,11 @@ def test_the_uploader_gets_a_mail_with_the_summary_and_the_products(
         for state, params in (("completed", {"receiver": "SG-1"}), ("failed", {"receiver": "SG-2"}))
     ]
     harness = StageHarness(results={"check_files": 3}, children=children)
+    if named:
+        harness.data["inbox"] = {"owner": "ann@example.org"}
     harness.data["product:7:00_"] = {"title": "Plot of SG-1", "path": "SG-1.svg"}
 
-    harness.run(app.types["receivers.upload"], "report", uploader="ann@example.org")
+    harness.run(app.types["receivers.upload"], "report", **({} if named else {"uploader": "ann@example.org"}))
 
     (mail,) = harness.submitted
     assert (mail.type, mail.params["to"]) == ("reports.mail", ["ann@example.org"])

@@ -1,8 +1,8 @@
 """Receivers: archives of raw files from radio receivers become detections of tags.
 
 An upload (``receivers.upload``) is taken apart, its files are checked and sorted by receiver, and each receiver gets a
-subjob (``receivers.detect``) that detects, exports and plots. ``receivers.sync`` fetches from attached receivers, and
-``receivers.rerun`` detects sessions afresh.
+subjob (``receivers.detect``) that detects, exports and plots. ``receivers.import`` does the same with files of this
+host, ``receivers.sync`` fetches from attached receivers, and ``receivers.rerun`` detects sessions afresh.
 
     spinney receivers init
     spinney receivers upload card.zip

@@ -2,11 +2,13 @@
 
 Each step may be repeated after a kill: a folder is filled anew, a file that is stored already is not stored again."""
 
+import fcntl
 import gzip
 import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +19,7 @@ from spinney.apps.receivers.detection.source_files import source_file
 from spinney.containers import Limits, unpack
 from spinney.containers.formats import kind_of_name
 from spinney.files import copies
-from spinney.files.paths import NotAdmitted
+from spinney.files.paths import NotAdmitted, shown
 
 DEPTH = 3
 """Archives within archives are taken apart down to here."""
@@ -28,8 +30,18 @@ class BadFile(NamedTuple):
     """A file that is put aside."""
 
     path: str
-    """Below the folder of what arrived."""
+    """Below the folder of what arrived; what cannot be printed in it is escaped."""
     reason: str
+
+
+def copy_files(source: Path, into: Path) -> None:
+    """Copy a file, or the files below a folder, into a new folder. Hidden files, links, and what is neither file nor
+    folder are not copied. Raises OSError."""
+    into.mkdir(parents=True)
+    for path in _files(source) if source.is_dir() else [source]:
+        target = into / (path.relative_to(source) if path != source else path.name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
 
 
 def take_apart(
@@ -71,7 +83,7 @@ def _place(
     try:
         unpack(path, folder, name=path.name, limits=limits, between=between)
     except NotAdmitted as error:
-        bad.append(BadFile(str(name), str(error)))
+        bad.append(BadFile(shown(str(name)), str(error)))
         return
     for inner in list(_files(folder)):
         if kind_of_name(inner.name) is not None and depth + 1 < DEPTH:
@@ -87,7 +99,7 @@ def put_aside(folder: Path, aside: Path, listed: Path) -> None:
             reason = _fault(path)
             if reason is not None:
                 name = path.relative_to(folder)
-                lines.write(orjson.dumps([str(name), reason]) + b"\n")
+                lines.write(orjson.dumps([shown(str(name)), reason]) + b"\n")
                 lines.flush()
                 target = aside / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -114,24 +126,36 @@ def _fault(path: Path) -> str | None:
 
 def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[str]]:
     """Copy the raw files of a folder to where those of their receivers are kept, durably; return the paths by receiver.
-    ``destination`` returns the folder of a receiver. A file that is there with the same content stays as it is."""
+    ``destination`` returns the folder of a receiver. A file that is there with the same content stays as it is; one
+    with another content and the same name is stored beside it. Several processes may store at once."""
     by_receiver: dict[str, list[str]] = {}
     written: list[Path] = []
     for path in _files(folder):
         source = source_file(path)
         if source is None:
             continue
-        session = destination(source.receiver) / f"{source.session:06d}"
+        folder = destination(source.receiver)
+        session = folder / f"{source.session:06d}"
         target = session / path.name
-        if target.exists() and sha256_of(target) != sha256_of(path):
-            target = session / sha256_of(path)[:16] / path.name
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            copies.copy_atomically(path, target)
-            written += [target, target.parent]
+        with _alone(folder):
+            if target.exists() and sha256_of(target) != sha256_of(path):
+                target = session / sha256_of(path)[:16] / path.name
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                copies.copy_atomically(path, target)
+                written += [target, target.parent]
         by_receiver.setdefault(source.receiver, []).append(str(target))
     copies.sync_together(written)
     return {receiver: sorted(paths) for receiver, paths in sorted(by_receiver.items())}
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let nobody else work in the folder, which is made: two uploads may bring different files of one name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -2,14 +2,15 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from spinney.apps.receivers import history, settings
+from spinney.apps.receivers import history, settings, timeline
 from spinney.apps.receivers.database import ReceiverDatabase
 from spinney.apps.receivers.detection.tags import read_tags
 from spinney.apps.receivers.own_jobs import own_jobs
@@ -27,9 +28,11 @@ from spinney.errors import UsageError
 from spinney.operations import RelabelJob
 
 app = typer.Typer(no_args_is_help=True, help=__doc__.splitlines()[0])
+T = TypeVar("T")
 ReceiverArgument = Annotated[
     str, typer.Argument(help="The receiver, as SG-7F5ERPI46977.", show_default=False)
 ]
+PriorityOption = Annotated[bool, typer.Option("--priority", help="Use the queue of attached receivers.")]
 
 
 @app.command()
@@ -56,18 +59,12 @@ def upload(
     project: Annotated[
         str | None, typer.Option(help="The project, which is the collection.", show_default=False)
     ] = None,
-    priority: Annotated[
-        bool, typer.Option("--priority", help="Use the queue of attached receivers.")
-    ] = False,
+    priority: PriorityOption = False,
     store: StoreOption = None,
 ) -> None:
     """Submit an upload; print the number of its job."""
-    from spinney.apps.receivers.application import PRIORITY, uploads
-
-    _use(store)
-    options: dict[str, Any] = {"collection": project} | ({"queue": PRIORITY} if priority else {})
-    kind = uploads.options(**{name: value for name, value in options.items() if value is not None})
-    typer.echo(str(kind.submit(source=str(source.absolute()), uploader=uploader)))
+    params = {"source": str(source.absolute()), "uploader": uploader}
+    _submit(store, "receivers.import", params, priority=priority, collection=project)
 
 
 @app.command()
@@ -77,22 +74,21 @@ def rerun(
     last: Annotated[
         int | None, typer.Argument(help="The last one (default: the first).", show_default=False)
     ] = None,
+    priority: PriorityOption = False,
     store: StoreOption = None,
 ) -> None:
     """Detect boot sessions of a receiver afresh, with the table of tags as it is now; print the number of the job."""
-    from spinney.apps.receivers.application import reruns
-
-    _use(store)
-    typer.echo(str(reruns.submit(receiver=receiver, first=first, last=first if last is None else last)))
+    last = first if last is None else last
+    if last < first:
+        raise UsageError(f"session {last} is before {first}; name the first one first")
+    params = {"receiver": _known(receiver), "first": first, "last": last}
+    _submit(store, "receivers.rerun", params, priority=priority)
 
 
 @app.command()
-def export(receiver: ReceiverArgument, store: StoreOption = None) -> None:
+def export(receiver: ReceiverArgument, priority: PriorityOption = False, store: StoreOption = None) -> None:
     """Write the table and the plot of a receiver again; print the number of the job."""
-    from spinney.apps.receivers.application import exports
-
-    _use(store)
-    typer.echo(str(exports.submit(receiver=receiver)))
+    _submit(store, "receivers.export", {"receiver": _known(receiver)}, priority=priority)
 
 
 @app.command()
@@ -110,14 +106,9 @@ def move(
 @app.command("list")
 def list_(json: JsonOption = False) -> None:
     """List the receivers: how many files, sessions, runs and hits of each there are."""
-    rows = []
-    for receiver, db in _databases():
-        counts = [db.execute(f"select count(*) from {table}").fetchone()[0] for table in _TABLES]  # noqa: S608
-        rows.append(dict(zip(("receiver", *_TABLES), (receiver, *counts), strict=True)))
-    _print(rows, ("receiver", *_TABLES), json=json, empty="no receiver has a database yet")
-
-
-_TABLES = ("files", "sessions", "runs", "hits")
+    with _each_receiver(timeline.totals) as receivers:
+        rows = [{"receiver": receiver, **totals} for receiver, totals in receivers]
+        _print(rows, ("receiver", *timeline.COUNTED), json=json, empty="no receiver has a database yet")
 
 
 @app.command("file")
@@ -131,12 +122,14 @@ def file_(
         "(select files.*, batches.job from files join batches on batches.id = files.batch) "
         "where substr(name, -length(?1)) = ?1 order by begun"
     )
-    rows = [
-        {"receiver": receiver, **dict(zip(_OF_FILE, row, strict=True))}
-        for receiver, db in _databases()
-        for row in db.execute(query, (name.removesuffix(".gz"),))
-    ]
-    _print(rows, ("receiver", *_OF_FILE), json=json, empty=f"no raw file is named {name}")
+    with _each_receiver(lambda db: db.execute(query, (name.removesuffix(".gz"),)).fetchall()) as receivers:
+        rows = [
+            {"receiver": receiver, **dict(zip(_OF_FILE, row, strict=True))}
+            for receiver, became in receivers
+            for row in became
+        ]
+        empty = f"no raw file of that name was read: {name}; the list of its upload has what was put aside"
+        _print(rows, ("receiver", *_OF_FILE), json=json, empty=empty)
     if not rows:
         raise typer.Exit(Exit.REFUSED)
 
@@ -151,10 +144,7 @@ def import_jobs(
     """Copy the jobs of an older job server into the history; rows that are wrong are named and left out."""
     number, wrong = history.import_jobs(file, _history())
     typer.echo(f"{number} jobs are in {_history()}")
-    for sentence in wrong:
-        typer.echo(f"left out: {sentence}", err=True)
-    if wrong:
-        raise typer.Exit(Exit.REFUSED)
+    _refuse([f"left out: {sentence}" for sentence in wrong])
 
 
 @app.command("old-jobs")
@@ -188,11 +178,42 @@ def _history() -> Path:
     return settings.load().data / "history.sqlite"
 
 
-def _databases() -> Iterator[tuple[str, sqlite3.Connection]]:
-    """Yield the receivers with their databases, open while the caller looks."""
-    for path in sorted((settings.load().data / "databases").glob("*.sqlite")):
-        with ReceiverDatabase(path, ()).reading() as db:
-            yield path.stem, db
+@contextmanager
+def _each_receiver(look: Callable[[sqlite3.Connection], T]) -> Iterator[list[tuple[str, T]]]:
+    """Yield what ``look`` returns of each receiver's database; those that cannot be read are named at the end."""
+    seen = list(timeline.of_each(settings.load().data, look))
+    yield [(receiver, each) for receiver, each in seen if not isinstance(each, sqlite3.Error)]
+    faults = [(receiver, each) for receiver, each in seen if isinstance(each, sqlite3.Error)]
+    _refuse([f"the database of {receiver} cannot be read: {fault}" for receiver, fault in faults])
+
+
+def _refuse(sentences: list[str]) -> None:
+    """Print what is wrong, and end with the exit code for that, where there is something."""
+    for sentence in sentences:
+        typer.echo(sentence, err=True)
+    if sentences:
+        raise typer.Exit(Exit.REFUSED)
+
+
+def _known(receiver: str) -> str:
+    """Return the receiver. Raises UsageError where it has no database."""
+    with ReceiverDatabase(settings.load().database(receiver), ()).reading():
+        return receiver
+
+
+def _submit(
+    store: str | None, type_: str, params: dict[str, Any], *, priority: bool, collection: str | None = None
+) -> None:
+    """Submit a job of the application, and print its number."""
+    from spinney.apps.receivers import (
+        app as application,
+    )  # with the stages, which say what parameters there are
+    from spinney.apps.receivers.application import PRIORITY
+
+    _use(store)
+    options: dict[str, Any] = {"queue": PRIORITY} if priority else {}
+    kind = application.types[type_].options(collection=collection, **options)
+    typer.echo(str(kind.submit(**params)))
 
 
 def _print(rows: list[dict[str, Any]], columns: tuple[str, ...], *, json: bool, empty: str) -> None:

@@ -6,16 +6,20 @@ from pathlib import Path
 
 import orjson
 
-from spinney import Job
+from spinney import Fail, Job
 from spinney.apps.receivers import plot as pictures
 from spinney.apps.receivers import settings
-from spinney.apps.receivers.application import MADE, detections, exports, reruns
+from spinney.apps.receivers.application import MADE, Receiver, detections, exports, reruns
 from spinney.apps.receivers.database import Detected, ReceiverDatabase
 from spinney.apps.receivers.detection.tags import read_tags
 
 _HITS = (
     "select runs.tag, runs.port, hits.session, hits.run, hits.time, hits.offset, hits.signal, hits.noise, hits.slop "
     "from hits join runs using (session, run) order by hits.time, runs.tag, runs.port"
+)
+_HOURLY = (
+    f"select runs.tag, cast(hits.time / {pictures.HOUR_S} as integer), count(*) "  # noqa: S608 - a number
+    "from hits join runs using (session, run) group by 1, 2"
 )
 _COLUMNS = ("tag", "port", "session", "run", "time", "offset", "signal", "noise", "slop")
 LOCK = "receiver:{receiver}"
@@ -29,7 +33,7 @@ def database(receiver: str) -> ReceiverDatabase:
 
 
 @detections.stage(locks=[LOCK], max_attempts=3)
-def detect(job: Job, receiver: str) -> dict[str, object]:
+def detect(job: Job, receiver: Receiver) -> dict[str, object]:
     """Detect in the new files of a receiver, which its parent has stored and listed."""
     parent = job.parent
     assert parent is not None, "only uploads and syncs spawn it"
@@ -43,7 +47,7 @@ def detect(job: Job, receiver: str) -> dict[str, object]:
 
 
 @reruns.stage(locks=[LOCK], max_attempts=3)
-def rerun(job: Job, receiver: str, first: int, last: int) -> dict[str, object]:
+def rerun(job: Job, receiver: Receiver, first: int, last: int) -> dict[str, object]:
     """Detect the boot sessions from ``first`` to ``last`` of a receiver afresh."""
     opened = database(receiver)
     with opened.reading() as db:
@@ -51,6 +55,8 @@ def rerun(job: Job, receiver: str, first: int, last: int) -> dict[str, object]:
             "select session from sessions where session between ? and ? order by 1", (first, last)
         )
         sessions = [session for (session,) in rows]
+    if not sessions:
+        raise Fail(f"{receiver} has no boot session from {first} to {last}", retryable=False)
     return _reported(job, opened.rerun(sessions, now_s=time.time(), job=job.id, between=job.check_cancelled))
 
 
@@ -62,7 +68,7 @@ def _reported(job: Job, detected: Detected) -> dict[str, object]:
     return {**detected._asdict(), "afresh": list(detected.afresh)}
 
 
-def export(job: Job, receiver: str) -> int:
+def export(job: Job, receiver: Receiver) -> int:
     """Write all hits of the receiver as CSV."""
     name, number = f"{receiver}-hits.csv", 0
     with (
@@ -78,14 +84,14 @@ def export(job: Job, receiver: str) -> int:
     return number
 
 
-def plot(job: Job, receiver: str) -> int:
+def plot(job: Job, receiver: Receiver) -> int:
     """Draw the hits of the receiver over time."""
     with database(receiver).reading() as db:
-        rows = [(tag, time_s, signal) for tag, _, _, _, time_s, _, signal, *_ in db.execute(_HITS)]
+        counts = db.execute(_HOURLY).fetchall()
     name = f"{receiver}.svg"
-    (job.folder / name).write_text(pictures.svg(receiver, rows), encoding="utf-8")
+    (job.folder / name).write_text(pictures.svg(receiver, counts), encoding="utf-8")
     job.products.add(name, f"Plot of {receiver}")
-    return len({tag for tag, _, _ in rows})
+    return len({tag for tag, *_ in counts})
 
 
 for _pipeline in (detections, reruns, exports):

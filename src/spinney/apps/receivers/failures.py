@@ -8,21 +8,10 @@ from typing import TYPE_CHECKING
 
 from spinney import Job
 from spinney.apps.receivers import settings
-from spinney.apps.receivers.application import (
-    NORMAL,
-    app,
-    detections,
-    exports,
-    outbox,
-    reruns,
-    syncs,
-    uploads,
-)
+from spinney.apps.receivers.application import NORMAL, TYPES, app, outbox
 
 if TYPE_CHECKING:
     from spinney.operations import Failure, FailureGroups
-
-TYPES = tuple(kind.name for kind in (uploads, syncs, detections, reruns, exports))
 
 
 def causes(groups: "Callable[[str], FailureGroups]") -> "list[Failure]":
@@ -31,7 +20,7 @@ def causes(groups: "Callable[[str], FailureGroups]") -> "list[Failure]":
     return sorted(listed, key=lambda failure: -failure.last_us)
 
 
-@app.job(name="receivers.failures", queue=NORMAL, max_attempts=3)
+@app.job(name="receivers.failures", submit="internal", queue=NORMAL, max_attempts=3)
 def mail_failures(job: Job) -> int:
     """Mail staff the causes of failures, unless a mail with just these was sent already."""
     mail = settings.load().mail

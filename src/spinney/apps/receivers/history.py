@@ -85,14 +85,21 @@ def read(history: Path, *, tree: int | None = None) -> list[OldJob]:
         return []
     columns = ", ".join(OldJob._fields)
     query = f"select {columns} from jobs where ?1 is null or stump = ?1 order by id"  # noqa: S608 - names of columns
-    with closing(sqlite3.connect(f"{history.absolute().as_uri()}?mode=ro", uri=True)) as db:
-        return [OldJob(*row) for row in db.execute(query, (tree,))]
+    try:
+        with closing(sqlite3.connect(f"{history.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            return [OldJob(*row) for row in db.execute(query, (tree,))]
+    except sqlite3.Error as error:
+        raise UsageError(f"the history {history} cannot be read: {error}") from error
 
 
 def export_jobs(target: Path, jobs: Iterable[OldJob]) -> int:
     """Write jobs to a new file, parents before their children; return how many. Raises UsageError where it exists."""
-    if target.exists():
-        raise UsageError(f"{target} exists; name a new file")
+    try:
+        target.touch(exist_ok=False)
+    except FileExistsError:
+        raise UsageError(f"{target} exists; name a new file") from None
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}; name another file") from error
     number = 0
     with closing(sqlite3.connect(target)) as db, db:
         db.execute(SCHEMA)

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import orjson
 
+from spinney.apps.receivers.application import TYPES
 from spinney.apps.receivers.history import OldJob
-from spinney.jobs import Filter, Job, State
+from spinney.jobs import Filter, Job, State, job_folder
 from spinney.operations import Control
 
-_TYPES = ("receivers.upload", "receivers.sync", "receivers.detect", "receivers.rerun")
 _PAGE = 500
 _DONE = {State.COMPLETED: 1, State.FAILED: -1, State.CANCELLED: -1, State.ORPHANED: -1}
 
 
 def own_jobs(control: Control, root: Path) -> Iterator[OldJob]:
     """Yield them, type by type. ``root``: the folder root."""
-    for type_ in _TYPES:
+    for type_ in TYPES:
         after = 0
         while page := control.queries.jobs(Filter(type=type_), after=after, limit=_PAGE, newest=False):
             for job in page:
@@ -29,8 +29,7 @@ def _old_job(control: Control, job: Job, root: Path) -> OldJob:
     generated = {name if name.endswith("_") else f"{name}_": value for name, value in written.items()}
     if job.message:
         generated["message_"] = job.message
-    number = f"{job.id:012d}"
-    folder = next(iter(root.glob(f"??/??/??/{number}")), None)
+    folder = root / job_folder(job.id)
     is_top = job.parent_id is None
     return OldJob(
         id=job.id,
@@ -41,7 +40,7 @@ def _old_job(control: Control, job: Job, root: Path) -> OldJob:
         type=job.type.removeprefix("receivers."),
         done=_DONE.get(job.state, 0),
         queue=job.queue,
-        path=None if folder is None else str(folder),
+        path=str(folder) if folder.exists() else None,
         data=orjson.dumps({**job.params, **generated}).decode(),
         motusUserID=_number(job.submitter) if is_top else None,
         motusProjectID=_number(job.collection) if is_top else None,

@@ -1,22 +1,23 @@
 """Hits over time as a picture (SVG): a row for each tag, a mark for each hour in which it was heard."""
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
 _WIDTH, _LEFT, _TOP, _ROW = 900, 140, 40, 22
 _TAGS_MAX = 200
-_HOUR_S = 3600
+HOUR_S = 3600
 
 
-def svg(title: str, hits: Sequence[tuple[str, float, float]]) -> str:
-    """Return the picture of hits: tag, time (s since 1970), signal (dB). So many tags at most are drawn, the most often
-    heard ones."""
-    numbers = Counter(tag for tag, _, _ in hits)
-    tags = sorted(tag for tag, _ in numbers.most_common(_TAGS_MAX))
+def svg(title: str, counts: Sequence[tuple[str, int, int]]) -> str:
+    """Return the picture of how many hits of each tag there are in each hour: tag, hours since 1970, number. So many
+    tags at most are drawn, the most often heard ones."""
+    numbers: dict[str, int] = {}
+    for tag, _, number in counts:
+        numbers[tag] = numbers.get(tag, 0) + number
+    tags = sorted(sorted(numbers, key=lambda tag: -numbers[tag])[:_TAGS_MAX])
     row_of = {tag: row for row, tag in enumerate(tags)}
-    hours = Counter((tag, int(time_s // _HOUR_S)) for tag, time_s, _ in hits if tag in row_of)
+    hours = {(tag, hour): number for tag, hour, number in counts if tag in row_of}
     first = min((hour for _, hour in hours), default=0)
     last = max((hour for _, hour in hours), default=0) + 1
     scale = (_WIDTH - _LEFT - 10) / (last - first)
@@ -24,7 +25,8 @@ def svg(title: str, hits: Sequence[tuple[str, float, float]]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" font-family="sans-serif" '
         f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
-        f'<text x="10" y="20" font-size="14">{escape(title)}: {len(hits):,} hits of {len(numbers):,} tags</text>'
+        f'<text x="10" y="20" font-size="14">{escape(title)}: {sum(numbers.values()):,} hits of {len(numbers):,} tags'
+        "</text>"
     ]
     for tag, row in row_of.items():
         y = _TOP + _ROW * row
@@ -44,4 +46,4 @@ def svg(title: str, hits: Sequence[tuple[str, float, float]]) -> str:
 
 
 def _moment(hour: int) -> str:
-    return f"{datetime.fromtimestamp(hour * _HOUR_S, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{datetime.fromtimestamp(hour * HOUR_S, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,8 +1,16 @@
-"""What a receiver's database knows of it over time: boot sessions with their files and runs, and the work of jobs."""
+"""What the databases of receivers hold: of all of them in numbers; of one its boot sessions over time, with their files
+and runs, and the work of jobs."""
 
 import sqlite3
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
+from spinney.apps.receivers.database import ReceiverDatabase
+
+T = TypeVar("T")
+COUNTED = ("files", "sessions", "runs", "hits")
+"""Tables of a database, of which an overview has the number of rows."""
 SESSIONS_MAX = 100
 RUNS_MAX = 3000
 WIDTH = 1000.0
@@ -48,6 +56,28 @@ class Timeline(NamedTuple):
     ended: float
 
 
+def database_files(data: Path) -> list[Path]:
+    """Return the databases of the receivers, whose names are the stems. ``data``: the folder of the settings."""
+    return sorted((data / "databases").glob("*.sqlite"))
+
+
+def of_each(data: Path, look: Callable[[sqlite3.Connection], T]) -> Iterator[tuple[str, T | sqlite3.Error]]:
+    """Yield each receiver with what ``look`` returns of its database, or why that cannot be read."""
+    for path in database_files(data):
+        try:
+            with ReceiverDatabase(path, ()).reading() as db:
+                seen: T | sqlite3.Error = look(db)
+        except sqlite3.Error as error:
+            seen = error
+        yield path.stem, seen
+
+
+def totals(db: sqlite3.Connection) -> dict[str, float | None]:
+    """Return the ``COUNTED`` numbers of a receiver, and when its ``last`` file was begun (s since 1970)."""
+    counts = {name: db.execute(f"select count(*) from {name}").fetchone()[0] for name in COUNTED}  # noqa: S608
+    return {**counts, "last": db.execute("select max(begun) from files").fetchone()[0]}
+
+
 def read(db: sqlite3.Connection) -> Timeline:
     """Return the timeline of a receiver whose database this is."""
     rows = db.execute(
@@ -55,19 +85,19 @@ def read(db: sqlite3.Connection) -> Timeline:
         "group by session order by session desc limit ?",
         (SESSIONS_MAX,),
     ).fetchall()
-    totals = {
+    detected = {
         session: (runs, hits, last)
         for session, runs, hits, last in db.execute(
             "select session, count(distinct run), count(*), max(time) from hits where session >= ? group by session",
             (min((row[0] for row in rows), default=0),),
         )
     }
-    ends = [max(row[2], totals.get(row[0], (0, 0, row[2]))[2]) for row in rows]
+    ends = [max(row[2], detected.get(row[0], (0, 0, row[2]))[2]) for row in rows]
     begun, ended = min((row[1] for row in rows), default=0.0), max(ends, default=0.0)
     scale = WIDTH / max(1.0, ended - begun)
     sessions = []
     for (number, first, _, files, pulses, damaged), last in zip(rows, ends, strict=True):
-        runs, hits, _ = totals.get(number, (0, 0, 0.0))
+        runs, hits, _ = detected.get(number, (0, 0, 0.0))
         sessions.append(
             Session(
                 number=number,

@@ -1,43 +1,57 @@
-"""The stages of uploads and of what attached receivers bring: take apart, check, sort, and tell the uploader."""
+"""The stages of uploads, imports and of what attached receivers bring: take apart, check, sort, tell the uploader."""
 
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field
 
 from spinney import Fail, Job
 from spinney.apps.receivers import arrivals, settings
-from spinney.apps.receivers.application import MADE, app, detections, outbox, syncs, uploads
+from spinney.apps.receivers.application import (
+    ARRIVALS,
+    MADE,
+    Receiver,
+    app,
+    detections,
+    imports,
+    outbox,
+    syncs,
+    uploads,
+)
 from spinney.apps.receivers.arrivals import BadFile
 from spinney.containers import Limits
+from spinney.reports.addresses import mailbox
 
 BAD_LIST = "bad_files.txt"
 ARRIVED = "arrived"
 """In the job's folder: what was copied or fetched from elsewhere."""
 _FETCH_S = 1800
+Uploader = Annotated[str, Field(pattern=r"^([^@]+@[^@]+)?$", max_length=300)]
+"""The address to which a mail goes; an empty text: to none."""
 
 
 @uploads.stage(max_attempts=3)
-def unpack(job: Job, source: Path | None = None, uploader: str = "") -> int:
-    """Take apart what was uploaded: a file or folder at ``source``, else what is in the job's folder. ``uploader``: the
-    address to which a mail goes."""
+def unpack(job: Job, uploader: Uploader = "") -> int:
+    """Take apart what was uploaded into the job's folder. ``uploader``: the address to which a mail goes."""
+    return _take_apart(job, job.folder)
+
+
+@imports.stage(max_attempts=3)
+def copy(job: Job, source: Path, uploader: Uploader = "") -> int:
+    """Copy a file or folder of this host, and take it apart. ``uploader``: the address to which a mail goes."""
+    if not source.exists():
+        raise Fail(f"there is no file or folder {source}; upload it again", retryable=False)
     arrived = job.folder / ARRIVED
-    if source is not None:
-        if not source.exists():
-            raise Fail(f"there is no file or folder {source}; upload it again", retryable=False)
-        shutil.rmtree(arrived, ignore_errors=True)
-        arrived.mkdir()
-        if source.is_dir():
-            shutil.copytree(source, arrived, dirs_exist_ok=True)
-        else:
-            shutil.copy2(source, arrived)
-    return _take_apart(job, arrived if source is not None else job.folder)
+    shutil.rmtree(arrived, ignore_errors=True)
+    arrivals.copy_files(source, arrived)
+    return _take_apart(job, arrived)
 
 
 @syncs.stage(max_attempts=3, timeout=_FETCH_S)
-def fetch(job: Job, receiver: str) -> int:
+def fetch(job: Job, receiver: Receiver) -> int:
     """Let the command of the settings fetch new files of an attached receiver."""
     sync = settings.load().sync
     if sync is None:
@@ -100,8 +114,10 @@ def report(job: Job) -> str:
     failed = [child.params["receiver"] for child in children if child.state != "completed"]
     text = f"{len(children)} receiver{'s' * (len(children) != 1)}, {bad} file{'s' * (bad != 1)} put aside"
     text += f", failed: {', '.join(failed)}" if failed else ""
+    if not children and not bad:
+        text = "no files were in it"
     job.summary(text)
-    uploader, mail = str(job.params.get("uploader") or ""), settings.load().mail
+    uploader, mail = _uploader(job), settings.load().mail
     if uploader and mail is not None:
         lines = [
             f"- {product.title}: {product.url or f'job {product.job}, {product.path}'}"
@@ -121,8 +137,19 @@ def report(job: Job) -> str:
     return text
 
 
+def _uploader(job: Job) -> str:
+    """Return the address of the uploader: the parameter, or the user who uploaded to an inbox, where an address is the
+    user's name; an empty text where there is none to which a mail can go."""
+    address = str(job.params.get("uploader") or (job.data.get("inbox") or {}).get("owner", ""))
+    try:
+        mailbox(address)
+    except ValueError:
+        return ""
+    return address
+
+
 _ARRIVAL: dict[str, Any] = {"max_attempts": 3}
-for _pipeline in (uploads, syncs):
+for _pipeline in ARRIVALS:
     _pipeline.stage(**_ARRIVAL)(check_files)
     _pipeline.stage(**_ARRIVAL)(sort_files)
     _pipeline.stage(again=True, **_ARRIVAL)(report)

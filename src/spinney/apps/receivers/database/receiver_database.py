@@ -113,7 +113,12 @@ class ReceiverDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection that sees one snapshot, beside a writer. Raises sqlite3.Error where there is no file."""
+        """Yield a connection that sees one snapshot, beside a writer. Raises UsageError where nothing was written yet,
+        and sqlite3.Error."""
+        if not self._path.exists():
+            raise UsageError(
+                f"there is no receiver {self._path.stem}; 'spinney receivers list' shows those there are"
+            )
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             db.execute("begin")
             yield db

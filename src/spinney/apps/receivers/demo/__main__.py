@@ -43,16 +43,16 @@ __all__ = ["app"]
 drawn = plot.svg
 
 
-def svg(title, hits):
-    hours = {}
-    for tag, time_s, signal in hits:
-        hours[tag] += time_s // 3600
-    return drawn(title, hits)
+def svg(title, counts):
+    totals = {}
+    for tag, hour, number in counts:
+        totals[tag] += number
+    return drawn(title, counts)
 
 
 plot.svg = svg
 """
-_MENDED = _WITH_BUG.replace("hours = {}", "hours = dict.fromkeys((tag for tag, *_ in hits), 0.0)")
+_MENDED = _WITH_BUG.replace("totals = {}", "totals = dict.fromkeys((tag for tag, *_ in counts), 0)")
 
 
 def main() -> int:

@@ -4,7 +4,6 @@ People whose rights are limited to collections or queues see their uploads; rece
 their pages and the failures take rights that are not limited."""
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 from fastapi import Request
@@ -12,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.apps.receivers import failures, settings, timeline
-from spinney.apps.receivers.application import MADE, exports, reruns, syncs, uploads
+from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, syncs
 from spinney.apps.receivers.database import ReceiverDatabase
 from spinney.errors import Forbidden
 from spinney.jobs import Filter, Job
@@ -20,7 +19,6 @@ from spinney.operations import Control, Failure, RelabelJob, Role
 from spinney.pages import Authenticated, Form, NavItem, Pages, RequestContext, run_and_redirect
 
 NEWEST = 20
-COUNTED = ("files", "sessions", "runs", "hits")
 
 pages = Pages(
     "receivers", "spinney.apps.receivers.pages", nav=[NavItem(path="", label="Receivers", icon="nodes")]
@@ -34,7 +32,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
     def read(control: Control) -> dict[str, Any]:
         listed = [
             job
-            for kind in (uploads, syncs)
+            for kind in ARRIVALS
             for job in control.queries.jobs(
                 Filter(type=kind.name, roots_only=True), limit=NEWEST, newest=True
             )
@@ -42,6 +40,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
         return {
             "jobs": sorted(listed, key=lambda job: -job.id)[:NEWEST],
             "receivers": _receivers() if control.rights.everywhere else None,
+            "sync": syncs.name,
         }
 
     return pages.show(
@@ -49,7 +48,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
         context,
         "overview.html",
         live="overview_now.html",
-        topics=(f"jobs:type={uploads.name}",),
+        topics=tuple(f"jobs:type={kind.name}" for kind in ARRIVALS),
         **await context.run(read),
     )
 
@@ -60,8 +59,6 @@ async def receiver_page(request: Request, context: Authenticated, receiver: str)
     _require_everywhere(context)
 
     def read(_: Control) -> timeline.Timeline:
-        if receiver not in {path.stem for path in _databases()}:
-            raise HTTPException(404, f"there is no receiver {receiver}")
         with _database(receiver).reading() as db:
             return timeline.read(db)
 
@@ -76,8 +73,7 @@ async def start(context: Authenticated, receiver: str, form: Form) -> Response:
 
     def submit(control: Control) -> int:
         control.require(Role.OPERATOR, "start jobs of receivers")
-        if receiver not in {path.stem for path in _databases()}:
-            raise HTTPException(404, f"there is no receiver {receiver}")
+        _database(receiver)
         params = {"receiver": receiver}
         sessions = {} if first is None else {"first": first, "last": first if last is None else last}
         kind = exports if first is None else reruns
@@ -97,7 +93,7 @@ async def upload_page(request: Request, context: Authenticated, job_id: int) -> 
 
     def read(control: Control) -> dict[str, Any]:
         upload = control.queries.job(job_id)
-        if upload.type not in (uploads.name, syncs.name):
+        if upload.type not in {kind.name for kind in ARRIVALS}:
             raise HTTPException(404, f"job {job_id} is no upload")
         children = control.queries.children(job_id)
         results = {child.id: control.queries.results(child.id) for child in children}
@@ -152,23 +148,16 @@ def _require_everywhere(context: RequestContext) -> None:
         raise Forbidden("the pages of receivers need rights that are not limited to collections or queues")
 
 
-def _databases() -> list[Path]:
-    return sorted((settings.load().data / "databases").glob("*.sqlite"))
+def _receivers() -> list[dict[str, Any]]:
+    return [
+        {"receiver": receiver} | ({"fault": str(seen)} if isinstance(seen, sqlite3.Error) else seen)
+        for receiver, seen in timeline.of_each(settings.load().data, timeline.totals)
+    ]
 
 
 def _database(receiver: str) -> ReceiverDatabase:
-    return ReceiverDatabase(settings.load().database(receiver), ())
-
-
-def _receivers() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for path in _databases():
-        try:
-            with _database(path.stem).reading() as db:
-                counts = {name: db.execute(f"select count(*) from {name}").fetchone()[0] for name in COUNTED}  # noqa: S608
-                (last,) = db.execute("select max(begun) from files").fetchone()
-        except sqlite3.Error as error:
-            rows.append({"receiver": path.stem, "fault": str(error)})
-        else:
-            rows.append({"receiver": path.stem, "last": last, **counts})
-    return rows
+    """Return the database of a receiver. Raises HTTPException (404)."""
+    config = settings.load()
+    if config.database(receiver) not in timeline.database_files(config.data):
+        raise HTTPException(404, f"there is no receiver {receiver}")
+    return ReceiverDatabase(config.database(receiver), ())
