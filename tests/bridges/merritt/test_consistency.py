@@ -220,7 +220,12 @@ def test_a_queue_at_work_has_no_findings(client: KazooClient, queue: MerrittQueu
     queue.locks.lock_local_id("l", "o")
     client.create(f"{batch.path}/status-report", json.dumps({"failed_jobs": []}).encode())
 
-    assert queue.check(later) == []
+    assert queue.check() == []
+    old_locks = [(finding.kind, finding.path) for finding in queue.check(later)]
+    assert sorted(old_locks) == [
+        (Kind.OLD_LOCK, "/locks/localid/lo"),
+        (Kind.OLD_LOCK, "/locks/storage/ark_1_2"),
+    ]
 
 
 def test_an_empty_zookeeper_has_no_findings(client: KazooClient) -> None:

@@ -160,7 +160,7 @@ while any(batch.state is not BatchState.COMPLETED for batch in queue.batches.lis
     job = queue.jobs.acquire(random.choice(STEPS[:-1]))
     if job is not None:
         after = JobState.ESTIMATING if job.state is JobState.PENDING else next_states(job.state)[0]
-        job = queue.jobs.set_part(job, "inventory", {"mode": job.state})
+        job = queue.jobs.set_parts(job, inventory={"mode": job.state})
         queue.jobs.set_status(job, after, priority=random.randrange(100), unlock=True)
     batch = queue.batches.acquire_for_reporting()
     if batch is not None:

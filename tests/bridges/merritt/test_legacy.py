@@ -201,7 +201,7 @@ def test_moving(client: KazooClient, queue: MerrittQueue, old_queues: dict[str, 
     (held,) = queue.jobs.list(JobState.HELD)
     assert held.bid != batch.id
     (recording,) = queue.jobs.list(JobState.RECORDING)
-    assert recording.inventory == {"manifest_url": "http://store/manifest/1", "mode": ""}
+    assert recording.inventory == {"manifest_url": "http://store/manifest/1", "mode": "add"}
     assert recording.last_successful_status == "Storing"
     assert queue.access.list("small", AccessState.PENDING)[0].token == {"token": "t", "cloud-content-byte": 5}
     assert queue.access.list("large", AccessState.FAILED)[0].token == {"token": "u"}

@@ -93,12 +93,13 @@ def test_hold_and_release(queue: MerrittQueue) -> None:
 
 def test_parts_are_written_later(queue: MerrittQueue) -> None:
     job = new_job(queue)
-    job = queue.jobs.set_part(job, "inventory", {"manifest_url": "https://m", "mode": "add"})
-    job = queue.jobs.set_part(job, "inventory", {"manifest_url": "https://n", "mode": "add"})
+    job = queue.jobs.set_parts(job, inventory={"manifest_url": "https://m", "mode": "add"})
+    job = queue.jobs.set_parts(job, inventory={"manifest_url": "https://n"}, metadata={"erc_who": "w"})
+    assert job == queue.jobs.load(job.id)
     job = queue.jobs.set_space_needed(job, 3_000_000_000)
     assert (job.inventory["manifest_url"], job.space_needed) == ("https://n", 3_000_000_000)
     with pytest.raises(ValueError, match="identifiers, metadata, inventory, store"):
-        queue.jobs.set_part(job, "status", {})
+        queue.jobs.set_parts(job, status={})
 
 
 def test_a_batch_from_submission_to_deletion(client: KazooClient, queue: MerrittQueue) -> None:

@@ -58,7 +58,7 @@ VERBS: dict[str, tuple[Prepare, Verb, int]] = {
     "hold": (_one_job, lambda q: q.jobs.hold(_job(q)), 1),
     "fail": (_one_job, lambda q: q.jobs.fail(_job(q), "m", break_locks=True), 1),
     "requeue": (_failed_job, lambda q: q.jobs.requeue(_job(q)), 1),
-    "set part": (_one_job, lambda q: q.jobs.set_part(_job(q), "inventory", {"mode": "add"}), 1),
+    "set parts": (_one_job, lambda q: q.jobs.set_parts(_job(q), inventory={"mode": "add"}, store={}), 1),
     "priority": (_one_job, lambda q: q.jobs.set_priority(_job(q), 77), 1),
     "report": (_done, _report, 2),
     "delete job": (_completed, lambda q: q.jobs.delete(_job(q)), 1),

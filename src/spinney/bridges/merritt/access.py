@@ -1,13 +1,13 @@
 """Access requests: objects and versions to be assembled for download, in a queue of small and one of large ones."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from spinney.bridges.merritt import codec, layout
 from spinney.bridges.merritt.codec import Fields
 from spinney.bridges.merritt.items import Item, Items, read_item, status_fields
-from spinney.bridges.merritt.nodes import children, get_all
+from spinney.bridges.merritt.nodes import children
 from spinney.bridges.merritt.states import AccessState
 from spinney.bridges.merritt.transactions import Transaction, create_numbered
 
@@ -44,7 +44,7 @@ class AccessRequests(Items[AccessRequest]):
 
         Processing without a lock has what was requeued after a failure, and what a client left that died.
         """
-        return self._acquire(self._paths(queue), lambda _, __: None, lambda request: request.state is state)
+        return self._acquire(self._paths(queue), lambda _, __: None, (state,))
 
     def set_status(
         self, request: AccessRequest, state: AccessState, *, message: str = "", unlock: bool = False
@@ -54,9 +54,10 @@ class AccessRequests(Items[AccessRequest]):
 
     def set_token(self, request: AccessRequest, token: Fields) -> AccessRequest:
         """Write the request's fields anew, such as the URL of what was assembled."""
-        data = codec.object_bytes(f"{request.path}/token", token)
+        path = f"{request.path}/token"
+        data = codec.object_bytes(path, token)
         return self._change(
-            request, request.status, lambda transaction: transaction.set(f"{request.path}/token", data)
+            request, request.status, lambda write: write.set(path, data), fields={"token": dict(token)}
         )
 
     def delete(self, request: AccessRequest) -> None:
@@ -65,20 +66,20 @@ class AccessRequests(Items[AccessRequest]):
 
     def list(self, queue: AccessQueue, state: AccessState | None = None) -> list[AccessRequest]:
         """Return the requests of a queue in order, or those in a state."""
-        return [request for request in self._load_all(self._paths(queue)) if state in (None, request.state)]
+        return self._load_all(self._paths(queue), state)
 
     def counts(self, queue: AccessQueue) -> dict[AccessState, int]:
         """Return how many requests of a queue are in each state."""
         states = [request.state for request in self.list(queue)]
         return {state: states.count(state) for state in AccessState}
 
-    def _paths(self, queue: AccessQueue) -> Iterator[str]:
-        return (f"{_queue_path(queue)}/{name}" for name in children(self._client, _queue_path(queue)))
+    def _paths(self, queue: AccessQueue) -> Sequence[str]:
+        return [f"{_queue_path(queue)}/{name}" for name in children(self._client, _queue_path(queue))]
 
     def _read(self, path: str) -> AccessRequest:
-        (token,) = get_all(self._client, [f"{path}/token"])
+        item, (token,) = read_item(self._client, path, AccessState, ("token",))
         return AccessRequest(
-            **read_item(self._client, path, AccessState),
+            **item,
             queue="small" if layout.name(layout.parent(path)) == "small" else "large",
             token=codec.read_object(f"{path}/token", token),
         )

@@ -1,7 +1,7 @@
 """Batches: what a depositor submitted at once, with a job for each of its objects."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,10 +17,11 @@ from spinney.bridges.merritt.errors import (
 )
 from spinney.bridges.merritt.items import Item, Items, read_item, require_deletable, status_fields
 from spinney.bridges.merritt.jobs import Jobs
-from spinney.bridges.merritt.nodes import children, get, get_all
+from spinney.bridges.merritt.nodes import children, counts, data_of, get, get_all
 from spinney.bridges.merritt.states import BatchState, JobState, require_transition
 from spinney.bridges.merritt.transactions import Transaction, Witness, create_numbered, with_retries
 
+_OPEN_JOBS: Final = "states/batch-processing"
 _MOST_OPERATIONS: Final = 4_000
 """Of one transaction; ZooKeeper refuses requests of more than 1 MB."""
 
@@ -83,42 +84,43 @@ class Batches(Items[Batch]):
         """
 
         states = (BatchState.PENDING, BatchState.PROCESSING)
-        paths = (path for path in self._paths() if not self._exists(f"{path}/states"))
+        paths = [path for path, count in self._counted("states") if count is None]
 
         def claim(transaction: Transaction, batch: Batch) -> bytes | None:
             transaction.create(batch.states_path)
             return self._moved(batch, BatchState.PROCESSING)
 
-        return self._acquire(paths, claim, lambda batch: batch.state in states)
+        return self._acquire(paths, claim, states)
 
-    def acquire_for_reporting(self) -> Batch | None:
+    def acquire_for_reporting(self, without: Collection[str] = ()) -> Batch | None:
         """Lock the first batch whose jobs are all done and move it to Reporting, in one transaction.
 
-        A batch that is in Reporting and not locked is one whose reporter died, and is taken again.
+        A batch that is in Reporting and not locked is one whose reporter died, and is taken again. ``without``: the ids
+        of batches to leave out.
         """
 
         states = (BatchState.PROCESSING, BatchState.REPORTING)
-        paths = (path for path in self._paths() if self._open_jobs(path) == 0)
+        paths = [path for path, count in self._counted(_OPEN_JOBS, without) if count == 0]
 
         def claim(transaction: Transaction, batch: Batch) -> bytes | None:
             _require_no_open_jobs(transaction, batch)
             return self._moved(batch, BatchState.REPORTING)
 
-        return self._acquire(paths, claim, lambda batch: batch.state in states)
+        return self._acquire(paths, claim, states)
 
-    def acquire_for_update_reporting(self) -> Batch | None:
+    def acquire_for_update_reporting(self, without: Collection[str] = ()) -> Batch | None:
         """Lock the first batch in UpdateReporting whose jobs are all done; its state stays.
 
         An operator moves a failed batch to UpdateReporting when its jobs have been requeued.
         """
 
-        paths = (path for path in self._paths() if not self._open_jobs(path))
+        paths = [path for path, count in self._counted(_OPEN_JOBS, without) if not count]
 
         def claim(transaction: Transaction, batch: Batch) -> None:
-            if self._open_jobs(batch.path) is not None:
+            if self._exists(f"{batch.path}/{_OPEN_JOBS}"):
                 _require_no_open_jobs(transaction, batch)
 
-        return self._acquire(paths, claim, lambda batch: batch.state is BatchState.UPDATE_REPORTING)
+        return self._acquire(paths, claim, (BatchState.UPDATE_REPORTING,))
 
     def set_status(
         self, batch: Batch, state: BatchState, *, message: str = "", unlock: bool = False
@@ -166,8 +168,8 @@ class Batches(Items[Batch]):
 
     def report(self, batch: Batch) -> dict[str, Any]:
         """Return what the depositor was told last; nothing before the first report."""
-        (data,) = get_all(self._client, [f"{batch.path}/status-report"])
-        return codec.read_object(f"{batch.path}/status-report", data)
+        path = f"{batch.path}/status-report"
+        return codec.read_object(path, data_of(get_all(self._client, [path])[0]))
 
     def delete(self, batch: Batch) -> None:
         """Delete a batch that is Completed or Deleted, with its uuid and its jobs.
@@ -215,9 +217,15 @@ class Batches(Items[Batch]):
             each: children(self._client, f"{batch.states_path}/{each}") for each in layout.BATCH_JOB_STATES
         }
 
+    def open_jobs_paths(self) -> Sequence[str]:
+        """Return the nodes that are empty when all jobs of a batch are done, of each batch that is to be reported then:
+        for watches."""
+        open_states = (BatchState.PROCESSING, BatchState.UPDATE_REPORTING)
+        return [f"{path}/{_OPEN_JOBS}" for path in self._in_states(self._paths(), open_states)]
+
     def list(self, state: BatchState | None = None) -> list[Batch]:
         """Return all batches in order, or those in a state."""
-        return [batch for batch in self._load_all(self._paths()) if state in (None, batch.state)]
+        return self._load_all(self._paths(), state)
 
     def counts(self) -> dict[BatchState, int]:
         """Return how many batches are in each state."""
@@ -225,20 +233,20 @@ class Batches(Items[Batch]):
         return {state: states.count(state) for state in BatchState}
 
     def _read(self, path: str) -> Batch:
-        (submission,) = get_all(self._client, [f"{path}/submission"])
+        item, (submission,) = read_item(self._client, path, BatchState, ("submission",))
         return Batch(
-            **read_item(self._client, path, BatchState),
+            **item,
             submission=codec.read_object(f"{path}/submission", submission),
             has_failure=bool(children(self._client, f"{path}/states/batch-failed")),
         )
 
-    def _paths(self) -> Iterator[str]:
-        return (f"{layout.BATCHES}/{name}" for name in children(self._client, layout.BATCHES))
+    def _paths(self) -> Sequence[str]:
+        return [f"{layout.BATCHES}/{name}" for name in children(self._client, layout.BATCHES)]
 
-    def _open_jobs(self, path: str) -> int | None:
-        """Return how many jobs of a batch are not done; None where no job was ever created."""
-        stat = self._client.retry(self._client.exists, f"{path}/states/batch-processing")
-        return stat.numChildren if stat else None
+    def _counted(self, name: str, without: Collection[str] = ()) -> Iterable[tuple[str, int | None]]:
+        """Return batches with the number of children that this node of theirs has; None where it is missing."""
+        paths = [path for path in self._paths() if layout.name(path) not in without]
+        return zip(paths, counts(self._client, [f"{path}/{name}" for path in paths]), strict=True)
 
     def _moved(self, batch: Batch, state: BatchState) -> bytes | None:
         if batch.state is state:
@@ -249,7 +257,7 @@ class Batches(Items[Batch]):
 
 def _require_no_open_jobs(transaction: Transaction, batch: Batch) -> None:
     """Let the transaction fail where the batch has an open job: a node with children cannot be deleted."""
-    path = f"{batch.states_path}/batch-processing"
+    path = f"{batch.path}/{_OPEN_JOBS}"
     transaction.delete(path)
     transaction.create(path)
 
@@ -264,7 +272,7 @@ def add_batch(
         (existing,) = get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"])
         if existing is not None:
             raise MerrittConflict(
-                f"{codec.read_text(existing)} has the uuid {uuid}; find it by that, or use another uuid."
+                f"{codec.read_text(existing[0])} has the uuid {uuid}; find it by that, or use another uuid."
             )
         transaction.create(f"{layout.BATCH_UUIDS}/{uuid}", bid.encode())
     transaction.create(f"{path}/submission", codec.object_bytes(f"{path}/submission", submission))

@@ -15,16 +15,12 @@ LONGEST_MESSAGE: Final = 4_000
 Fields = Mapping[str, Any]
 
 
-def object_bytes(path: str, value: Fields) -> bytes:
-    """Return compact JSON in UTF-8, or nothing for an object without fields."""
+def object_bytes(path: str, value: Fields, most: int = LARGEST) -> bytes:
+    """Return compact JSON in UTF-8, or nothing for an object without fields. Raises MerrittNodeTooLarge."""
     if not value:
         return b""
-    return limited(path, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
-
-
-def limited(path: str, data: bytes) -> bytes:
-    """Return ``data``. Raises MerrittNodeTooLarge when they are more than a node of this layout should have."""
-    if len(data) > LARGEST:
+    data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+    if len(data) > most:
         raise MerrittNodeTooLarge(
             f"{path} would have {len(data)} bytes, and a node has {LARGEST} at most. Write the data to a file that all "
             "services can reach, and give its URL here."

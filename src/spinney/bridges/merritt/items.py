@@ -1,7 +1,7 @@
 """What batches, jobs and access requests have in common: a status, a lock, and changes that only one client makes."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +20,7 @@ from spinney.bridges.merritt.states import State, is_deletable, require_transiti
 from spinney.bridges.merritt.transactions import OperationFailed, Transaction, Witness, with_retries
 
 log = logging.getLogger(__name__)
+_MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +87,18 @@ class Items(Generic[_Item]):
         *,
         unlock: bool = False,
         break_lock: bool = False,
+        fields: Mapping[str, Any] | None = None,
     ) -> _Item:
-        """Write the status and what ``write`` adds as one transaction, and return the item as it is after it.
+        """Write the status and what ``write`` adds as one transaction, and return the item as it is after it, with
+        ``fields`` changed.
 
         An item that this client has not locked is locked and unlocked by the same transaction, so that it fails where
         another client holds the lock; with ``break_lock`` it first deletes the lock, whoever holds it.
         """
         item = replace(item, lock=None) if break_lock else item
-        data = codec.object_bytes(item.status_path, status)
+        # Fields of others stay, however large they are: what they have made too large can still be failed.
+        most = codec.LARGEST + len(item.status_bytes)
+        data = codec.object_bytes(item.status_path, status, most)
 
         def attempt() -> None:
             transaction = Transaction(self._client)
@@ -107,7 +112,11 @@ class Items(Generic[_Item]):
             self._commit(transaction, item, Witness(item.status_path, data, item.version + 1))
 
         with_retries(attempt)
-        return replace(self._read(item.path), lock=None if unlock else item.lock)
+        lock = None if unlock else item.lock
+        state = type(item.state)(status["status"])
+        version = item.version + 1
+        changed = replace(item, state=state, status=status, status_bytes=data, version=version, lock=lock)
+        return replace(changed, **fields) if fields else changed
 
     def _set_state(self, item: _Item, state: State, message: str, unlock: bool) -> _Item:
         """Move an item to another state; to set the state that it has changes nothing."""
@@ -128,7 +137,7 @@ class Items(Generic[_Item]):
             raise
 
     def _exists(self, path: str) -> bool:
-        return self._client.retry(self._client.exists, path) is not None
+        return path in nodes.existing(self._client, [path])
 
     def _guard(self, transaction: Transaction, item: _Item) -> None:
         if item.lock is None:
@@ -151,21 +160,19 @@ class Items(Generic[_Item]):
 
     def _acquire(
         self,
-        paths: Iterable[str],
+        paths: Sequence[str],
         claim: Callable[[Transaction, _Item], bytes | None],
-        wanted: Callable[[_Item], bool],
+        states: Collection[State],
     ) -> _Item | None:
-        """Lock the first wanted item that nobody holds, in the transaction to which ``claim`` adds its changes.
+        """Lock the first item in ``states`` that nobody holds, in the transaction to which ``claim`` adds its changes.
 
         ``claim`` returns the new bytes of the status, or None to leave them. An item that cannot be read is passed over
         with a warning, so that it does not stop the queue.
         """
-        for path in paths:
+        for path in self._free(paths, states):
             try:
-                if self._exists(f"{path}/lock"):
-                    continue
                 item = self._read(path)
-                if not wanted(item):
+                if item.state not in states:
                     continue
                 lock = item_locks.new_lock(item.lock_path, self._owner)
                 transaction = Transaction(self._client)
@@ -179,6 +186,27 @@ class Items(Generic[_Item]):
             except MerrittZKNodeInvalid as error:
                 log.warning("%s is passed over: %s", path, error)
         return None
+
+    def _free(self, paths: Sequence[str], states: Collection[State]) -> Iterator[str]:
+        """Yield the paths of items that nobody holds, but for those whose status says that they are in other states.
+
+        They are read in rounds: first of one item, as a consumer alone needs no other, then of more.
+        """
+        start, size = 0, 1
+        while some := paths[start : start + size]:
+            locks = nodes.existing(self._client, [f"{path}/lock" for path in some])
+            yield from self._in_states([path for path in some if f"{path}/lock" not in locks], states)
+            start, size = start + size, min(size * 4, _MOST_AT_ONCE)
+
+    def _in_states(self, paths: Sequence[str], states: Collection[State]) -> Sequence[str]:
+        """Return the paths of items whose status names one of these states, or is missing."""
+        read = nodes.get_all(self._client, [f"{path}/status" for path in paths])
+        names = [f'"{state}"'.encode() for state in states]
+        return [
+            path
+            for path, status in zip(paths, read, strict=True)
+            if status is None or any(name in status[0] for name in names)
+        ]
 
     def _delete_tree(self, item: _Item, pointers: Iterable[str]) -> None:
         """Delete an item, all below it, and the nodes that point to it, as one transaction."""
@@ -195,7 +223,7 @@ class Items(Generic[_Item]):
         """Let a transaction delete the item with its pointers; it fails where another client holds the lock."""
         self._guard(transaction, item)
         transaction.check(item.status_path, item.version)
-        existing = [pointer for pointer in pointers if self._exists(pointer)]
+        existing = nodes.existing(self._client, pointers)
         below = [
             path for path in nodes.subtree(self._client, item.path) if path not in (item.lock_path, item.path)
         ]
@@ -203,12 +231,14 @@ class Items(Generic[_Item]):
             if not transaction.has("delete", path):
                 transaction.delete(path)
 
-    def _load_all(self, paths: Iterable[str]) -> list[_Item]:
-        """Return the items that can be read; the others are told by a warning, and by ``check``."""
+    def _load_all(self, paths: Sequence[str], state: State | None = None) -> list[_Item]:
+        """Return the items that can be read, or those in a state; ``check`` reports what cannot be read."""
         items = []
-        for path in paths:
+        for path in paths if state is None else self._in_states(paths, (state,)):
             try:
-                items.append(self._read(path))
+                item = self._read(path)
+                if state in (None, item.state):
+                    items.append(item)
             except MerrittError as error:
                 log.warning("%s is not listed: %s", path, error)
         return items
@@ -226,20 +256,22 @@ def require_deletable(item: Item) -> None:
         raise MerrittStateError(f"{item.path} is {item.state}; only what is Completed or Deleted is deleted.")
 
 
-def read_item(client: KazooClient, path: str, kind: Callable[[str], State]) -> dict[str, Any]:
-    """Return the fields that every item has. Raises MerrittZKNodeInvalid."""
-    data, version = nodes.get(client, f"{path}/status")
+def read_item(
+    client: KazooClient, path: str, kind: Callable[[str], State], parts: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[bytes | None]]:
+    """Return the fields that every item has, and the data of further parts, all read in one round.
+
+    Raises MerrittZKNodeInvalid.
+    """
+    first, *others = nodes.get_all(client, [f"{path}/{name}" for name in ("status", *parts)])
+    if first is None:
+        raise MerrittZKNodeInvalid(f"{path}/status is missing; run a check.")
+    data, version = first
     status = codec.read_object(f"{path}/status", data)
     try:
         state = kind(status.get("status", ""))
     except ValueError:
         message = f"{path}/status has the unknown status {status.get('status')!r}; run a check."
         raise MerrittZKNodeInvalid(message) from None
-    return {
-        "id": layout.name(path),
-        "path": path,
-        "state": state,
-        "status": status,
-        "status_bytes": data,
-        "version": version,
-    }
+    fields = {"id": layout.name(path), "path": path, "state": state, "status": status}
+    return fields | {"status_bytes": data, "version": version}, [nodes.data_of(each) for each in others]

@@ -9,7 +9,7 @@ from spinney.bridges.merritt import codec, layout
 from spinney.bridges.merritt.codec import Fields
 from spinney.bridges.merritt.errors import MerrittStateError
 from spinney.bridges.merritt.items import Item, read_item
-from spinney.bridges.merritt.nodes import add_with_parents
+from spinney.bridges.merritt.nodes import replace
 from spinney.bridges.merritt.states import STEPS, BatchState, JobState, is_deletable
 from spinney.bridges.merritt.transactions import Transaction
 
@@ -100,7 +100,7 @@ def add_job(
     path = f"{layout.JOBS}/{job_id}"
     batch = f"{layout.BATCHES}/{bid}"
     if not transaction.has("create", batch):
-        item = read_item(client, batch, BatchState)
+        item, _ = read_item(client, batch, BatchState)
         if is_deletable(item["state"]):
             raise MerrittStateError(f"{batch} is {item['state']}; create another batch for more jobs.")
         transaction.check(f"{batch}/status", item["version"])
@@ -113,8 +113,8 @@ def add_job(
             transaction.create(f"{path}/{name}", codec.object_bytes(f"{path}/{name}", fields or {}))
     whole = status or status_fields({}, state, "", 0)
     transaction.create(f"{path}/status", codec.object_bytes(f"{path}/status", whole))
-    add_with_parents(client, transaction, layout.job_pointer(state, priority, job_id))
-    add_with_parents(client, transaction, layout.batch_pointer(bid, state, job_id))
+    pointers = layout.job_pointer(state, priority, job_id), layout.batch_pointer(bid, state, job_id)
+    replace(client, transaction, (), pointers)
 
 
 def valid_priority(priority: int) -> int:

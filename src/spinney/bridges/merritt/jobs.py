@@ -12,7 +12,7 @@ from spinney.bridges.merritt.job_nodes import (
     status_fields,
     valid_priority,
 )
-from spinney.bridges.merritt.nodes import add_with_parents, children, get_all
+from spinney.bridges.merritt.nodes import children, counts, existing, replace
 from spinney.bridges.merritt.states import JobState, requeue_target, require_transition
 from spinney.bridges.merritt.transactions import Transaction, create_numbered
 
@@ -57,8 +57,7 @@ class Jobs(Items[Job]):
         def claim(transaction: Transaction, job: Job) -> None:
             transaction.check(job.pointers[0])
 
-        paths = (f"{layout.JOBS}/{job_id}" for job_id in self.ids(state))
-        return self._acquire(paths, claim, lambda job: job.state is state)
+        return self._acquire([f"{layout.JOBS}/{job_id}" for job_id in self.ids(state)], claim, (state,))
 
     def set_status(
         self,
@@ -90,7 +89,7 @@ class Jobs(Items[Job]):
         def write(transaction: Transaction) -> None:
             self._move_pointers(transaction, job, state, after)
 
-        return self._change(job, status, write, unlock=unlock)
+        return self._change(job, status, write, unlock=unlock, fields={"priority": after})
 
     def set_priority(self, job: Job, priority: int) -> Job:
         """Give a job another priority within its state."""
@@ -98,13 +97,27 @@ class Jobs(Items[Job]):
 
     def set_space_needed(self, job: Job, space_needed: int) -> Job:
         """Record how many bytes the job will take."""
-        return self._set_part(job, "space_needed", str(space_needed).encode())
 
-    def set_part(self, job: Job, part: str, fields: Fields) -> Job:
-        """Write ``identifiers``, ``metadata``, ``inventory`` or ``store`` of a job."""
-        if part not in PARTS:
-            raise ValueError(f"A job has the parts {', '.join(PARTS)}, and not {part!r}.")
-        return self._set_part(job, part, codec.object_bytes(f"{job.path}/{part}", fields))
+        def write(transaction: Transaction) -> None:
+            transaction.set(f"{job.path}/space_needed", str(space_needed).encode())
+
+        return self._change(job, job.status, write, fields={"space_needed": space_needed})
+
+    def set_parts(self, job: Job, **parts: Fields) -> Job:
+        """Write ``identifiers``, ``metadata``, ``inventory`` and ``store`` of a job, those that are named, at once."""
+        if unknown := parts.keys() - set(PARTS):
+            raise ValueError(f"A job has the parts {', '.join(PARTS)}, and not {', '.join(sorted(unknown))}.")
+        data = {
+            f"{job.path}/{name}": codec.object_bytes(f"{job.path}/{name}", fields)
+            for name, fields in parts.items()
+        }
+
+        def write(transaction: Transaction) -> None:
+            there = existing(self._client, data)
+            for path, each in data.items():
+                (transaction.set if path in there else transaction.create)(path, each)
+
+        return self._change(job, job.status, write, fields=parts)
 
     def hold(self, job: Job) -> Job:
         """Park a pending job until it is released."""
@@ -135,9 +148,9 @@ class Jobs(Items[Job]):
 
         def write(transaction: Transaction) -> None:
             self._move_pointers(transaction, job, JobState.FAILED, job.priority)
-            for path in (f"{layout.LOCKS}/{kind}/{name}" for kind in ("storage", "inventory") if name):
-                if self._exists(path):
-                    transaction.delete(path)
+            locks = [f"{layout.LOCKS}/{kind}/{name}" for kind in ("storage", "inventory") if name]
+            for path in existing(self._client, locks):
+                transaction.delete(path)
 
         status = status_fields(job.status, JobState.FAILED, message, job.retry_count)
         return self._change(job, status, write, break_lock=True)
@@ -156,27 +169,23 @@ class Jobs(Items[Job]):
 
     def list(self, state: JobState | None = None) -> list[Job]:
         """Return all jobs, or those in a state in the order in which they are served."""
-        jobs = self._load_all(f"{layout.JOBS}/{job_id}" for job_id in self.ids(state))
-        return [job for job in jobs if state in (None, job.state)]
+        return self._load_all([f"{layout.JOBS}/{job_id}" for job_id in self.ids(state)], state)
 
     def counts(self) -> dict[JobState, int]:
         """Return how many jobs are in each state, by what points to them; no job is read."""
-        stats = {
-            state: self._client.retry(self._client.exists, layout.job_states_path(state))
-            for state in JobState
-        }
-        return {state: stat.numChildren if stat else 0 for state, stat in stats.items()}
+        numbers = counts(self._client, map(layout.job_states_path, JobState))
+        return {state: number or 0 for state, number in zip(JobState, numbers, strict=True)}
 
     def _read(self, path: str) -> Job:
         names = ("bid", "priority", "space_needed", "configuration", *PARTS)
-        bid, priority, space_needed, *objects = get_all(self._client, [f"{path}/{name}" for name in names])
+        item, (bid, priority, space_needed, *objects) = read_item(self._client, path, JobState, names)
         if bid is None:
             raise MerrittZKNodeInvalid(f"{path}/bid is missing; run a check to see what is left of the job.")
         fields = [
             codec.read_object(f"{path}/{name}", each) for name, each in zip(names[3:], objects, strict=True)
         ]
         return Job(
-            **read_item(self._client, path, JobState),
+            **item,
             bid=codec.read_text(bid),
             priority=codec.read_number(f"{path}/priority", priority),
             space_needed=codec.read_number(f"{path}/space_needed", space_needed),
@@ -187,23 +196,8 @@ class Jobs(Items[Job]):
             store=fields[4],
         )
 
-    def _set_part(self, job: Job, part: str, data: bytes) -> Job:
-        path = f"{job.path}/{part}"
-
-        def write(transaction: Transaction) -> None:
-            if self._exists(path):
-                transaction.set(path, data)
-            else:
-                transaction.create(path, data)
-
-        return self._change(job, job.status, write)
-
     def _move_pointers(self, transaction: Transaction, job: Job, state: JobState, priority: int) -> None:
         wanted = (layout.job_pointer(state, priority, job.id), layout.batch_pointer(job.bid, state, job.id))
         if priority != job.priority:
             transaction.set(f"{job.path}/priority", str(priority).encode())
-        for before, after in zip(job.pointers, wanted, strict=True):
-            if before != after and self._exists(before):
-                transaction.delete(before)
-            if not self._exists(after):
-                add_with_parents(self._client, transaction, after)
+        replace(self._client, transaction, job.pointers, wanted)

@@ -11,7 +11,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from spinney.bridges.merritt import item_locks, layout
 from spinney.bridges.merritt.item_locks import Lock
-from spinney.bridges.merritt.nodes import children, get_all
+from spinney.bridges.merritt.nodes import children, existing
 from spinney.bridges.merritt.transactions import OperationFailed, Transaction, Witness
 
 QueueName = Literal["ingest", "accessSmall", "accessLarge"]
@@ -100,7 +100,7 @@ class Locks:
         return True
 
     def _exists(self, path: str) -> bool:
-        return get_all(self._client, [path]) != [None]
+        return path in existing(self._client, [path])
 
 
 def _queue_lock(queue: QueueName) -> str:

@@ -1,6 +1,8 @@
-"""Reading nodes, and lists that are made when they are first needed."""
+"""Reading nodes, many in one round, and lists that are made when they are first needed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
+from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
@@ -10,31 +12,54 @@ from spinney.bridges.merritt import layout
 from spinney.bridges.merritt.errors import MerrittZKNodeInvalid
 from spinney.bridges.merritt.transactions import Transaction
 
+_AT_ONCE = 500
+"""The most requests that are sent before their answers are read."""
+
 
 def get(client: KazooClient, path: str) -> tuple[bytes, int]:
     """Return data and version of a node. Raises MerrittZKNodeInvalid where it is missing."""
-    try:
-        data, stat = client.retry(client.get, path)
-    except NoNodeError:
-        raise MerrittZKNodeInvalid(f"{path} is missing; run a check.") from None
-    return data or b"", stat.version
+    (node,) = get_all(client, [path])
+    if node is None:
+        raise MerrittZKNodeInvalid(f"{path} is missing; run a check.")
+    return node
 
 
-def get_all(client: KazooClient, paths: Iterable[str]) -> list[bytes | None]:
-    """Return the data of several nodes in one round, with None for each that is missing."""
+def get_all(client: KazooClient, paths: Iterable[str]) -> list[tuple[bytes, int] | None]:
+    """Return data and version of several nodes, read in one round, with None for each that is missing."""
+    answers = _in_rounds(client, client.get_async, paths)
+    return [None if answer is None else (answer[0] or b"", answer[1].version) for answer in answers]
+
+
+def data_of(node: tuple[bytes, int] | None) -> bytes | None:
+    """Return the data of a node that ``get_all`` has read."""
+    return None if node is None else node[0]
+
+
+def counts(client: KazooClient, paths: Iterable[str]) -> list[int | None]:
+    """Return how many children several nodes have, read in one round, with None for each that is missing."""
+    stats = _in_rounds(client, client.exists_async, paths)
+    return [None if stat is None else stat.numChildren for stat in stats]
+
+
+def existing(client: KazooClient, paths: Iterable[str]) -> set[str]:
+    """Return which of these nodes exist."""
+    paths = list(paths)
+    return {path for path, count in zip(paths, counts(client, paths), strict=True) if count is not None}
+
+
+def _in_rounds(client: KazooClient, ask: Callable[[str], IAsyncResult], paths: Iterable[str]) -> list[Any]:
     paths = list(paths)
 
-    def read() -> list[bytes | None]:
-        answers = [client.get_async(path) for path in paths]
-        return [_data(answer) for answer in answers]
+    def read(some: list[str]) -> list[Any]:
+        return [_answer(each) for each in [ask(path) for path in some]]
 
-    data: list[bytes | None] = client.retry(read)
-    return data
+    rounds = (paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE))
+    return [answer for some in rounds for answer in client.retry(read, some)]
 
 
-def _data(answer: IAsyncResult) -> bytes | None:
+def _answer(result: IAsyncResult) -> Any:
     try:
-        return answer.get()[0] or b""
+        return result.get()
     except NoNodeError:
         return None
 
@@ -53,17 +78,26 @@ def subtree(client: KazooClient, path: str) -> list[str]:
     return [*below, path]
 
 
-def add_with_parents(client: KazooClient, transaction: Transaction, path: str) -> None:
-    """Add a node without data to a transaction, and the lists above it that are missing.
+def replace(client: KazooClient, transaction: Transaction, old: Iterable[str], new: Iterable[str]) -> None:
+    """Add nodes without data to a transaction in place of others, with the lists above them that are missing.
 
-    Raises MerrittZKNodeInvalid where the item is missing to which it would belong.
+    Old ones that are missing and new ones that exist are left as they are. Raises MerrittZKNodeInvalid where the item
+    is missing to which a new node would belong.
     """
-    missing: list[str] = []
-    above = layout.parent(path)
-    while not transaction.has("create", above) and not client.retry(client.exists, above):
-        if layout.parent(above) == layout.BATCHES:
-            raise MerrittZKNodeInvalid(f"{above} is missing, to which {path} would belong; run a check.")
-        missing.insert(0, above)
-        above = layout.parent(above)
-    for each in (*missing, path):
-        transaction.create(each)
+    old, new = set(old), set(new)
+    wanted = new | {above for path in new for above in _lists_above(path)}
+    there = existing(client, old | wanted)
+    for path in sorted((old - new) & there):
+        transaction.delete(path)
+    for path in sorted(wanted - there):
+        if transaction.has("create", path):
+            continue
+        if layout.parent(path) == layout.BATCHES:
+            raise MerrittZKNodeInvalid(f"{path} is missing, to which {min(new)} would belong; run a check.")
+        transaction.create(path)
+
+
+def _lists_above(path: str) -> Iterable[str]:
+    parts = path.split("/")
+    above = ("/".join(parts[:end]) for end in range(len(parts) - 1, 1, -1))
+    return takewhile(lambda each: each not in (layout.BATCHES, layout.JOBS), above)

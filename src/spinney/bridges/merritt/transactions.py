@@ -6,7 +6,12 @@ from typing import Any, NamedTuple, TypeVar
 from kazoo import exceptions as zk
 from kazoo.client import KazooClient
 
-from spinney.bridges.merritt.errors import MerrittCommitUncertain, MerrittConflict, MerrittZKNodeInvalid
+from spinney.bridges.merritt.errors import (
+    MerrittCommitUncertain,
+    MerrittConflict,
+    MerrittError,
+    MerrittZKNodeInvalid,
+)
 from spinney.bridges.merritt.layout import sequence_name
 
 _Result = TypeVar("_Result")
@@ -91,6 +96,8 @@ class Transaction:
                 ) from error
             return
         for (action, path), result in zip(self._operations, results, strict=True):
+            if isinstance(result, zk.NoAuthError):
+                raise MerrittError(f"This client has no right to {action} {path}; nothing was written.")
             if isinstance(result, Exception) and not isinstance(result, _CONSEQUENCES):
                 raise OperationFailed(action, path, result)
 

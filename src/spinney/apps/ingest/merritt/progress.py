@@ -73,7 +73,5 @@ def write_parts(queue: MerrittQueue, job: Job, results: Mapping[str, Any], serve
         parts["store"] = manifest
         if "recording" in results:
             parts["inventory"] = manifest
-    for name, fields in parts.items():
-        if getattr(job, name) != fields:
-            job = queue.jobs.set_part(job, name, fields)
-    return job
+    changed = {name: fields for name, fields in parts.items() if getattr(job, name) != fields}
+    return queue.jobs.set_parts(job, **changed) if changed else job

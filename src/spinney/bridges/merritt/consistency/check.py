@@ -32,6 +32,9 @@ _KNOWN: Final = re.compile(
 )
 _POINTER: Final = re.compile(rf"{layout.JOB_STATES}/[^/]+/\d\d-(jid\d+)")
 _BATCH_POINTER: Final = re.compile(rf"({layout.BATCHES}/bid\d+)/states/[^/]+/(jid\d+)")
+_LOCK: Final = re.compile(
+    r"/(batches/bid\d+|jobs/jid\d+|access/(small|large)/qid\d+)/lock|/locks/(storage|inventory|localid)/[^/]+"
+)
 _ITEM: Final = re.compile(r"/batches/bid\d+|/jobs/jid\d+|/access/(?:small|large)/qid\d+")
 
 
@@ -44,6 +47,7 @@ class Kind(StrEnum):
     OLD_LOCK = "old lock"
     INVALID = "invalid"
     UNKNOWN = "unknown"
+    LARGE = "large"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +173,7 @@ def _jobs(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
 
 
 def _locks(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
-    for path in (f"{item}/lock" for item in nodes if _ITEM.fullmatch(item) and f"{item}/lock" in nodes):
+    for path in filter(_LOCK.fullmatch, nodes):
         if b'"owner":"mirror:' in nodes[path].data:
             continue  # what another system shows here for people is locked as long as it is open
         age_s = now_s - nodes[path].created_s
@@ -189,6 +193,11 @@ def _unreadable(nodes: Snapshot, now_s: float) -> Iterator[Finding]:
             yield Finding(Kind.UNKNOWN, path, "The layout has no such node.", _severity(nodes, path, now_s))
         elif _ITEM.fullmatch(path):
             yield from _unreadable_parts(nodes, path, kinds[path.split("/")[1]], now_s)
+        if (size := len(nodes[path].data)) > codec.LARGEST:
+            message = (
+                f"It has {size} bytes, and a node should have {codec.LARGEST} at most: a file with a pointer."
+            )
+            yield Finding(Kind.LARGE, path, message, "WARN")
 
 
 def _unreadable_parts(nodes: Snapshot, path: str, kind: type[StrEnum], now_s: float) -> Iterator[Finding]:

@@ -93,7 +93,8 @@ def _to_access(client: KazooClient, record: LegacyRecord) -> str:
 
 def _to_job(client: KazooClient, record: LegacyRecord) -> str:
     uuid = str(record.fields.get("batchID") or "")
-    bid = read_text(nodes.get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"])[0]) if uuid else ""
+    (pointer,) = nodes.get_all(client, [f"{layout.BATCH_UUIDS}/{uuid}"]) if uuid else (None,)
+    bid = read_text(nodes.data_of(pointer))
 
     def write_job(transaction: Transaction, job_id: str) -> None:
         # Where the batch is not there yet, it is made by the same transaction.
@@ -121,7 +122,7 @@ def _add_job(
     state, inventory = _JOB_STATES[record.status], None
     if record.queue is LegacyQueue.INVENTORY:
         urls = [value for value in fields.values() if str(value).startswith(("http://", "https://"))]
-        inventory = {"manifest_url": urls[0] if urls else "", "mode": ""}
+        inventory = {"manifest_url": urls[0] if urls else "", "mode": fields.get("mode", "")}
         state = JobState.RECORDING if state is JobState.PENDING else state
     last = JobState.STORING if inventory else None
     status = job_nodes.status_fields({"last_successful_status": last}, state, "moved from " + record.path, 0)
