@@ -4,6 +4,7 @@
 # make test                              every test, linter and type check
 # make long                              every test in its long form
 # make bench, make chaos                 figures; faults of every kind under load, and the table of what was lost
+# make bench-peers [PEERS="--peer huey"]  Spinney beside other job queues, which are installed into build/peers
 # make sim [SEEDS=100000] [SEED=12345]   that many simulated lives of clusters; one of them again
 # make postgres                          the whole contract on PostgreSQL, directly and through a pooler
 
@@ -17,15 +18,16 @@ SEED   ?=
 SOURCE ?=
 CRASH  ?=
 SMTP   ?=
+PEERS  ?=
 export SOURCE CRASH SMTP
 # Every command, node and worker is a process: without compiled files each would compile all of it for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-monitor demo-receivers test long lint types bench chaos sim postgres clean
+.PHONY: help demo demo-monitor demo-receivers test long lint types bench bench-peers chaos sim postgres clean
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n '1,8s/^# //p' Makefile
+	@sed -n '1,/^$$/s/^# //p' Makefile
 
 demo: $(VENV)/.runtime
 	@$(BIN)/python -m spinney.apps.ingest.demo
@@ -53,6 +55,9 @@ types: $(VENV)/.tools
 
 bench: $(VENV)/.tools
 	@$(BIN)/python -m benchmarks
+
+bench-peers: $(VENV)/.tools build/peers/.installed
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks.peers $(PEERS)
 
 chaos: $(VENV)/.tools
 	@SPINNEY_LONG=1 $(BIN)/python -m pytest --timeout 3600 tests/chaos tests/node/test_database_away.py tests/store/test_lost_answers.py
@@ -105,4 +110,17 @@ $(VENV)/.servers: $(VENV)/.made tests/debian-packages Makefile
 $(VENV)/.mapserver: $(VENV)/.made tests/debian-packages
 	@echo "getting MapServer and GDAL from Debian's packages"
 	@tests/debian-packages $(VENV)/mapserver $(MAPSERVER)
+	@touch $@
+
+# Other job queues, for `bench-peers`: none of them is for the environment of Spinney. One that cannot be installed is
+# shown as missing in the table.
+build/peers/.installed: $(VENV)/.made benchmarks/peers/constraints.txt benchmarks/peers/package.json
+	@echo "installing the peers into build/peers"
+	@mkdir -p build/peers && $(PYTHON) -m venv build/peers/venv && cp benchmarks/peers/package.json build/peers
+	@for peer in 'pgqueuer[asyncpg]' procrastinate huey redis 'celery[redis]' 'dramatiq[redis]' dbos; do \
+	  build/peers/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	    -c benchmarks/peers/constraints.txt "$$peer" || echo "cannot install $$peer" >&2; \
+	done
+	@cd build/peers && npm install --silent --no-package-lock --no-audit --no-fund || echo "cannot install graphile-worker" >&2
+	@tests/debian-packages build/peers/debian redis-server || echo "cannot get Redis: its peers are left out" >&2
 	@touch $@
