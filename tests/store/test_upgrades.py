@@ -2,6 +2,9 @@
 
 import sqlite3
 import stat
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +15,7 @@ from sqlalchemy import create_engine
 
 from spinney.model.errors import StoreUnusable
 from spinney.store.sql import open_store
+from spinney.store.sql.migrations import new_store
 from spinney.store.sql.schema import metadata
 
 
@@ -22,6 +26,28 @@ def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
         differences = compare_metadata(MigrationContext.configure(connection), metadata)
 
     assert [d for d in differences if "alembic_version" not in str(d)] == []
+
+
+def test_a_new_file_is_made_as_all_revisions_make_it(tmp_path: Path) -> None:
+    """When this fails, a revision was added: run python -m spinney.store.sql.migrations.new_store."""
+    open_store(f"sqlite:///{tmp_path}/x.db").create()
+
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        script = new_store.script_of(connection)
+
+    assert script == new_store.generate(tmp_path / "revisions.db")
+
+
+def test_a_new_file_is_made_without_what_alters_schemas(tmp_path: Path) -> None:
+    """That would double what ``spinney init`` takes."""
+    code = "import sys; from spinney.cli.main import run; run(['init']); print(*sys.modules)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+
+    assert not {"sqlalchemy", "alembic"} & set(done.stdout.split())
+    assert (tmp_path / "spinney.db").exists()
 
 
 def test_making_a_store_again_changes_nothing(tmp_path: Path) -> None:

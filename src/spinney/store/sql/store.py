@@ -105,10 +105,10 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     # --- the store itself -----------------------------------------------------------------
 
     def create(self, *, local_folders: bool = False) -> None:
-        from spinney.store.sql.migrations.upgrades import upgrade  # Alembic is slow to import, rarely needed
+        from spinney.store.sql.migrations.new_store import create
 
         for_new_store = {homes.FOLDERS: homes.LOCAL} if local_folders else {}
-        upgrade(self.database, for_new_store=for_new_store)
+        create(self.database, for_new_store=for_new_store)
         if local_folders and self.facts().get(homes.FOLDERS) != homes.LOCAL:
             raise Refused(
                 f"{self.database.name} has shared folders, and that stays so: whether folders are local is said when a "
@@ -116,7 +116,7 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             )
 
     def unfinished(self) -> Sequence[str]:
-        from spinney.store.sql.migrations.upgrades import unfinished
+        from spinney.store.sql.migrations.new_store import unfinished
 
         return unfinished(self.database)
 

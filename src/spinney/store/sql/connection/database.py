@@ -191,6 +191,11 @@ class Database(ABC):
     def facts(self) -> Mapping[str, str]:
         """Describe the database for people: product, version, place, durability."""
 
+    def create(self, statements: Sequence[tuple[str, Sequence[object]]]) -> bool:
+        """Create a store by these statements of SQLite and their parameters, in one transaction; return False, and
+        change nothing, where the database has tables already or is no SQLite file."""
+        return False
+
     @abstractmethod
     def upgrade(self, run: Callable[[Any], None]) -> None:
         """Create the file or schema if it is missing, and call ``run`` with an SQLAlchemy connection, in one

@@ -196,24 +196,45 @@ class SqliteDatabase(Database):
             "durability": "synchronous=FULL",
         }
 
+    def create(self, statements: Sequence[tuple[str, Sequence[object]]]) -> bool:
+        def run() -> bool:
+            connection = self.connect(_BUSY_S)
+            try:
+                connection.execute("begin immediate")
+                if connection.execute("select exists(select 1 from sqlite_master)").fetchone()[0]:
+                    return False
+                for sql, values in statements:
+                    connection.execute(sql, values)
+                connection.execute("commit")
+                return True
+            finally:
+                connection.close()
+
+        return self._in_turn(run)
+
     def upgrade(self, run: Callable[[Any], None]) -> None:
         from spinney.store.sql.connection.engines import transaction  # slow to import, and rarely needed
 
+        def alter() -> None:
+            with transaction(
+                "sqlite://", lambda: self.connect(_BUSY_S), begin="begin immediate"
+            ) as connection:
+                run(connection)
+
+        self._in_turn(alter)
+
+    def _in_turn(self, change: Callable[[], T]) -> T:
+        """Make the file if it is missing, and call this while no other process writes."""
         self.make_file()
         write_queue = WriteQueue(self.run_folder)
 
-        def in_turn() -> None:
-            with (
-                write_queue.passed(),
-                transaction(
-                    "sqlite://", lambda: self.connect(_BUSY_S), begin="begin immediate"
-                ) as connection,
-            ):
-                run(connection)
+        def in_turn() -> T:
+            with write_queue.passed():
+                return change()
 
         try:
             with explained(self.path):
-                self._insist(in_turn)
+                return self._insist(in_turn)
         finally:
             write_queue.close()
 
