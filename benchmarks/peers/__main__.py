@@ -1,6 +1,7 @@
 """``python -m benchmarks.peers [--peer NAME ...] [--case NAME ...] [--rounds N] [--jobs N]``: print the table."""
 
 import argparse
+import json
 import os
 import platform
 import signal
@@ -9,20 +10,23 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.peers import servers
 from benchmarks.peers.cases import CASES
 from benchmarks.peers.catalogue import PEERS, Peer, choose
 from benchmarks.peers.place import PeerFailed, Place
-from benchmarks.peers.table import Line, markdown
+from benchmarks.peers.table import Line, markdown, merged
 from benchmarks.place import fsync_ms, loop_s
 
 
 def main(words: list[str] | None = None) -> int:
-    """Measure what the command line names; the table is printed, and written to ``build/peers.md``."""
+    """Measure what the command line names; the figures are kept in ``build/peers.json``."""
     options = _options(words)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers and peers end, too
+    file = Path("build/peers.json")
+    runs = json.loads(file.read_text()) if options.add else []
     lines = [Line(peer) for peer in options.peer]
     with servers.postgresql() as server:
         circumstances = _circumstances(options, server)
@@ -34,10 +38,10 @@ def main(words: list[str] | None = None) -> int:
                     if line.versions:
                         print(f"round {number + 1}, {name}: {line.peer.name}", file=sys.stderr, flush=True)
                         _measure(line, name, options.jobs, server)
-    text = markdown(lines, circumstances)
-    Path("build").mkdir(exist_ok=True)
-    Path("build/peers.md").write_text(text)
-    print(text)
+    runs.append({"circumstances": circumstances, "lines": [asdict(line) for line in lines]})
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(runs, indent=1))
+    print(markdown([run["circumstances"] for run in runs], merged(runs)))
     return 0
 
 
@@ -53,6 +57,9 @@ def _options(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="each peer is measured so often (default 3)")
     parser.add_argument(
         "--jobs", type=int, default=20_000, help="of the drain, after a tenth as many (default 20000)"
+    )
+    parser.add_argument(
+        "--add", action="store_true", help="add to the table of the last run (build/peers.json)"
     )
     options = parser.parse_args(words)
     try:
@@ -107,7 +114,8 @@ def _circumstances(options: argparse.Namespace, server: servers.PrivateServer) -
     with tempfile.TemporaryDirectory() as folder, server.connect() as connection:
         (version,) = connection.execute("show server_version").fetchone() or ("",)
         return {
-            "": time.strftime("%Y-%m-%d %H:%M"),
+            "at": time.strftime("%Y-%m-%d %H:%M"),
+            "cases": " ".join(options.case),
             "rounds": options.rounds,
             "jobs": f"{options.jobs:,}",
             "cores": os.cpu_count(),

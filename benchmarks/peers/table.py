@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
-from benchmarks.peers.catalogue import Peer
+from benchmarks.peers.catalogue import PEERS, Peer
 
 
 @dataclass(slots=True)
@@ -33,10 +34,22 @@ _COLUMNS = {
 }
 
 
-def markdown(lines: Sequence[Line], circumstances: Mapping[str, object]) -> str:
+def merged(runs: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Return the lines of several runs as one table."""
+    lines = {peer.name: Line(peer) for peer in PEERS}
+    for line in (line for run in runs for line in run["lines"]):
+        into = lines[line["peer"]["name"]]
+        into.versions = into.versions or line["versions"]
+        into.figures += line["figures"]
+        into.failures += [failure for failure in line["failures"] if failure not in into.failures]
+    measured = {line["peer"]["name"] for run in runs for line in run["lines"]}
+    return [line for name, line in lines.items() if name in measured]
+
+
+def markdown(circumstances: Sequence[Mapping[str, object]], lines: Sequence[Line]) -> str:
     """Figures first, then versions, settings and what is kept, one line a peer in each; then what failed."""
-    parts = [", ".join(f"{name} {value}" for name, value in circumstances.items()), ""]
-    parts += _row(["peer", *(title for title, _ in _COLUMNS.values())])
+    parts = [f"- {', '.join(f'{name} {value}' for name, value in run.items())}" for run in circumstances]
+    parts += ["", *_row(["peer", *(title for title, _ in _COLUMNS.values())])]
     parts += _row(["---", *("---:" for _ in _COLUMNS)])
     for line in lines:
         values = [(line.middle(name), form) for name, (_, form) in _COLUMNS.items()]
