@@ -56,6 +56,18 @@ def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections()
     assert not {"sqlalchemy", "alembic", "httpx", "httpcore", "smtplib", "jinja2", "boto3"} & found
 
 
+def test_a_worker_without_coroutines_loads_no_event_loop() -> None:
+    """With ssl, which comes with it, it is a sixth of a worker's memory."""
+    assert not {"asyncio", "ssl"} & loads("node.worker.worker", "node.worker.serial_worker", "app")
+
+
+def test_the_guard_of_a_node_loads_neither_the_command_line_nor_what_makes_job_types() -> None:
+    """It stays for as long as the node runs."""
+    found = loads("node.run")
+    assert "spinney.node.lifecycle.guard" in found
+    assert not {"asyncio", "pydantic", "sqlite3", "typer"} & found
+
+
 def loads(*rooms: str) -> set[str]:
     names = ", ".join(f"spinney.{room}" for room in rooms)
     code = f"import sys, {names}; print(*sys.modules)"

@@ -136,7 +136,7 @@ def test_a_wrong_key_or_value_is_refused_by_its_name(tmp_path, line, reason):
 def test_an_option_wins_over_the_table_and_the_table_over_the_default(tmp_path, monkeypatch):
     taken = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("spinney.node.run.run_node", lambda settings: taken.append(settings) or 0)
+    monkeypatch.setattr("spinney.node.run.become_guard", taken.append)
     (tmp_path / "spinney.toml").write_text('[node]\nslots = 3\nlog_level = "debug"\n')
     main.run(["node", "jobs:app", "--store", "sqlite:///x.db"])
     main.run(["node", "jobs:app", "--store", "sqlite:///x.db", "--slots", "5", "--log-level", "error"])

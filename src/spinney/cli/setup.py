@@ -241,7 +241,7 @@ def node(
 ) -> None:
     """Run a node, which takes jobs from the store and runs their stages, until SIGTERM."""
     from spinney.node import settings_table
-    from spinney.node.run import run_node
+    from spinney.node.run import become_guard
     from spinney.node.settings import NodeSettings
 
     configured = resolve_settings(store, folders)
@@ -261,4 +261,4 @@ def node(
             **({} if log_level is None else {"log_level": log_level}),
         },
     )
-    raise typer.Exit(run_node(settings))
+    become_guard(settings)

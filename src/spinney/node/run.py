@@ -1,14 +1,31 @@
-"""Start a node in this process, for ``spinney node``."""
+"""Start a node in this process, for ``spinney node``.
+
+``become_guard`` replaces the command line by an interpreter that has loaded nothing but the guard, and so needs half
+the memory for as long as the node runs."""
 
 import logging
+import os
+import signal
 import sys
+from typing import NoReturn
 
 from spinney.host.standard_streams import ensure_open
 from spinney.model.errors import SpinneyError
-from spinney.node.lifecycle.guard import guard
+from spinney.node.lifecycle.guard import AWAITED, guard
 from spinney.node.settings import NodeSettings
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
+
+
+def become_guard(settings: NodeSettings) -> NoReturn:
+    """Replace this process by the guard of a node; its pid, streams and environment stay, and it exits with the codes
+    of ``run_node``. Signals that ask the node to end wait until the guard fetches them."""
+    note = os.memfd_create("spinney-settings")
+    os.pwrite(note, settings.to_json().encode(), 0)
+    os.set_inheritable(note, True)
+    signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
+    words = [sys.executable, "-m", __name__, str(note), "node", settings.app, settings.name]
+    os.execv(sys.executable, words)  # noqa: S606 - a list of arguments, and no shell
 
 
 def run_node(settings: NodeSettings) -> int:
@@ -28,3 +45,14 @@ def run_node(settings: NodeSettings) -> int:
 def set_up_log(level: str) -> None:
     """Log one line for each event on stderr."""
     logging.basicConfig(level=level.upper(), format=_FORMAT, stream=sys.stderr)
+
+
+def _take_settings(note: int) -> NodeSettings:
+    try:
+        return NodeSettings.from_json(os.pread(note, os.fstat(note).st_size, 0).decode())
+    finally:
+        os.close(note)
+
+
+if __name__ == "__main__":
+    sys.exit(run_node(_take_settings(int(sys.argv[1]))))

@@ -43,7 +43,8 @@ TERMs are two requests, however close they come."""
 AT_ONCE = signal.SIGUSR1
 """The signal from the guard to the supervisor to stop at once."""
 _REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_AWAITED = {*_REQUESTS, PARENT_GONE, signal.SIGCHLD}
+AWAITED = {*_REQUESTS, PARENT_GONE, signal.SIGCHLD}
+"""The signals that the guard fetches one by one."""
 
 
 def guard(settings: NodeSettings) -> int:
@@ -53,7 +54,7 @@ def guard(settings: NodeSettings) -> int:
     lock_fd = instances.hold(settings.run_path(), instance)
     proctree.become_subreaper()
     # From here on signals wait until they are fetched: none is lost between two checks.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
     try:
         deadline = Deadline.make()
         supervisor = _start(settings, instance, lock_fd, deadline)
@@ -106,7 +107,7 @@ def _start(settings: NodeSettings, instance: Instance, lock_fd: int, deadline: D
 def _watch(supervisor: int, deadline: Deadline) -> int:
     draining = False
     while True:
-        received = signal.sigtimedwait(_AWAITED, _LOOK_S)
+        received = signal.sigtimedwait(AWAITED, _LOOK_S)
         number = 0 if received is None else received.si_signo
         if number in _REQUESTS or (number == PARENT_GONE and not draining):
             log.info("%s: handed on to the supervisor", signal.Signals(number).name)

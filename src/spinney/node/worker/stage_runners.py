@@ -1,6 +1,5 @@
 """The functions that run the stages of an application."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NoReturn
@@ -53,6 +52,8 @@ class StageRunners:
         runner = self.runner(type_, stage)
         if not inspect.iscoroutinefunction(runner):
             return runner
+        import asyncio  # with ssl a sixth of a worker's memory, and most workers run no coroutines
+
         start: Callable[[str, Job], Coroutine[Any, Any, Any]] = runner
         return lambda params, job: asyncio.run(start(params, job))
 

@@ -3,7 +3,6 @@
 The worker writes them when it handles the supervisor's signal, as soon as its interpreter checks signals. Where a
 thread is inside a long call of C code, ``faulthandler`` writes them at once on a second signal, with fewer details."""
 
-import asyncio
 import faulthandler
 import os
 import sys
@@ -12,10 +11,13 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.node.workers.stack_memory import END, MOST_BYTES
 from spinney.node.workers.worker_startup import STACK_SIGNAL
+
+if TYPE_CHECKING:
+    import asyncio
 
 _OWN = str(Path(__file__).parents[2]) + os.sep
 """The package's own code, whose frames below a stage are left out."""
@@ -93,4 +95,7 @@ def _lines(positions: Sequence[Position]) -> list[str]:
 
 def _is_own(frame: FrameType) -> bool:
     name = frame.f_code.co_filename
-    return name.startswith((_OWN, "<frozen ")) or name in (threading.__file__, asyncio.base_events.__file__)
+    if name.startswith((_OWN, "<frozen ")) or name == threading.__file__:
+        return True
+    loops = sys.modules.get("asyncio.base_events")  # a worker without coroutines never loads it
+    return loops is not None and name == loops.__file__
