@@ -189,6 +189,13 @@ class NodeOptions:
             help_="How long running jobs may finish after SIGTERM, for example 90 or 5m (default: 60 s).",
         ),
     ] = None
+    metrics: Annotated[
+        str | None,
+        option(
+            metavar="PORT",
+            help_="Expose metrics for Prometheus on this port of 127.0.0.1, or as ADDRESS:PORT (default: nowhere).",
+        ),
+    ] = None
     run_dir: Annotated[
         Path | None,
         option(
@@ -203,6 +210,7 @@ class NodeOptions:
             "slots": self.slots,
             "lease_period_s": self.lease,
             "drain_limit_s": self.drain,
+            "metrics": self.metrics,
             "run_dir": None if self.run_dir is None else str(self.run_dir.absolute()),
             "active": tuple(self.active) if self.active else None,
             "ignored": tuple(self.ignore) if self.ignore else None,

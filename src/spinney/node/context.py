@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.measurements import NodeMeasurements
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.store_thread import StoreThread
@@ -24,6 +25,8 @@ class NodeContext:
     """Returns the time in microseconds since 1970 UTC."""
     signals: NodeSignals = field(default_factory=NodeSignals)
     status: NodeStatus = field(default_factory=NodeStatus)
+    measurements: NodeMeasurements | None = None
+    """None: the node exposes no metrics, and measures nothing for them."""
 
     @property
     def folder_root(self) -> Path:

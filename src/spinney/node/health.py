@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from spinney.model.errors import StoreUnusable
 from spinney.model.fleet import OVER
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ class NodeHealth:
         wall: Callable[[], float] = time.time,
     ) -> None:
         """``held_back``: how many records wait for the database."""
+        self.on_error: Callable[[StoreUnusable], None] = lambda error: None
+        """Called with each error."""
         self._held_back, self._monotonic, self._wall = held_back, monotonic, wall
         self._failing: set[str] = set()
         self._degraded = False
@@ -43,8 +46,14 @@ class NodeHealth:
         """Trouble that is over, and until when (monotonic) it is shown."""
         self._lasting: str | None = None
 
-    def failed(self, thread: str, error: Exception) -> None:
+    @property
+    def is_degraded(self) -> bool:
+        """Return whether the last call of some thread has failed, or another trouble lasts."""
+        return self._degraded or self._lasting is not None
+
+    def failed(self, thread: str, error: StoreUnusable) -> None:
         """Note that a call of the thread ``who`` has failed because of the database."""
+        self.on_error(error)
         now = self._monotonic()
         held = self._held_back()
         if not self._degraded:

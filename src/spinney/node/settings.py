@@ -16,6 +16,7 @@ from spinney.model.values import names
 from spinney.model.values.paths import is_postgres, run_dir
 
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+LOCAL_ADDRESS = "127.0.0.1"
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -81,6 +82,8 @@ class NodeSettings:
     """The most bytes that are kept of the frames and variables of one failure; 0: none are kept."""
     postmortem_depth: int = 4
     """How many levels of the parts of a variable are kept."""
+    metrics: str | None = None
+    """Where the node exposes its metrics, as ``PORT`` (of 127.0.0.1) or ``ADDRESS:PORT``; None: nowhere."""
     log_level: str = "info"
 
     def __post_init__(self) -> None:
@@ -90,7 +93,7 @@ class NodeSettings:
                 f"{self.name!r} cannot name a node: {names.EXTERNAL_PREFIX!r} begins the names of external "
                 "workers that are none"
             )
-        _ = self.serves
+        _ = self.serves, self.metrics_address()
         for setting, (in_a_file, on_a_server) in _BY_STORE.items():
             if getattr(self, setting) == 0:
                 object.__setattr__(self, setting, on_a_server if is_postgres(self.store) else in_a_file)
@@ -123,6 +126,18 @@ class NodeSettings:
             )
         if self.log_level not in _LEVELS:
             raise UsageError(f"log_level is {self.log_level!r}; use one of {', '.join(_LEVELS)}")
+
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Return address and port of ``metrics``; without an address it is that of this host alone. Raises
+        UsageError."""
+        if self.metrics is None:
+            return None
+        address, _, port = self.metrics.rpartition(":")
+        if not (port.isascii() and port.isdigit() and int(port) < 2**16):
+            raise UsageError(
+                f"metrics is {self.metrics!r:.80}; write a port, or an address and a port, as in 192.0.2.7:9620"
+            )
+        return address.strip("[]") or LOCAL_ADDRESS, int(port)
 
     def _require_finite(self) -> None:
         for setting in fields(self):

@@ -50,6 +50,8 @@ class NodeTable(BaseModel):
     """The most bytes that are kept of the frames and variables of one failure; 1 MiB by default, 0: none."""
     postmortem_depth: int | None = None
     """How many levels of the parts of a variable are kept; 4 by default."""
+    metrics: int | str | None = None
+    """Where the node exposes metrics for Prometheus: a port of 127.0.0.1, or ``ADDRESS:PORT``; by default nowhere."""
     log_level: str | None = None
     """``debug``, ``info`` (the default), ``warning`` or ``error``."""
 
@@ -63,4 +65,7 @@ def read(directory: Path) -> Mapping[str, Any]:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"{directory / FILE}: [{TABLE}] {key}: {first['msg']}; correct it there") from None
-    return {_FIELDS.get(key, key): value for key, value in node_table.model_dump(exclude_none=True).items()}
+    values = node_table.model_dump(exclude_none=True)
+    if "metrics" in values:
+        values["metrics"] = str(values["metrics"])
+    return {_FIELDS.get(key, key): value for key, value in values.items()}

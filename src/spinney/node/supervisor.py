@@ -18,7 +18,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -41,12 +41,14 @@ from spinney.node.lifecycle.guard import AT_ONCE
 from spinney.node.lifecycle.instance import Instance
 from spinney.node.lifecycle.membership import Member, membership
 from spinney.node.lifecycle.recovery import LocalHost
+from spinney.node.measurements import NodeMeasurements
 from spinney.node.services.folders.file_server import FileServer
 from spinney.node.services.folders.folder_views import FolderViews
 from spinney.node.services.folders.folder_watch import FolderWatch
 from spinney.node.services.holds import HoldEnforcer
 from spinney.node.services.inboxes import InboxWatcher
 from spinney.node.services.maintenance import Maintenance
+from spinney.node.services.metrics import MetricsService
 from spinney.node.services.notifications import NotificationListener
 from spinney.node.services.orders import OrderWatcher
 from spinney.node.services.peer_waker import PeerWaker
@@ -85,6 +87,7 @@ class Supervisor:
         open_for_beats: Callable[[], Store],
         on_dead: Callable[[str], None],
         ending: Callable[[], bool],
+        measurements: NodeMeasurements | None = None,
         make_child: Callable[..., Child] = Child,
         now_us: Callable[[], int] = wall_us,
     ) -> None:
@@ -113,7 +116,10 @@ class Supervisor:
             postmortem_depth=settings.postmortem_depth,
         )
         self._queue = RecordQueue()
+        self._measurements = measurements
         self._health = NodeHealth(held_back=self._queue.__len__)
+        if measurements is not None:
+            self._health.on_error = measurements.store_failed
         self._joined = asyncio.Event()
         self._term = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -134,6 +140,7 @@ class Supervisor:
                 writer=writer,
                 reader=reader,
                 now_us=self._now_us,
+                measurements=self._measurements,
             )
             async with asyncio.TaskGroup() as group:
                 dispatching = self._dispatching(context, group.create_task)
@@ -258,7 +265,20 @@ class Supervisor:
             FileServer(context, home=member.home).run(),
             FolderViews(context, home=member.home).run(),
             InboxWatcher(context, node_id=node_id).run(),
+            *self._metrics(context, dispatching),
         ]
+
+    def _metrics(self, context: NodeContext, dispatching: Dispatching) -> Iterator[Coroutine[Any, Any, None]]:
+        address = self._settings.metrics_address()
+        if self._measurements is not None and address is not None:
+            dispatcher = dispatching.dispatcher
+            gauges: Mapping[str, Callable[[], float]] = {
+                "slots": lambda: len(dispatcher.slots),
+                "leases": dispatcher.held,
+                "records_waiting": self._queue.__len__,
+                "degraded": lambda: self._health.is_degraded,
+            }
+            yield MetricsService(context, self._measurements, address, gauges).run()
 
     async def _drain(self, context: NodeContext, node_id: int, dispatching: Dispatching) -> None:
         """Stop claiming, hand back what has not begun, let running attempts finish up to the drain limit, kill the rest

@@ -15,11 +15,12 @@ import threading
 from spinney.model.errors import SpinneyError
 from spinney.node.lifecycle.deadline import Deadline
 from spinney.node.lifecycle.instance import Instance
+from spinney.node.measurements import NodeMeasurements
 from spinney.node.run import set_up_log
 from spinney.node.settings import NodeSettings
 from spinney.node.supervisor import Supervisor
 from spinney.node.workers import proctree
-from spinney.store.sql import open_store
+from spinney.store.sql import SqlStore, open_store
 
 log = logging.getLogger(__name__)
 
@@ -63,15 +64,24 @@ def _spare_what_stays() -> None:
 
 
 async def _run(settings: NodeSettings, own: Instance, handover: dict[str, int]) -> int:
+    measurements = None if settings.metrics is None else NodeMeasurements()
+
+    def opened() -> SqlStore:
+        store = open_store(settings.store, settings.patience_s)
+        if measurements is not None:
+            store.session.measure_writes(measurements.transaction)
+        return store
+
     supervisor = Supervisor(
         settings,
         own,
         lock_fd=handover["lock_fd"],
         deadline=Deadline(handover["deadline_fd"]),
-        open_store=lambda: open_store(settings.store, settings.patience_s),
+        open_store=opened,
         open_for_beats=lambda: open_store(settings.store, settings.beat_patience_s),
         on_dead=end_everything,
         ending=_ending.is_set,
+        measurements=measurements,
     )
     return await supervisor.run()
 

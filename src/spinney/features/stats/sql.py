@@ -5,7 +5,7 @@ from ``throughput``, in which nodes record how many attempts of each lane ended;
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from spinney.model.access import AccessScope
@@ -15,7 +15,7 @@ from spinney.model.states import State
 from spinney.model.types import DEFAULT_QUEUE
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import access_paths, duration_samples, filter_queries, state_counts
-from spinney.store.sql.read.duration_samples import Sample
+from spinney.store.sql.read.duration_samples import Sample, Wait
 from spinney.store.sql.record import throughput
 from spinney.store.sql.registry import nodes
 from spinney.store.sql.registry.registry import Lane, Registry
@@ -39,6 +39,12 @@ class SqlStatistics:
         """
         with self._session.look() as tx:
             return _Look(tx, self._session.registry, round(window_s * 1e6), now_us, within).stats()
+
+    def waits(self, job_ids: Sequence[int]) -> list[Wait]:
+        """Return how long each attempt of these jobs that has ended had waited; attempts after a failure, which wait
+        for something else than their turn, are left out."""
+        with self._session.read() as tx:
+            return duration_samples.waits(tx, job_ids)
 
 
 class Slot(NamedTuple):

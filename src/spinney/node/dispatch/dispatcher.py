@@ -20,6 +20,7 @@ from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.dispatch.records import Row, detailed_record, success_records
 from spinney.node.dispatch.slots import Lookahead, Slot, Task, backlogged, cold_slot_request
 from spinney.node.dispatch.worker_pool import Worker, WorkerPool
+from spinney.node.measurements import NodeMeasurements
 from spinney.node.signals import NodeSignals, NodeStatus
 from spinney.node.workers.child import Exit
 
@@ -57,6 +58,7 @@ class Dispatcher:
         mark_started: "MarkStarted",
         signals: NodeSignals,
         status: NodeStatus,
+        measurements: NodeMeasurements | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Attach the dispatcher to the pool, which reports to it from now on."""
@@ -67,6 +69,7 @@ class Dispatcher:
         self._node_id, self._lookahead = 0, lookahead
         self._mark_started, self._monotonic = mark_started, monotonic
         self._queue, self._signals, self._status = queue, signals, status
+        self._measurements = measurements
         signals.claimable.connect(self.claimable)
         signals.committed.connect(self.claimable)
         signals.woken.connect(self.new_work_arrived)
@@ -282,11 +285,11 @@ class Dispatcher:
                     touched.learn()
                 touched = lane
             if plain:
-                records += success_records(ended, part, keep=keep)
+                self._passed(lane, ended, part, keep, records)
             else:
                 for task, row in zip(ended, part, strict=True):
                     if len(row) == _PLAIN:
-                        records += success_records([task], [row], keep=keep)
+                        self._passed(lane, [task], [row], keep, records)
                     else:
                         self._unusual(worker, task, row, keep, records)
             slot.moved_at = now
@@ -296,6 +299,13 @@ class Dispatcher:
             touched.learn()
         worker.finished(len(rows), now)
         self._queue.add(records)
+
+    def _passed(
+        self, lane: Lane, tasks: Sequence[Task], rows: Sequence[Row], keep: bool, records: list[Record]
+    ) -> None:
+        records += success_records(tasks, rows, keep=keep)
+        if self._measurements is not None:
+            self._measurements.passed(lane.key, [task.lease.job_id for task in tasks], rows)
 
     def _unusual(self, worker: Worker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
         """Record an attempt whose row has more than a plain success. Only the dispatcher knows which attempts were
@@ -311,6 +321,8 @@ class Dispatcher:
         elif outcome not in PASSED and fence in worker.uncertain_requests:
             outcome, message = Outcome.LOST, worker.uncertain_requests[fence]
         record = detailed_record(task, row, outcome, message, keep=keep)
+        if self._measurements is not None:
+            self._measurements.ended(task.lane.key, record)
         if detail.get("output"):
             self.pool.after_output(worker, record)
         else:
@@ -377,6 +389,9 @@ class Dispatcher:
         tasks = list(worker.held.values())
         worker.held.clear()
         self._leave(tasks)
+        if self._measurements is not None:
+            for task, record in zip(tasks, records, strict=True):
+                self._measurements.ended(task.lane.key, record)
         self._queue.add(records)
 
     def _ending(self, worker: Worker, task: Task, how: Exit) -> tuple[Outcome, str]:

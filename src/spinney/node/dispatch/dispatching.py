@@ -81,6 +81,7 @@ class Dispatching:
             mark_started=self._mark_started,
             signals=context.signals,
             status=context.status,
+            measurements=context.measurements,
         )
         self._recorder = Recorder(
             context.writer,
@@ -89,6 +90,7 @@ class Dispatching:
             batch=settings.batch_records,
             now_us=context.now_us,
             use_results=requests.use_results,
+            measurements=context.measurements,
         )
         self._limits = Limits(
             self.pool,

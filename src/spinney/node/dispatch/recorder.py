@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol
@@ -25,6 +26,7 @@ from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnusable
 from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Record
 from spinney.model.outcomes import Outcome
 from spinney.node.dispatch.record_queue import RecordQueue
+from spinney.node.measurements import NodeMeasurements
 from spinney.node.retry_delays import RetryDelays
 from spinney.node.store_thread import StoreThread
 from spinney.store.contract import Store
@@ -68,13 +70,14 @@ class Recorder:
         batch: int,
         now_us: Callable[[], int],
         use_results: Collection[tuple[str, str]] = (),
+        measurements: NodeMeasurements | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
         """``use_results``: the stages, as (type, stage), that use the results of earlier ones; they grow in number."""
         self._db, self._dispatcher, self._queue, self._batch = db, dispatcher, queue, batch
         self._now_us, self._pause, self._draw = now_us, pause, draw
-        self._use_results = use_results
+        self._use_results, self._measurements = use_results, measurements
         self._results: Mapping[int, str] = {}
         """By fence, the results of earlier stages for leases of the last exchange."""
         self._in_doubt = False
@@ -93,7 +96,16 @@ class Recorder:
         if not records and (claim_request is None or not claim_request.slots):
             return
         self._results = {}
+        begun_s = time.perf_counter()
         answer = await self._flush_and_claim(records, claim_request)
+        if self._measurements is not None:
+            self._measurements.exchanged(
+                time.perf_counter() - begun_s,
+                records=len(records),
+                refused=len(answer.refused),
+                leases=len(answer.leases),
+                claims=claim_request is not None and bool(claim_request.slots),
+            )
         self._queue.remove(len(records))
         for late in answer.refused:
             log.warning(

@@ -1,6 +1,7 @@
 """The session of a store's parts: its database, and the registry that each transaction refreshes."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from spinney.store.sql.connection.database import Database, Tx
@@ -16,6 +17,7 @@ class Session:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._begin = database.write
         self.registry = Registry()
         self._connected = 0
         self._trial: Tx | None = None
@@ -49,12 +51,28 @@ class Session:
                     self._refresh(self._trial)
                     yield self._trial
                 return
-            with self.database.write(durable=durable, awaited=awaited) as tx:
+            with self._begin(durable=durable, awaited=awaited) as tx:
                 self._refresh(tx)
                 yield tx
         except BaseException:
             self.registry.forget()
             raise
+
+    def measure_writes(self, add: Callable[[float, float, float], None]) -> None:
+        """From now on call ``add`` after each commit, with the seconds until it was this writer's turn, of the
+        statements, and of the commit."""
+        write = self.database.write
+
+        @contextmanager
+        def measured(*, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
+            begun_s = time.perf_counter()
+            with write(durable=durable, awaited=awaited) as tx:
+                turn_s = time.perf_counter()
+                yield tx
+                last_s = time.perf_counter()
+            add(turn_s - begun_s, last_s - turn_s, time.perf_counter() - last_s)
+
+        self._begin = measured
 
     def read(self) -> AbstractContextManager[Tx]:
         """Read one snapshot, for queries that need no registry."""

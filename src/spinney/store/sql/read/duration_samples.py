@@ -8,6 +8,8 @@ newest jobs otherwise. The latest attempts of them count."""
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
+
 from spinney.model.jobs import JOB_ID_MAX
 from spinney.model.outcomes import PASSED
 from spinney.model.rights.operators import Percentiles
@@ -62,13 +64,42 @@ def samples(
     return {stage: _sample(attempts) for stage, attempts in stages.items()}
 
 
-_LOOK = (
-    "select s.id, s.type, s.since_us, s.stage, s.final_began_us, s.final_ended_us, a.stage, a.outcome, a.started_us, "
-    "a.ended_us from (select id, type, case when at_us > created_us then at_us else created_us end as since_us, "
-    "started_us, stage, case when final_fence is not null then final_began_us end as final_began_us, final_ended_us "
-    "from jobs where type = ? and queue = ? and id < ? order by id desc limit ?) s "
-    "left join attempts a on a.job_id = s.id where s.started_us is not null order by s.id, a.fence"
-)
+class Wait(NamedTuple):
+    """How long a stage of a job waited until an attempt began."""
+
+    job_id: int
+    type: str
+    stage: str
+    started_us: int
+    wait_us: int
+
+
+def waits(tx: Tx, job_ids: Sequence[int]) -> list[Wait]:
+    """Return the waits of all attempts of these jobs, except those that began after a failure."""
+    rows_of: dict[int, list[Any]] = {}
+    for row in tx.all(_LOOK_AT, (orjson.dumps(list(job_ids)).decode(),)):
+        rows_of.setdefault(row[0], []).append(row)
+    return [
+        Wait(job_id, rows[0][1], stage, attempt.ended_us - attempt.run_us, attempt.wait_us)
+        for job_id, rows in rows_of.items()
+        for stage, attempt in _attempts(rows)
+        if attempt.wait_us is not None
+    ]
+
+
+def _look(of: str) -> str:
+    """Return the query for the attempts of the jobs that ``of`` selects."""
+    return (
+        "select s.id, s.type, s.since_us, s.stage, s.final_began_us, s.final_ended_us, a.stage, a.outcome, "
+        "a.started_us, a.ended_us from (select id, type, case when at_us > created_us then at_us else created_us end "
+        "as since_us, started_us, stage, case when final_fence is not null then final_began_us end as final_began_us, "
+        f"final_ended_us from jobs where {of}) s "
+        "left join attempts a on a.job_id = s.id where s.started_us is not null order by s.id, a.fence"
+    )
+
+
+_LOOK = _look("type = ? and queue = ? and id < ? order by id desc limit ?")
+_LOOK_AT = _look("id in (select j.value from json_each(?) j)")
 
 
 def _places(tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]]) -> list[tuple[Kind, int]]:

@@ -1,0 +1,119 @@
+"""What a node measures for its own ``/metrics`` (``services/metrics``): whole numbers that are added up while it works.
+
+A node that exposes nothing has no ``NodeMeasurements``, and each place that would add to it makes one comparison for a
+list of jobs. Types and stages are those that the application registers, so that the figures stay as few as they are."""
+
+import threading
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from spinney.model.errors import StoreUnusable
+from spinney.model.jobs import Record
+from spinney.model.outcomes import Outcome
+
+Stage = tuple[str, str]
+"""(type, stage)"""
+JOB_BUCKETS_US = tuple(
+    round(seconds * 1e6) for seconds in (0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200)
+)
+STORE_BUCKETS_US = (
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    1_000_000,
+    5_000_000,
+)
+SAMPLE = 100
+"""How many attempts' waiting times are looked up at once."""
+
+
+class TimeHistogram:
+    """How many times were up to each bound. Times are whole microseconds."""
+
+    __slots__ = ("bounds_us", "counts", "sum_us")
+
+    def __init__(self, bounds_us: Sequence[int]) -> None:
+        self.bounds_us = bounds_us
+        self.counts = [0] * (len(bounds_us) + 1)
+        """By bucket, not cumulative; the last is beyond all bounds."""
+        self.sum_us = 0
+
+    def add(self, time_us: int) -> None:
+        """Add one time; a negative one, of clocks that were set back, counts as 0."""
+        time_us = max(0, time_us)
+        self.counts[bisect_left(self.bounds_us, time_us)] += 1
+        self.sum_us += time_us
+
+
+def _of_jobs() -> TimeHistogram:
+    return TimeHistogram(JOB_BUCKETS_US)
+
+
+def _of_store() -> TimeHistogram:
+    return TimeHistogram(STORE_BUCKETS_US)
+
+
+class NodeMeasurements:
+    """The figures of one node since its start. All are written in the event loop, except those of ``transaction``, and
+    read by the thread of a scrape."""
+
+    def __init__(self) -> None:
+        self.attempts: Counter[tuple[str, str, Outcome]] = Counter()
+        """The attempts that ended, by type, stage and outcome."""
+        self.run: defaultdict[Stage, TimeHistogram] = defaultdict(_of_jobs)
+        self.wait: defaultdict[Stage, TimeHistogram] = defaultdict(_of_jobs)
+        """From when the stage could begin until it began, of a sample of the attempts."""
+        self.exchanges: defaultdict[str, TimeHistogram] = defaultdict(_of_store)
+        """By what was exchanged with the store: ``claim``, ``flush`` or ``both``."""
+        self.transactions: defaultdict[str, TimeHistogram] = defaultdict(_of_store)
+        """By phase: ``turn`` (until it is this writer's turn), ``statements``, ``commit``."""
+        self._lock = threading.Lock()
+        self.claimed = self.recorded = self.refused = 0
+        self.store_errors: Counter[str] = Counter()
+        self.sample: list[tuple[int, int]] = []
+        """(job, start in us) of attempts whose waiting time is to be looked up."""
+
+    def passed(self, stage: Stage, job_ids: Sequence[int], rows: Sequence[Sequence[int]]) -> None:
+        """Add attempts that simply passed; ``rows`` have fence, start and end."""
+        self.attempts[(*stage, Outcome.OK)] += len(rows)
+        run = self.run[stage]
+        for row in rows:
+            run.add(row[2] - row[1])
+        room = SAMPLE - len(self.sample)
+        if room > 0:
+            starts = [row[1] for row in rows[:room]]
+            self.sample += zip(job_ids, starts, strict=False)
+
+    def ended(self, stage: Stage, record: Record) -> None:
+        """Add an attempt that ended in any way. One that never started has no times."""
+        self.attempts[(*stage, record.outcome)] += 1
+        if record.started_us:
+            self.run[stage].add(record.ended_us - record.started_us)
+            if len(self.sample) < SAMPLE:
+                self.sample.append((record.job_id, record.started_us))
+
+    def exchanged(self, took_s: float, *, records: int, refused: int, leases: int, claims: bool) -> None:
+        """Add an exchange of records for leases with the store."""
+        self.recorded += records
+        self.refused += refused
+        self.claimed += leases
+        kind = "claim" if not records else "both" if claims else "flush"
+        self.exchanges[kind].add(round(took_s * 1e6))
+
+    def transaction(self, turn_s: float, statements_s: float, commit_s: float) -> None:
+        """Add a transaction that was committed. Any thread that has a store may call it."""
+        with self._lock:
+            for phase, took_s in (("turn", turn_s), ("statements", statements_s), ("commit", commit_s)):
+                self.transactions[phase].add(round(took_s * 1e6))
+
+    def store_failed(self, error: StoreUnusable) -> None:
+        """Add a call of the store that failed because of the database."""
+        self.store_errors[type(error).__name__] += 1

@@ -1,0 +1,157 @@
+"""The metrics that a node exposes, read from a real one over HTTP."""
+
+import re
+import socket
+import sqlite3
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from node_fixtures import Cluster, cluster, lines, until
+from prometheus_client.parser import text_string_to_metric_families
+
+from spinney.model.errors import UsageError
+from spinney.node.measurements import TimeHistogram
+from spinney.node.settings import NodeSettings
+
+__all__ = ["cluster"]
+_AT = re.compile(r"metrics are at (http://\S+/metrics)")
+
+
+class Scraped:
+    """A node that exposes metrics."""
+
+    def __init__(self, cluster: Cluster, **settings: str | int | float) -> None:
+        log = cluster.place / "metrics.log"
+        self.node = cluster.node(log=log, **{"metrics": "0"} | settings)
+        self.url = until(lambda: (at := _AT.search(log.read_text())) and at[1], "the node exposes metrics")
+
+    def figures(self) -> Mapping[str, float]:
+        """Return the samples of one scrape by name and labels, as Prometheus writes them without quotes."""
+        with urllib.request.urlopen(self.url) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+        return {
+            f"{sample.name}{{{','.join(f'{name}={sample.labels[name]}' for name in sorted(sample.labels))}}}": (
+                sample.value
+            )
+            for family in families
+            for sample in family.samples
+        }
+
+    def until(self, sample: str, value: float) -> Mapping[str, float]:
+        until(lambda: self.figures().get(sample) == value, f"{sample} is {value}")
+        return self.figures()
+
+
+def test_attempts_are_counted_and_timed_by_type_and_stage(cluster: Cluster) -> None:
+    scraped = Scraped(cluster)
+    cluster.run("noop", {}, {}, {})
+    cluster.run("nap", {"seconds": 0.2})
+    cluster.run("dies_once")
+    cluster.run("threaded")
+    figures = scraped.until("spinney_attempt_wait_seconds_count{stage=threaded,type=threaded}", 1)
+    attempts = {name: value for name, value in figures.items() if name.startswith("spinney_attempts_total")}
+    assert attempts == {
+        "spinney_attempts_total{outcome=ok,stage=noop,type=noop}": 3,
+        "spinney_attempts_total{outcome=ok,stage=nap,type=nap}": 1,
+        "spinney_attempts_total{outcome=died,stage=dies_once,type=dies_once}": 1,
+        "spinney_attempts_total{outcome=ok,stage=dies_once,type=dies_once}": 1,
+        "spinney_attempts_total{outcome=ok,stage=threaded,type=threaded}": 1,
+    }
+    assert figures["spinney_attempt_run_seconds_bucket{le=0.1,stage=nap,type=nap}"] == 0
+    assert figures["spinney_attempt_run_seconds_count{stage=nap,type=nap}"] == 1
+    assert figures["spinney_attempt_run_seconds_sum{stage=nap,type=nap}"] >= 0.2
+    # The attempt after the death waited for a backoff, and not for its turn.
+    assert figures["spinney_attempt_wait_seconds_count{stage=dies_once,type=dies_once}"] == 1
+    assert figures["spinney_attempt_wait_seconds_count{stage=noop,type=noop}"] == 3
+    assert figures["spinney_node_info{node=oak,version=0.1.0}"] == 1
+
+
+def test_each_stage_has_waited_since_the_one_before_it_ended(cluster: Cluster) -> None:
+    scraped = Scraped(cluster, slots=1)
+    cluster.run("stages", {"log": str(cluster.file("log")), "seconds": 0.3})
+    figures = scraped.until("spinney_attempt_wait_seconds_count{stage=third,type=stages}", 1)
+    assert figures["spinney_attempt_run_seconds_sum{stage=second,type=stages}"] >= 0.3
+    assert figures["spinney_attempt_wait_seconds_sum{stage=third,type=stages}"] < 0.3
+
+
+def test_exchanges_and_transactions_are_timed(cluster: Cluster) -> None:
+    scraped = Scraped(cluster)
+    cluster.run("noop", {}, {})
+    figures = scraped.until("spinney_records_total{}", 2)
+    assert figures["spinney_claimed_jobs_total{}"] == 2
+    assert figures["spinney_refused_records_total{}"] == 0
+    kinds = ("claim", "flush", "both")
+    exchanges = sum(figures.get(f"spinney_exchange_seconds_count{{kind={kind}}}", 0) for kind in kinds)
+    commits = figures["spinney_transaction_seconds_count{phase=commit}"]
+    assert exchanges >= 2
+    assert commits >= exchanges - 1  # an exchange that finds nothing to do may need none
+    assert figures["spinney_transaction_seconds_count{phase=turn}"] == commits
+    assert figures["spinney_own_slots{}"] == 2
+    assert figures["spinney_own_degraded{}"] == 0
+
+
+def test_database_errors_are_counted_while_the_file_is_locked(cluster: Cluster) -> None:
+    scraped = Scraped(cluster, lease_period_s=4.0)
+    foreign = sqlite3.connect(cluster.place / "spinney.db", isolation_level=None)
+    foreign.execute("begin exclusive")
+    figures = scraped.until("spinney_own_degraded{}", 1)
+    foreign.execute("rollback")
+    foreign.close()
+    assert figures["spinney_database_errors_total{kind=StoreLocked}"] >= 1
+    scraped.until("spinney_own_degraded{}", 0)
+
+
+def test_a_node_waits_for_a_port_that_is_taken(cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        log = cluster.place / "oak.log"
+        cluster.node(log=log, metrics=str(port))
+        until(lambda: any("metrics wait for 127.0.0.1" in line for line in lines(log)), "it says so")
+        assert cluster.run("noop")
+    until(lambda: f"metrics are at http://127.0.0.1:{port}/metrics" in log.read_text(), "it listens")
+
+
+def test_a_node_without_the_option_listens_nowhere_and_loads_nothing(cluster: Cluster) -> None:
+    log = cluster.place / "oak.log"
+    node = cluster.node(log=log, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    cluster.run("noop")
+    supervisor = node.supervisor()
+    inodes = {link.readlink().name for link in Path(f"/proc/{supervisor}/fd").iterdir()}
+    listening = {
+        f"socket:[{line.split()[9]}]"
+        for table in ("tcp", "tcp6")
+        for line in lines(Path(f"/proc/{supervisor}/net/{table}"))[1:]
+    }
+    assert not inodes & listening
+    imported = log.read_text()
+    assert "spinney.node.supervisor" in imported
+    assert "prometheus_client" not in imported
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("9620", ("127.0.0.1", 9620)),
+        ("192.0.2.7:9620", ("192.0.2.7", 9620)),
+        ("[2001:db8::7]:0", ("2001:db8::7", 0)),
+    ],
+)
+def test_metrics_are_of_this_host_alone_unless_an_address_is_named(text: str, address: object) -> None:
+    assert (
+        NodeSettings(store="sqlite:////x", app="a:b", folders="x", metrics=text).metrics_address() == address
+    )
+
+
+@pytest.mark.parametrize("text", ["", "metrics", "70000", "127.0.0.1:", "-1"])
+def test_what_is_no_port_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="write a port"):
+        NodeSettings(store="sqlite:////x", app="a:b", folders="x", metrics=text)
+
+
+def test_a_time_counts_in_the_first_bucket_that_is_not_below_it() -> None:
+    histogram = TimeHistogram((10, 100))
+    for time_us in (-5, 10, 11, 100, 101):
+        histogram.add(time_us)
+    assert (histogram.counts, histogram.sum_us) == ([2, 2, 1], 222)
