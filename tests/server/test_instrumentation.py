@@ -4,7 +4,7 @@ import gzip
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from contract.words import Site
 from new_store import new_store
 from spinney.control import Control
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
@@ -23,6 +24,8 @@ from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.web.request_context import AuthMethod, Principal, now_us
 from spinney.web.settings import ServerSettings
+
+from .conftest import RealClock
 
 
 class Known:
@@ -48,12 +51,8 @@ def url(tmp_path: Path) -> str:
     return url
 
 
-@asynccontextmanager
-async def served(
-    url: str, rights: Rights | None = ALL_RIGHTS, **settings: Any
-) -> AsyncIterator[httpx.AsyncClient]:
-    principal = None if rights is None else Principal(name="wanda", rights=rights, how=AuthMethod.TOKEN)
-    app: FastAPI = make(
+def application(url: str, principal: Principal | None, **settings: Any) -> FastAPI:
+    return make(
         Parts(
             settings=ServerSettings(**settings),
             open_store=lambda: open_store(url),
@@ -62,6 +61,14 @@ async def served(
             identity=lambda stores, settings: Known(principal),
         )
     )
+
+
+@asynccontextmanager
+async def served(
+    url: str, rights: Rights | None = ALL_RIGHTS, **settings: Any
+) -> AsyncIterator[httpx.AsyncClient]:
+    principal = None if rights is None else Principal(name="wanda", rights=rights, how=AuthMethod.TOKEN)
+    app = application(url, principal, **settings)
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -96,6 +103,33 @@ async def test_metrics_are_for_whoever_may_see_all(url: str) -> None:
             assert (await client.get("/metrics")).status_code == status
     async with served(url, None, metrics="open") as client:
         assert (await client.get("/metrics")).status_code == 200
+
+
+async def test_errors_of_the_database_are_counted(tmp_path: Path) -> None:
+    app = application(f"sqlite:///{tmp_path / 'nowhere' / 'spinney.db'}", None)
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            assert (await client.get("/ready")).status_code == 503
+    errors = {
+        sample.labels["kind"]: sample.value
+        for family in app.state.registry.collect()
+        for sample in family.samples
+        if sample.name == "spinney_database_errors_total"
+    }
+    assert errors
+    assert min(errors.values()) >= 1
+
+
+async def test_metrics_have_the_times_of_stages(url: str) -> None:
+    with closing(open_store(url)) as store:
+        site = Site(store, RealClock())  # type: ignore[arg-type]
+        site.drain()
+    async with served(url) as client:
+        samples = figures((await client.get("/metrics")).text)
+    for name in ("wait", "run"):
+        labels = frozenset({("type", "work"), ("stage", "work"), ("quantile", "0.5")})
+        assert samples[f"spinney_stage_{name}_seconds", labels] >= 0
 
 
 async def test_a_request_is_a_line_in_the_log_without_its_query(

@@ -269,3 +269,16 @@ async def test_what_is_too_old_is_removed(site: Site, start: Start) -> None:
     site.store.webhooks.pause("w", ANN, paused=True, now_us=now_us())
     async with start():
         await until(lambda: deliveries(site) == [])
+
+
+async def test_each_try_is_counted_with_its_outcome(site: Site, start: Start) -> None:
+    tries: list[tuple[str, float]] = []
+    with receiver(answer(204)) as good, receiver(answer(410)) as gone:
+        watch(site, "good", good.url)
+        watch(site, "gone", gone.url)
+        site.submit_one()
+        site.drain()
+        async with start(measure=lambda *one_try: tries.append(one_try)):
+            await until(lambda: len(tries) == 2)
+    assert sorted(outcome for outcome, _ in tries) == ["delivered", "failed"]
+    assert all(took_s > 0 for _, took_s in tries)

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 
 from spinney.features.stats import metrics
 from spinney.features.webhooks.sender import WebhookSender
@@ -17,6 +18,7 @@ from spinney.server.maintenance import ServerMaintenance
 from spinney.store.contract import Store
 from spinney.wakeup import wake_all
 from spinney.web import instrumentation, problems, refusal_log
+from spinney.web.counters import ServerCounters
 from spinney.web.events import routes as events
 from spinney.web.quotas import Quotas
 from spinney.web.request_context import LOOKS, REFRESH_S, Authenticator, now_us
@@ -59,6 +61,9 @@ def make(parts: Parts) -> FastAPI:
     app.state.quotas = Quotas(parts.settings)
     app.state.identity = parts.identity(stores, parts.settings)
     app.state.refresh_s, app.state.looks = parts.refresh_s, asyncio.Semaphore(LOOKS)
+    app.state.registry = CollectorRegistry()
+    counters = app.state.counters = ServerCounters(app.state.registry)
+    stores.on_error = counters.store_failed
     app.state.beside = []  # pieces that live as long as the application, in the order in which they start
     app.state.beside += [
         ServerMaintenance(
@@ -67,7 +72,7 @@ def make(parts: Parts) -> FastAPI:
             wake_nodes=lambda store: wake_all(store, parts.run_dir),
             folders=parts.folders,
         ),
-        WebhookSender(stores, private=parts.settings.webhook_private),
+        WebhookSender(stores, private=parts.settings.webhook_private, measure=counters.delivered),
     ]
     refusal_log.add_to(app)
     problems.add_to(app)

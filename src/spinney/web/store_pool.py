@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self, TypeVar
 
-from spinney.model.errors import StoreUnavailable
+from spinney.model.errors import StoreUnavailable, StoreUnusable
 from spinney.store.contract import Store
 from spinney.web.stats_cache import StatsCache
 
@@ -38,6 +38,8 @@ class StorePool:
         self._short = ThreadPoolExecutor(threads, thread_name_prefix="store")
         self._long = ThreadPoolExecutor(LONG_THREADS, thread_name_prefix="store-long")
         self._waiting = 0
+        self.on_error: Callable[[StoreUnusable], None] = lambda error: None
+        """Called with each error of the database."""
         self.stats_cache = StatsCache()
         """Statistics that requests share."""
 
@@ -62,6 +64,9 @@ class StorePool:
         try:
             pool = self._long if long else self._short
             return await asyncio.get_running_loop().run_in_executor(pool, lambda: call(self._store()))
+        except StoreUnusable as error:
+            self.on_error(error)
+            raise
         finally:
             self._waiting -= 1
 

@@ -343,3 +343,20 @@ class TestOverHttps:
         )
 
         assert stranger.get("/probe").status_code == 401
+
+
+def test_sign_ins_are_counted_by_how_they_end(house: House) -> None:
+    house.user()
+    house.guessed_at("ben")
+    sign_in(house.client(), "ann", PASSWORD)
+    for name in ("ann", "nobody"):
+        sign_in(house.client(), name, "wrong")
+    sign_in(house.client(), "ben", PASSWORD)
+
+    ends = {
+        outcome: house.app.state.registry.get_sample_value(
+            "spinney_sign_ins_total", {"method": "password", "outcome": outcome}
+        )
+        for outcome in ("ok", "refused", "throttled")
+    }
+    assert ends == {"ok": 1, "refused": 2, "throttled": 1}

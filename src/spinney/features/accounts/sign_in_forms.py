@@ -31,7 +31,7 @@ def sign_in_flow(request: Request) -> SignInFlow:
     """Return the application's sign-in flow, which is created with the first request."""
     state = request.app.state
     if not hasattr(state, "sign_in_flow"):
-        state.sign_in_flow = SignInFlow(identity(request), state.settings, state.refusals)
+        state.sign_in_flow = SignInFlow(identity(request), state.settings, state.refusals, state.counters)
     return state.sign_in_flow  # type: ignore[no-any-return]
 
 

@@ -25,9 +25,9 @@ router = APIRouter(tags=["metrics"])
 
 
 def add_to(app: FastAPI) -> None:
-    """Add the route, and the registry in which requests are counted."""
-    registry = CollectorRegistry()
-    app.state.registry, app.state.requests = registry, Requests(registry)
+    """Add the route, and what this process counts."""
+    registry: CollectorRegistry = app.state.registry
+    app.state.requests = Requests(registry)
     ProcessCollector(registry=registry)
     streams = Gauge("spinney_event_streams", "Open event streams.", registry=registry)
     streams.set_function(lambda: app.state.feed.streams)
@@ -53,6 +53,10 @@ async def metrics(request: Request, context: MaybeAuthenticated) -> Response:
     return Response(await asyncio.to_thread(written), media_type=CONTENT_TYPE_LATEST)
 
 
+_QUANTILES = ("0.5", "0.9", "0.99")
+"""Of ``Percentiles``."""
+
+
 class _Once(CollectorRegistry):
     """The statistics of one snapshot, as a registry that is written once."""
 
@@ -73,6 +77,15 @@ class _Once(CollectorRegistry):
         ):
             values = {(q.queue,): getattr(q, name) for q in stats.queues}
             yield _family(f"queue_{name}", about, ["queue"], values)
+        for name, about in (("wait", "Time until a stage began"), ("run", "Running time of a stage")):
+            times = {
+                (stage.type, stage.stage, quantile): seconds
+                for stage in stats.stages
+                for quantile, seconds in zip(_QUANTILES, getattr(stage, f"{name}_s") or (), strict=False)
+            }
+            yield _family(
+                f"stage_{name}_seconds", f"{about}, of recent attempts.", ["type", "stage", "quantile"], times
+            )
         limits = {(q.queue,): q.limit for q in stats.queues if q.limit is not None}
         yield _family("queue_limit", "Slots that the queue may occupy.", ["queue"], limits)
         yield _family(

@@ -9,6 +9,7 @@ delays its own deliveries, and hardly those of others.
 import asyncio
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -51,9 +52,12 @@ class WebhookSender:
         clock: Callable[[], int] = now_us,
         transport: Transport | None = None,
         poll_s: float = POLL_S,
+        measure: Callable[[str, float], None] = lambda outcome, took_s: None,
     ) -> None:
         """``private``: URLs may lead to loopback and private addresses. ``clock``: returns microseconds since 1970 UTC.
-        ``transport``: replaces ``SafeTransport``, for tests."""
+        ``transport``: replaces ``SafeTransport``, for tests. ``measure`` is called with the outcome of each try and the
+        seconds that it took."""
+        self._measure = measure
         self._stores, self._clock, self._poll_s = stores, clock, poll_s
         self._halt = threading.Event()
         self._transport: Transport = transport or (
@@ -159,10 +163,11 @@ class WebhookSender:
         return dict(leases)
 
     async def _deliver_one(self, due: DueDelivery) -> None:
-        name = due.delivery.webhook
+        name, begun_s = due.delivery.webhook, time.monotonic()
         try:
             result = await self._send(due)
             if result.sent:
+                self._measure(str(result.outcome), time.monotonic() - begun_s)
                 accepted = result.outcome is DeliveryOutcome.DELIVERED
                 (self._refusing.discard if accepted else self._refusing.add)(name)
             await self._record(due, result)

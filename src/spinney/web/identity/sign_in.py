@@ -14,6 +14,7 @@ from spinney.model.rights.accounts import Device, Link, Session, user_name
 from spinney.model.rights.operators import Actor
 from spinney.service.refusal_log import RefusalLog
 from spinney.service.sign_in import ClientInfo, SignIn
+from spinney.web.counters import ServerCounters
 from spinney.web.identity import forms
 from spinney.web.identity.authenticator import StoreAuthenticator
 from spinney.web.identity.oidc import OidcUser, PendingAuthorization, Provider, provider
@@ -43,8 +44,15 @@ class SignedIn:
 class SignInFlow:
     """The sign-in of one server."""
 
-    def __init__(self, identity: StoreAuthenticator, settings: ServerSettings, refusals: RefusalLog) -> None:
+    def __init__(
+        self,
+        identity: StoreAuthenticator,
+        settings: ServerSettings,
+        refusals: RefusalLog,
+        counters: ServerCounters,
+    ) -> None:
         self._identity, self._settings, self._refusals = identity, settings, refusals
+        self._counters = counters
         self._turn = asyncio.Semaphore(AT_ONCE)
         self._queued = 0
         self._provider: Provider | None = None
@@ -75,8 +83,9 @@ class SignInFlow:
             )
             return _entered(sign_in, opened)
 
-        async with self._password_slot():
-            return await self._identity.sign_in(done)
+        with self._counters.sign_in("password"):
+            async with self._password_slot():
+                return await self._identity.sign_in(done)
 
     async def sign_out(self, secret: str) -> None:
         """End the session with this secret."""
@@ -128,12 +137,13 @@ class SignInFlow:
         def done(sign_in: SignIn) -> SignedIn:
             return self._enter(sign_in, sign_in.accept(secret, name, password).name, visit)
 
-        await self.link(request, secret)  # nothing is hashed for who has none
-        async with self._password_slot():
-            try:
-                return await self._identity.sign_in(done)
-            finally:
-                self._identity.forget()
+        with self._counters.sign_in("link"):
+            await self.link(request, secret)  # nothing is hashed for who has none
+            async with self._password_slot():
+                try:
+                    return await self._identity.sign_in(done)
+                finally:
+                    self._identity.forget()
 
     # --- an identity provider -------------------------------------------------------------
 
@@ -152,8 +162,9 @@ class SignInFlow:
             return self._enter(sign_in, person.name, visit)
 
         try:
-            person = await self._by_provider().complete_oidc(query, away)
-            entered = await self._identity.sign_in(done)
+            with self._counters.sign_in("provider"):
+                person = await self._by_provider().complete_oidc(query, away)
+                entered = await self._identity.sign_in(done)
         except (BadLogin, Forbidden) as error:
             await audit_denied_access(request, str(error), address=visit.address, by_provider=oidc.issuer)
             raise
