@@ -38,11 +38,11 @@ demo-receivers: $(VENV)/.runtime
 demo-monitor: $(VENV)/.runtime $(VENV)/.mapserver
 	@$(BIN)/python -m spinney.apps.monitor.demo
 
-test: lint $(VENV)/.servers
+test: lint $(VENV)/.servers $(VENV)/.openapi-client
 	@$(MAKE) --no-print-directory --jobs 2 types $(VENV)/.compiled
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup
 
-long: $(VENV)/.tools $(VENV)/.servers
+long: $(VENV)/.tools $(VENV)/.servers $(VENV)/.openapi-client
 	@SPINNEY_LONG=1 $(BIN)/python -m pytest -n 4 --dist loadgroup --timeout 3600
 
 lint: $(VENV)/.tools
@@ -105,6 +105,14 @@ $(VENV)/.servers: $(VENV)/.made tests/debian-packages Makefile
 	  && tests/debian-packages $(VENV)/mapserver $(MAPSERVER) && touch $(VENV)/.mapserver \
 	  && tests/debian-packages $(VENV)/zookeeper zookeeper default-jre-headless && touch $@ \
 	  || echo "cannot get them (is there apt, and a network?): tests that need them are skipped" >&2
+
+# In an environment of its own: it needs an older typer than the command line.
+$(VENV)/.openapi-client: $(VENV)/.made Makefile
+	@echo "installing a generator of clients from OpenAPI documents"
+	@$(PYTHON) -m venv $(VENV)/openapi-client \
+	  && $(VENV)/openapi-client/bin/python -m pip install --quiet --disable-pip-version-check openapi-python-client==0.29.1 \
+	  && touch $@ \
+	  || echo "cannot install it (is there a network?): the test that needs it is skipped" >&2
 
 # In a folder of its own: its many libraries are for no other program.
 $(VENV)/.mapserver: $(VENV)/.made tests/debian-packages

@@ -223,12 +223,15 @@ def add_to(app: FastAPI) -> None:
 
 
 def _allowed(request: Request, error: HTTPException) -> str:
-    """Return the methods of all routes at this address; the framework knows only those of the first."""
+    """Return the methods of all routes with the path that fits this address best: the framework knows only those of
+    the first route, and ``/jobs/{job}`` fits ``/jobs/batch``, too."""
     matching = [
         route for route in request.app.routes if route.matches(dict(request.scope))[0] is not Match.NONE
     ]
-    methods = {method for route in matching for method in getattr(route, "methods", None) or ()}
-    methods.update(filter(None, (error.headers or {}).get("Allow", "").split(", ")))
+    path = min((route.path for route in matching), key=lambda path: path.count("{"), default=None)
+    methods = {
+        method for route in matching if route.path == path for method in getattr(route, "methods", None) or ()
+    } or set((error.headers or {}).get("Allow", "").split(", "))
     return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
 
 

@@ -53,3 +53,18 @@ def test_given_a_slash_too_many_then_nothing_is_there(world: World) -> None:
 
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/api/v1/jobs/batch", "POST"),
+        ("PUT", "/api/v1/jobs/obstacles", "GET, HEAD"),
+        ("PUT", "/api/v1/queues/default", "DELETE, GET, HEAD, PATCH"),
+    ],
+)
+def test_allow_names_the_methods_of_the_route_itself(
+    world: World, method: str, path: str, allowed: str
+) -> None:
+    answer = world.client("admin").request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)

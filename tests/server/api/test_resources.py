@@ -219,3 +219,32 @@ def test_an_address_that_is_not_there_and_a_method_that_is_not_for_it(world: Wor
     assert (nowhere.status_code, wrong.status_code) == (404, 405)
     for answer in (nowhere, wrong):
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_rights_are_sent_as_they_are_answered(world: World) -> None:
+    admin = world.client("admin")
+    rights = {
+        "role": "operator",
+        "within": {"collections": ["lab"], "queues": None},
+        "shares": ["lab:*"],
+        "priorities": [40, 60],
+        "locks": None,
+        "external": [],
+    }
+    made = admin.post("/api/v1/users", json={"name": "ann", "rights": rights})
+    assert (made.status_code, made.json()["rights"]) == (201, rights)
+
+    shown = admin.get("/api/v1/users/ann").json()
+    changed = admin.patch(
+        "/api/v1/users/ann", json={"rights": shown["rights"], "disabled": shown["disabled"]}
+    )
+    assert (changed.status_code, changed.json()) == (200, shown)
+
+
+def test_settings_of_a_queue_are_sent_as_they_are_answered(world: World) -> None:
+    admin = world.client("admin")
+    admin.patch("/api/v1/queues/default", json={"limit": "50%", "barred": ["node-9"]})
+    shown = admin.get("/api/v1/queues/default").json()
+    assert shown["settings"] == {"limit": "50%", "barred": ["node-9"]}
+    changed = admin.patch("/api/v1/queues/default", json=shown["settings"])
+    assert (changed.status_code, changed.json()["settings"]) == (200, shown["settings"])

@@ -1,5 +1,7 @@
-"""Rights as a field of a command: in Python ``Rights``, in JSON an object without further levels."""
+"""Rights as a field of a command: in Python ``Rights``, in JSON the object that answers have."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import (
@@ -18,16 +20,24 @@ from spinney.model.access import AccessScope, Rights, Role
 Names = Annotated[list[Name], Field(max_length=1_000)]
 
 
+class ScopeRequest(BaseModel):
+    """Which jobs somebody sees and may change."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    collections: Names | None = Field(
+        default=None, description="Only jobs of these collections; null: of all.", examples=[["birds"]]
+    )
+    queues: Names | None = Field(default=None, description="Only jobs in these queues; null: in all.")
+
+
 class RightsRequest(BaseModel):
     """A role and its limits, as they are written in JSON."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     role: Annotated[Role, Field(strict=False)] = Field(examples=["operator"])
-    collections: Names | None = Field(
-        default=None, description="Only jobs of these collections; null: of all."
-    )
-    queues: Names | None = Field(default=None, description="Only jobs in these queues; null: in all.")
+    within: ScopeRequest = ScopeRequest()
     shares: Names | None = Field(
         default=None, description="Shares that may be named; `lab:*`: all that begin so; null: any."
     )
@@ -44,9 +54,18 @@ class RightsRequest(BaseModel):
     )
 
 
-def _flat(rights: Rights) -> dict[str, Any]:
-    limits = {**rights.name_limits, "priorities": rights.priorities, "external": rights.external}
-    return {"role": rights.role} | {name: list(limit) for name, limit in limits.items() if limit is not None}
+def _plain(rights: Rights) -> dict[str, Any]:
+    limits = {
+        "shares": rights.shares,
+        "priorities": rights.priorities,
+        "locks": rights.locks,
+        "external": rights.external,
+    }
+    return {"role": rights.role, "within": _lists(asdict(rights.within)), **_lists(limits)}
+
+
+def _lists(limits: Mapping[str, Sequence[Any] | None]) -> dict[str, list[Any]]:
+    return {name: list(limit) for name, limit in limits.items() if limit is not None}
 
 
 def _rights(request: RightsRequest) -> Rights:
@@ -54,7 +73,9 @@ def _rights(request: RightsRequest) -> Rights:
     priorities = request.priorities
     return Rights(
         role=request.role,
-        within=AccessScope(collections=_tuple(request.collections), queues=_tuple(request.queues)),
+        within=AccessScope(
+            collections=_tuple(request.within.collections), queues=_tuple(request.within.queues)
+        ),
         shares=_tuple(request.shares),
         priorities=None if priorities is None else (priorities[0], priorities[1]),
         locks=_tuple(request.locks),
@@ -68,8 +89,8 @@ def _tuple(names: list[str] | None) -> tuple[str, ...] | None:
 
 _REQUEST = Annotated[
     RightsRequest,
-    BeforeValidator(lambda value: _flat(value) if isinstance(value, Rights) else value),
+    BeforeValidator(lambda value: _plain(value) if isinstance(value, Rights) else value),
     AfterValidator(_rights),
-    PlainSerializer(_flat),
+    PlainSerializer(_plain),
 ]
 RightsField = Annotated[Rights, GetPydanticSchema(lambda _, handler: handler(_REQUEST))]

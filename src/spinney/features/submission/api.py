@@ -15,7 +15,7 @@ from spinney.schemas import CreatedJob, CreatedJobs
 from spinney.store.contract import SubmitResult
 from spinney.web.api.command_routes import request_model, set_fields
 from spinney.web.api.idempotency import REPLAYED, IdempotencyKey, replayed
-from spinney.web.api.json_routes import JSON, NDJSON, read, require_flat, respond, routes
+from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON, read, require_flat, respond, routes
 from spinney.web.bodies import raise_bound
 from spinney.web.files import multipart, spool
 from spinney.web.problems import documented
@@ -105,6 +105,7 @@ async def _with_files(request: Request, context: RequestContext, key: str | None
                         "type": "string",
                         "description": "A JSON object a line, as of POST /jobs; in `needs`, -k means the "
                         "job of the k-th line. With `type`, each line is the parameters of a job.",
+                        LINE_SCHEMA: {"anyOf": [_Job.model_json_schema(), {"type": "object"}]},
                     },
                     "example": (
                         '{"type": "resize", "params": {"picture": "/a.tif"}}\n'

@@ -105,6 +105,7 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
     endpoint.__signature__ = Signature(parameters, return_annotation=answer)  # type: ignore[attr-defined]
     endpoint.__name__ = command.__name__
     endpoint.__doc__ = command.__doc__
+    endpoint.progress = command.progress  # type: ignore[attr-defined]  # for the OpenAPI document
     return endpoint
 
 

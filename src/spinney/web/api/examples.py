@@ -57,7 +57,7 @@ BODIES: Mapping[str, Any] = {
     "MakeToken": {"name": "nightly", "rights": {"role": "submitter"}, "expires": "2030-01-31T08:00:00Z"},
     "AddUser": {
         "name": "bird-lab",
-        "rights": {"role": "operator", "collections": ["birds"], "priorities": [20, 99]},
+        "rights": {"role": "operator", "within": {"collections": ["birds"]}, "priorities": [20, 99]},
     },
     "ChangeUser": {"disabled": True, "reason": "left"},
     "RunBulk": {

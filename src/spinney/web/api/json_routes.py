@@ -29,6 +29,8 @@ DEPTH_MAX = 64
 """The maximum depth of nested objects and arrays in a request."""
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+LINE_SCHEMA = "x-itemSchema"
+"""Has the schema of one line in that of JSON lines. OpenAPI 3.2 calls it ``itemSchema``; this document is 3.1."""
 
 
 class Json(Response):
@@ -81,8 +83,19 @@ def respond(value: T, status: int = 200, **more: Any) -> T:
 
 
 def routes(tag: str, below: str = "") -> APIRouter:
-    """Return a router of ``ApiRoute`` below the API's prefix. ``tag``: its group in the OpenAPI document."""
-    return APIRouter(prefix=f"{PREFIX}{below}", tags=[tag], route_class=ApiRoute, responses=documented())
+    """Return a router of ``ApiRoute`` below the API's prefix. ``tag``: its group in the OpenAPI document, in which an
+    operation has the name of its command or function; those of applications (``below``) have the group before it."""
+
+    def operation(route: APIRoute) -> str:
+        return f"{tag}_{route.name}" if below else route.name
+
+    return APIRouter(
+        prefix=f"{PREFIX}{below}",
+        tags=[tag],
+        route_class=ApiRoute,
+        responses=documented(),
+        generate_unique_id_function=operation,
+    )
 
 
 def written(value: Any) -> bytes:
