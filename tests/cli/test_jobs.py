@@ -1,5 +1,7 @@
 """What stands in a store, seen without a node."""
 
+import csv
+import io
 import json
 import signal
 import subprocess
@@ -121,6 +123,17 @@ def cancel(shell: Shell, reason: str) -> None:
     """Cancel job 1 for a reason that the commands of people do not take."""
     with closing(open_store(f"sqlite:///{shell.folder}/spinney.db")) as store:
         store.cancel(1, tree=False, by="code", reason=reason, now_us=now_us())
+
+
+def test_a_list_is_printed_as_csv_whole(shell: Shell) -> None:
+    lines = "".join(json.dumps({"type": "double", "params": {"n": n}}) + "\n" for n in range(60))
+    shell.run("submit", "--jobs", "-", stdin=lines)
+
+    rows = list(csv.DictReader(io.StringIO(shell.ok("list", "--csv", "--type", "double"))))
+
+    assert len(rows) == 60
+    assert {json.loads(row["params"])["n"] for row in rows} == set(range(60))
+    assert len(shell.ok("list", "--csv", "--limit", "2").splitlines()) == 3
 
 
 def test_what_users_wrote_cannot_move_the_cursor(shell: Shell) -> None:

@@ -55,7 +55,7 @@ def document(app: FastAPI, prefix: str) -> dict[str, Any]:
 def _describe_lines(route: APIRoute, document: dict[str, Any]) -> None:
     """Describe the lines in which a command reports its progress."""
     progress: Mapping[str, type] = getattr(route.endpoint, "progress", {})
-    for method in route.methods if progress else ():
+    for method in (route.methods or ()) if progress else ():
         content = document["paths"][route.path_format][method.lower()]["responses"]["200"]["content"]
         lines = {
             name: _reference(type_, document["components"]["schemas"]) for name, type_ in progress.items()

@@ -70,6 +70,7 @@ StoreOption = Annotated[
 SEQ_MAX = 2**62
 """No list is numbered further; a database holds no number beyond 2**63 - 1."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print the list as CSV, with all fields.")]
 RawOption = Annotated[
     bool,
     typer.Option(

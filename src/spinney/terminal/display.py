@@ -79,6 +79,17 @@ def print_json_lines(values: Iterable[Any]) -> None:
                 sys.stdout.flush()
 
 
+def print_csv(item: type, items: Iterable[Any]) -> None:
+    """Print a list as CSV; ``item``: the class of its items."""
+    from spinney.commands import csv_lines
+
+    with closed_pipe_ends_output():
+        sys.stdout.flush()
+        _write(csv_lines.header(item))
+        for each in items:
+            _write(csv_lines.lines(item, [each]))
+
+
 @contextmanager
 def closed_pipe_ends_output() -> Iterator[None]:
     """``spinney list --json | head``: that nobody reads any more is no error, and the command still ends

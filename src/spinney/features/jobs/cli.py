@@ -11,11 +11,12 @@ from spinney.model.jobs import JOB_ID_MAX, Attempt, Job
 from spinney.model.states import SETTLED
 from spinney.model.values.products import products_of, summaries_of, without_entries
 from spinney.terminal import display
-from spinney.terminal.arguments import SEQ_MAX, JobArgument, JsonOption, StoreOption
+from spinney.terminal.arguments import SEQ_MAX, CsvOption, JobArgument, JsonOption, StoreOption
 from spinney.terminal.connection import open_commands
 from spinney.terminal.filters import FilterOptions
 from spinney.terminal.option_groups import with_option_groups
 
+_SHOWN = 50
 _PAGE = 1_000
 """So many jobs are asked for at once."""
 
@@ -38,15 +39,21 @@ def list_jobs(
             help="From behind this job on (the last line of the page before).",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 50,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=10_000, help=f"How many (default: {_SHOWN}; with --csv all).", show_default=False
+        ),
+    ] = None,
     oldest: Annotated[bool, typer.Option("--oldest", help="The oldest first, not the newest.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Only how many stand in each state.")] = False,
     json: JsonOption = False,
+    csv: CsvOption = False,
     store: StoreOption = None,
 ) -> None:
     """List jobs, the newest first."""
     from spinney.commands import each
-    from spinney.commands.job_details import plain_job
+    from spinney.commands.job_details import JobDetails, plain_job
     from spinney.commands.job_queries import CountJobs, ListJobs
 
     fields = which.filter_fields()
@@ -54,8 +61,14 @@ def list_jobs(
         if count:
             _print_counts(performer.do(CountJobs(existing=True, **fields)), json)
             return
-        page = ListJobs(existing=True, newest=not oldest, after=after or 0, limit=min(limit, _PAGE), **fields)
-        listed = [plain_job(job) for job in islice(each(performer, page), limit)]
+        most = limit or (None if csv else _SHOWN)
+        size = _PAGE if most is None else min(most, _PAGE)
+        page = ListJobs(existing=True, newest=not oldest, after=after or 0, limit=size, **fields)
+        details = islice(each(performer, page), most)
+        if csv:
+            display.print_csv(JobDetails, details)
+            return
+        listed = [plain_job(job) for job in details]
         tell = pending_reasons(performer, listed)
     if json:
         display.print_json_lines(listed)

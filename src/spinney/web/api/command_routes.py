@@ -10,7 +10,9 @@ from pydantic.fields import FieldInfo
 from starlette.background import BackgroundTask
 from starlette.responses import StreamingResponse
 
-from spinney.commands import Command
+from spinney.commands import Command, csv_lines
+from spinney.commands.csv_lines import CSV
+from spinney.web.api import csv_lists
 from spinney.web.api.command_progress import CommandRun
 from spinney.web.api.json_routes import NDJSON, respond, routes
 from spinney.web.problems import documented
@@ -38,7 +40,8 @@ def command_routes(tag: str, commands: Sequence[type[Command]]) -> APIRouter:
             description=description or None,
             status_code=204 if answer is None else command.route.status,
             responses=documented(*((404, 409, 415) if command.route.has_body else (404, 409)))
-            | _lines_documented(command),
+            | _lines_documented(command)
+            | _csv_documented(command),
         )
     return router
 
@@ -57,6 +60,17 @@ def _lines_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]
     }
 
 
+def _csv_documented(command: type[Command]) -> dict[int | str, dict[str, Any]]:
+    """Describe the other form of the answer of a list."""
+    item = csv_lines.item_type(command.answer()) if command.route.method == "GET" else None
+    if item is None:
+        return {}
+    header = csv_lines.header(item).decode()
+    return {
+        200: {"description": "The list.", "content": {CSV: {"schema": {"type": "string"}, "example": header}}}
+    }
+
+
 def _place(command: type[Command]) -> tuple[str, str]:
     return command.route.method, command.route.path
 
@@ -64,9 +78,13 @@ def _place(command: type[Command]) -> tuple[str, str]:
 def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..., Any]:
     route = command.route
 
+    item = csv_lines.item_type(command.answer()) if route.method == "GET" else None
+
     async def endpoint(context: RequestContext, **values: Any) -> Any:
         for name in ("query", "body"):
             values |= set_fields(values.pop(name, None))
+        if item is not None and csv_lists.is_wanted(values.pop("request"), values.pop(csv_lists.FIELD, None)):
+            return await csv_lists.answer(context, command(**values), item)
         if plan is not None and values.pop("dry_run", False):
             planned = plan(**_fields(plan, values))
             return respond(await context.run(lambda control: control.do(planned), long=planned.is_long()))
@@ -83,9 +101,11 @@ def _endpoint(command: type[Command], plan: type[Command] | None) -> Callable[..
         return respond(done, route.status, background=BackgroundTask(context.run, command.then, long=True))
 
     parameters = [Parameter("context", _KW, annotation=Authenticated)]
-    if command.progress:
+    if command.progress or item is not None:
         parameters.append(Parameter("request", _KW, annotation=Request))
     fields, answer = dict(command.model_fields), command.answer()
+    if item is not None:
+        fields[csv_lists.FIELD] = csv_lists.format_field()
     if plan is not None:
         words = cleandoc(plan.__doc__ or "")
         fields |= plan.model_fields | {

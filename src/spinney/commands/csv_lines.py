@@ -1,0 +1,86 @@
+"""Any list as CSV (RFC 4180, UTF-8): the columns are the fields of its items, in their order.
+
+A field that is itself an object of fields has a column for each of them (``rights.role``). Other values that are more
+than one are JSON. Spreadsheets run a text as a formula when it begins with one of ``=+-@``; such a text gets an
+apostrophe before it, which they take as "this is text". Numbers stay numbers.
+"""
+
+import csv
+import dataclasses
+import io
+import typing
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from operator import attrgetter
+from typing import Any
+
+import orjson
+
+CSV = "text/csv"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def item_type(answer: Any) -> type | None:
+    """Return the class of the items of a list's type, ``All[Hold]`` or ``Page[Hold]``; None for other types, and for
+    items without fields."""
+    of = typing.get_args(answer)
+    if not of or "items" not in typing.get_type_hints(typing.get_origin(answer)):
+        return None
+    return of[0] if dataclasses.is_dataclass(of[0]) else None
+
+
+def columns(item: type) -> list[str]:
+    """Return the names of the columns for items of this class."""
+    return list(_columns(item, ""))
+
+
+def header(item: type) -> bytes:
+    """Return the first line."""
+    return _written([columns(item)])
+
+
+def lines(item: type, items: Iterable[Any]) -> bytes:
+    """Return a line for each of these items."""
+    read = [attrgetter(name) for name in columns(item)]
+    return _written([_cell(value(each)) for value in read] for each in items)
+
+
+def _columns(item: type, before: str) -> Iterator[str]:
+    hints = typing.get_type_hints(item)
+    for field in dataclasses.fields(item):
+        hint = hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            yield from _columns(typing.cast("type", hint), f"{before}{field.name}.")
+        else:
+            yield before + field.name
+
+
+def _cell(value: Any) -> str | int | float:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float) and not isinstance(value, Enum):
+        return value
+    text = (
+        str(value.value if isinstance(value, Enum) else value)
+        if isinstance(value, str | Enum)
+        else _json(value)
+    )
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "items"):
+        return dict(value)
+    return list(value) if isinstance(value, Iterable) else str(value)
+
+
+def _written(rows: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode(errors="replace")

@@ -1,0 +1,57 @@
+"""Lists as CSV: with ``format=csv``, or ``Accept: text/csv``, the route of a list answers with all of its pages.
+
+Each page is read when the ones before it have been sent, with the rights that the caller has then.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from fastapi import Request
+from pydantic.fields import FieldInfo
+from starlette.responses import StreamingResponse
+
+from spinney.commands import Command, csv_lines
+from spinney.commands.csv_lines import CSV
+from spinney.commands.fields import PAGE_MAX
+from spinney.web.long_responses import or_abort
+from spinney.web.request_context import RequestContext
+
+FIELD = "format"
+Format = Literal["json", "csv"]
+
+
+def format_field() -> FieldInfo:
+    """Return the parameter of a list's route that chooses the form of the answer."""
+    description = f"`csv` answers with the whole list, or `limit` of it; so does `Accept: {CSV}`."
+    return FieldInfo(annotation=Format, default="json", description=description)
+
+
+def is_wanted(request: Request, format_: Format | None) -> bool:
+    """Return whether this request is answered with CSV."""
+    return format_ == "csv" or (format_ is None and CSV in request.headers.get("accept", ""))
+
+
+async def answer(context: RequestContext, command: Command, item: type) -> StreamingResponse:
+    """Return the list as a file. Raises what the command raises: the first page is read before anything is sent."""
+    is_limited = "limit" in command.model_fields_set
+    if "limit" in type(command).model_fields and not is_limited:
+        command = command.model_copy(update={"limit": PAGE_MAX})
+    first = await _page(context, command)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield csv_lines.header(item)
+        page, asked = first, command
+        while True:
+            yield csv_lines.lines(item, page.items)
+            if page.next is None or is_limited:
+                return
+            asked = asked.model_copy(update={"after": page.next})
+            page = await _page(context, asked)
+
+    name = [part for part in command.route.path.split("/") if "{" not in part][-1]
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return StreamingResponse(or_abort(pieces()), media_type=f"{CSV}; charset=utf-8", headers=headers)
+
+
+async def _page(context: RequestContext, command: Command) -> Any:
+    return await context.run(lambda control: control.do(command), long=True)
