@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from new_store import new_store
+from spinney.features.jobs.sql import SORT_KEYS
 from spinney.model.jobs import (
     ClaimRequest,
     Filter,
@@ -238,6 +239,10 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
         Filter(parent_id=1),
     ):
         store.jobs(which)
+    for key in SORT_KEYS:
+        store.job_lists.sorted_ids(Filter(type="plain"), key, descending=True, offset=0, limit=50, now_us=99)
+    store.job_lists.names("collection")
+    store.saved_filters.all("ann")
 
     assert len(house.seen) > 10
     assert walks(house) == []

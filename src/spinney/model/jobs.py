@@ -225,6 +225,9 @@ class Job:
     """The fence of its current lease."""
     progress: float | None
     progress_message: str | None
+    subject: str = ""
+    """By what people tell it from other jobs of its type (``spinney.model.subjects``); the store leaves it empty, and
+    ``spinney.service.queries`` adds it from the masked parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,7 +96,7 @@ class LockSpec:
     def __post_init__(self) -> None:
         if self.until not in ("attempt", "job"):
             raise UsageError(f"a lock is kept until='attempt' or until='job', not {self.until!r}")
-        if not isinstance(self.template, str) or not _is_balanced(self.template):
+        if not isinstance(self.template, str) or not lock_names.is_balanced(self.template):
             raise UsageError(
                 f"{self.template!r} cannot name a lock: use text in which every parameter stands in braces "
                 f"of its own, as in 'receiver:{{serno}}'"
@@ -190,6 +190,9 @@ class TypeSpec:
     names: str = "any"
     """``any`` or ``generated_``: whether the names of data that its jobs write must end in ``_``."""
     description: str = ""
+    subject: str = ""
+    """A template with ``{parameter}`` fields, by which people tell its jobs apart (``spinney.model.subjects``); empty:
+    the most telling parameters are shown."""
 
     def __post_init__(self) -> None:
         names.name("job type", self.name)
@@ -206,6 +209,11 @@ class TypeSpec:
         _check_keep(where, self.keep)
         if not _is_text(self.description):
             raise UsageError(f"{where}: description must be text in UTF-8, not {self.description!r}")
+        if not _is_text(self.subject) or not lock_names.is_balanced(self.subject):
+            raise UsageError(
+                f"{where}: subject must be text in which every parameter stands in braces of its own, as in "
+                f"'{{file}}', not {self.subject!r}"
+            )
         if self.submit not in SUBMIT:
             raise UsageError(f"{where}: submit must be one of {', '.join(SUBMIT)}, not {self.submit!r}")
         _check_submit_limits(where, self.submit_limits)
@@ -423,9 +431,3 @@ def _is_text(value: object) -> bool:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
         return False
-
-
-def _is_balanced(template: str) -> bool:
-    """Return whether every brace belongs to a field that has a name."""
-    fields = lock_names.fields(template)
-    return all(fields) and template.count("{") == template.count("}") == len(fields)

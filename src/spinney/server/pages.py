@@ -33,12 +33,14 @@ from spinney.features.bulk.page import BulkRuns
 from spinney.features.failures import page as failures
 from spinney.features.holds import page as holds
 from spinney.features.inboxes import page as inboxes
+from spinney.features.jobs import columns
 from spinney.features.jobs import job_page as job
 from spinney.features.jobs import list_page as jobs
 from spinney.features.locks import page as locks
 from spinney.features.nodes import page as nodes
 from spinney.features.postmortem import page as postmortem
 from spinney.features.queues import page as queues
+from spinney.features.saved_filters import page as saved_filters
 from spinney.features.schedules import page as schedules
 from spinney.features.stats import page as overview
 from spinney.features.submission import batch_page as batch
@@ -73,6 +75,8 @@ def routers() -> list[APIRouter]:
     return [
         overview.router,
         jobs.router,
+        columns.router,
+        saved_filters.router,
         job.router,
         postmortem.router,
         batches.router,

@@ -26,6 +26,7 @@ from spinney.model.rights.operators import (
 from spinney.model.settings.holds import Hold
 from spinney.model.settings.schedules import Schedule, ScheduleRun
 from spinney.model.states import LEASED, State
+from spinney.model.subjects import subject
 from spinney.model.types import TypeSpec, passed_queues
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
@@ -244,7 +245,10 @@ class Queries(Service):
     def _shown(self, jobs: list[Job]) -> list[Job]:
         if self._within is not None:
             jobs = self._visibility.jobs(jobs)
-        return self._masks.jobs(jobs)
+        return [
+            replace(job, subject=subject(self._types.get(job.type), job.params))
+            for job in self._masks.jobs(jobs)
+        ]
 
     def _without_others(self, node: NodeStatus) -> NodeStatus:
         own = Filter(node=node.node, states=tuple(LEASED), within=self._within)

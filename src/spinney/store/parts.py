@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from spinney.features.homes.fetches_sql import SqlFetches
     from spinney.features.homes.sql import SqlHomes
     from spinney.features.inboxes.sql import SqlInboxes
+    from spinney.features.jobs.sql import SqlJobLists
     from spinney.features.locks.sql import SqlLocks
     from spinney.features.nodes.sql import SqlFleet
     from spinney.features.queues.sql import SqlQueues
     from spinney.features.retention.sql import SqlRetention
+    from spinney.features.saved_filters.sql import SqlSavedFilters
     from spinney.features.schedules.sql import SqlSchedules
     from spinney.features.stacks.sql import SqlStackRequests
     from spinney.features.stats.sql import SqlStatistics
@@ -69,9 +71,11 @@ class Parts(Protocol):
     holds: "ClassVar[Part[SqlHolds]]" = Part("features.holds.sql:SqlHolds")
     homes: "ClassVar[Part[SqlHomes]]" = Part("features.homes.sql:SqlHomes")
     inboxes: "ClassVar[Part[SqlInboxes]]" = Part("features.inboxes.sql:SqlInboxes")
+    job_lists: "ClassVar[Part[SqlJobLists]]" = Part("features.jobs.sql:SqlJobLists")
     locks: "ClassVar[Part[SqlLocks]]" = Part("features.locks.sql:SqlLocks")
     queue_admin: "ClassVar[Part[SqlQueues]]" = Part("features.queues.sql:SqlQueues")
     retention: "ClassVar[Part[SqlRetention]]" = Part("features.retention.sql:SqlRetention")
+    saved_filters: "ClassVar[Part[SqlSavedFilters]]" = Part("features.saved_filters.sql:SqlSavedFilters")
     schedules: "ClassVar[Part[SqlSchedules]]" = Part("features.schedules.sql:SqlSchedules")
     sign_in: "ClassVar[Part[SqlSignIn]]" = Part("features.accounts.sign_in_sql:SqlSignIn")
     stack_requests: "ClassVar[Part[SqlStackRequests]]" = Part("features.stacks.sql:SqlStackRequests")

@@ -25,6 +25,7 @@ from spinney.define.jobtype.stage import (
 )
 from spinney.define.params.environment import require_declarable
 from spinney.model.errors import UsageError
+from spinney.model.subjects import require_fields
 from spinney.model.types import GENERATED, Isolation, StageSpec, TypeSpec
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
@@ -75,6 +76,9 @@ class CommonTypeOptions(TypedDict, total=False):
     ``_``, so that they are told from what a submission gave."""
     description: str
     """One line for people; by default the first line of the function's docstring."""
+    subject: str
+    """By what people tell its jobs apart: text with parameters in braces, such as ``"{file}"``; by default the
+    parameters that differ most between jobs."""
 
 
 class TypeOptions(CommonTypeOptions, total=False):
@@ -175,12 +179,15 @@ class JobType(SubmittableType):
     @functools.cached_property
     def spec(self) -> TypeSpec:
         """Return the spec that nodes register."""
-        return TypeSpec(
+        spec = TypeSpec(
             name=self.name,
             stages=tuple(stage.spec for stage in self._stages.values()),
             schema=self.parameters.schema,
             **{"description": self._described(), **self._options},
         )
+        if spec.schema:  # without a schema any parameter may come
+            require_fields(spec.name, spec.subject, spec.schema.get("properties", {}))
+        return spec
 
     @functools.cached_property
     def parameters(self) -> Parameters:

@@ -91,6 +91,7 @@ class SqlAccounts:
             tx.run("update tokens set revoked_us = ? where owner = ? and revoked_us is null", (now_us, name))
             revoked = tx.changed()
             tx.run("delete from users where name = ?", (name,))
+            tx.run("delete from saved_filters where owner = ?", (name,))
             note(tx, now_us, actor, "user delete", {"user": name, "tokens": revoked}, 1)
 
     # --- passwords ------------------------------------------------------------------------

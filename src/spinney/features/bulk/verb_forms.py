@@ -29,6 +29,7 @@ FIELDS = (
     "expect",
     "csrf",
     "id",
+    "all",
 )
 """Of the forms, beside those of filters: a queue to move to is not the queue to look in."""
 IDS_MAX = 1_000

@@ -74,15 +74,17 @@ def list_jobs(
         display.print_json_lines(listed)
         return
     display.print_table(
-        ("JOB", "TYPE", "STAGE", "STATE", "QUEUE", "CREATED", "MESSAGE"),
+        ("JOB", "TYPE", "SUBJECT", "STAGE", "STATE", "QUEUE", "CREATED", "TOOK", "MESSAGE"),
         (
             (
                 j.id,
                 j.type,
+                j.subject,
                 j.stage,
                 display.state_text(j),
                 j.queue,
                 display.format_time(j.created_us),
+                display.format_elapsed(j.started_us, j.settled_us),
                 tell(j),
             )
             for j in listed
@@ -155,9 +157,16 @@ def tree(
         return
     top = min(j.lineage.count(".") for j in shown)
     display.print_table(
-        ("JOB", "TYPE", "STAGE", "STATE", "MESSAGE"),
+        ("JOB", "TYPE", "SUBJECT", "STAGE", "STATE", "MESSAGE"),
         (
-            ("  " * (j.lineage.count(".") - top) + str(j.id), j.type, j.stage, display.state_text(j), tell(j))
+            (
+                "  " * (j.lineage.count(".") - top) + str(j.id),
+                j.type,
+                j.subject,
+                j.stage,
+                display.state_text(j),
+                tell(j),
+            )
             for j in shown
         ),
     )
@@ -184,6 +193,7 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
     )
     facts: list[tuple[str, Any]] = [
         ("job", f"{job.id} {job.type}"),
+        ("subject", job.subject),
         ("state", display.state_text(job)),
         ("message", note),
         ("stage", job.stage),

@@ -11,6 +11,9 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.bulk.service import Bulk
+from spinney.features.jobs import columns
+from spinney.features.jobs.columns import Sort
+from spinney.features.jobs.sql import SORTED_MAX
 from spinney.model.bulk_runs import Plan, StageCount
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
@@ -26,7 +29,8 @@ router = APIRouter(include_in_schema=False)
 
 PAGE = 50
 SAMPLE = 10
-_BESIDE = ("after",)
+_BESIDE = ("after", "sort", "page")
+_DIGITS = len(str(JOB_ID_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,8 @@ class JobPage:
     next: int | None
     hint: str | None
     """Why nothing was found, where a name may be mistyped."""
+    partial: bool = False
+    """Whether only the newest of the matching jobs were sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,10 @@ class FilterNames:
 
     types: Sequence[str]
     queues: Sequence[str]
+    stages: Sequence[str]
+    nodes: Sequence[str]
+    collections: Sequence[str]
+    submitters: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +76,7 @@ async def jobs(request: Request, context: Authenticated) -> Response:
     """Show the jobs that match the filters in the address."""
     shown = await _shown(request, context)
     filters: FilterQuery = shown["filters"]
-    topics = () if shown["after"] or filters.errors else (filters.topic,)
+    topics = () if shown["first"] or filters.errors else (filters.topic,)
     return page_or_part(
         request, context, "jobs", topics=topics, status=422 if filters.errors else 200, **shown
     )
@@ -141,31 +151,57 @@ async def run(request: Request, context: Authenticated, run_id: str) -> Response
 async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
     pairs = request.query_params.multi_items()
     filters = parse_filters(pairs, now_us(), beside=_BESIDE)
-    after = _after(request.query_params.get("after", ""))
+    after = _number(request.query_params.get("after", ""))
+    page_number = min(_number(request.query_params.get("page", "")), SORTED_MAX // PAGE)
+    sort = columns.parse_sort(request.query_params.get("sort", ""))
     if filters.errors:
         job_page = _NOTHING
     else:
         try:
-            job_page = await context.run(lambda control: _job_page(control, filters, after))
+            job_page = await context.run(
+                lambda control: _job_page(control, filters, sort, after, page_number)
+            )
         except SpinneyError as error:
             if not filters.value("failure"):
                 raise
             filters = replace(filters, errors={"failure": str(error)})
             job_page = _NOTHING
-    query = filters.query()
+    sorting = {} if sort is None else {"sort": sort.text}
+    query = filters.query(**sorting)
+    saved = await context.run(lambda control: control.store.saved_filters.all(context.principal.name))
     return {
         "filters": filters,
         "job_page": job_page,
         "after": after,
+        "sort": sort,
+        "query": query,
+        "sorted_max": SORTED_MAX,
+        "columns": columns.chosen(request),
+        "all_columns": columns.COLUMNS,
+        "headings": columns.headings(filters, sort),
+        "saved": saved,
         "counts": await _counts(request, context, filters),
         "filter_names": await _filter_names(request, context),
         "verbs": verbs.usable(context.principal),
-        "next": f"/jobs?{filters.query(after=job_page.next)}" if job_page.next else None,
-        "first": (f"/jobs?{query}" if query else "/jobs") if after else None,
+        "next": _next(filters, sort, job_page, page_number),
+        "first": (f"/jobs?{query}" if query else "/jobs") if after or page_number else None,
     }
 
 
-def _job_page(control: Control, filters: FilterQuery, after: int) -> JobPage:
+def _next(filters: FilterQuery, sort: Sort | None, job_page: JobPage, page_number: int) -> str | None:
+    if job_page.next is None:
+        return None
+    further: dict[str, Any] = {} if sort is None else {"sort": sort.text}
+    if sort is None or sort.column == columns.OLDEST:
+        further["after"] = job_page.next
+    else:
+        further["page"] = page_number + 1
+    return f"/jobs?{filters.query(**further)}"
+
+
+def _job_page(
+    control: Control, filters: FilterQuery, sort: Sort | None, after: int, page_number: int
+) -> JobPage:
     try:
         fits = filters.resolve(control)
     except Refused:
@@ -173,7 +209,9 @@ def _job_page(control: Control, filters: FilterQuery, after: int) -> JobPage:
             raise
         # Whoever retries all that failed so comes back here, and so does each link to it that somebody kept.
         return replace(_NOTHING, hint="no failed job has this failure any more")
-    jobs = control.queries.jobs(fits, after=after, limit=PAGE + 1, newest=True)
+    if sort is not None and sort.column != columns.OLDEST:
+        return _sorted_page(control, fits, sort, page_number)
+    jobs = control.queries.jobs(fits, after=after, limit=PAGE + 1, newest=sort is None)
     hint = None
     if not jobs and filters.any:
         try:
@@ -187,10 +225,36 @@ def _job_page(control: Control, filters: FilterQuery, after: int) -> JobPage:
     )
 
 
+def _sorted_page(control: Control, fits: Filter, sort: Sort, page_number: int) -> JobPage:
+    order = control.store.job_lists.sorted_ids(
+        control.queries.within(fits),
+        sort.column,
+        descending=sort.descending,
+        offset=page_number * PAGE,
+        limit=PAGE + 1,
+        now_us=control.clock(),
+    )
+    by_id = {job.id: job for job in control.queries.jobs(Filter(ids=tuple(order.ids[:PAGE])), limit=PAGE)}
+    return JobPage(
+        jobs=[by_id[job_id] for job_id in order.ids if job_id in by_id],
+        next=order.ids[-1] if len(order.ids) > PAGE else None,
+        hint=None,
+        partial=order.partial,
+    )
+
+
 async def _filter_names(request: Request, context: RequestContext) -> FilterNames:
     def call(control: Control) -> FilterNames:
+        types, named = control.queries.types(), control.queries.names
+        every = control.rights.everywhere
+        lists = control.store.job_lists
         return FilterNames(
-            types=sorted(control.queries.types()), queues=[queue.queue for queue in control.queries.queues()]
+            types=sorted(types),
+            queues=[queue.queue for queue in control.queries.queues()],
+            stages=sorted({stage.name for spec in types.values() for stage in spec.stages}),
+            nodes=sorted({node.node for node in control.queries.nodes()}),
+            collections=lists.names("collection") if every else sorted(named("collection")),
+            submitters=lists.names("submitter") if every else sorted(named("submitter")),
         )
 
     key = context.principal.rights.within
@@ -215,8 +279,8 @@ async def _counts(
     )
 
 
-def _after(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(JOB_ID_MAX)) else 0
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
 
 
 # --- verbs ------------------------------------------------------------------------------------
@@ -269,6 +333,7 @@ async def _asked_about(
 
 
 def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], FilterQuery]:
-    """Those that were chosen by their boxes, or else all that the filter fits."""
-    ids = verbs.numbers([value for name, value in pairs if name == "id"])
+    """Those that were chosen by their boxes, or else all that the filter fits, as does the box ``all``."""
+    every = any(name == "all" and value for name, value in pairs)
+    ids = () if every else verbs.numbers([value for name, value in pairs if name == "id"])
     return ids, parse_filters(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))

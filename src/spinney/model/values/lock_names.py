@@ -1,7 +1,7 @@
-"""The names of the locks that a stage must have: a template with ``{parameter}`` fields."""
+"""Templates with ``{parameter}`` fields: the names of the locks that a stage must have, and subjects of jobs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spinney.model.errors import BadParameters
@@ -15,14 +15,24 @@ def fields(template: str) -> list[str]:
     return _FIELD.findall(template)
 
 
+def is_balanced(template: str) -> bool:
+    """Return whether every brace belongs to a field that has a name."""
+    names_ = fields(template)
+    return all(names_) and template.count("{") == template.count("}") == len(names_)
+
+
+def filled(template: str, value: Callable[[str], str]) -> str:
+    """Return the template with the value of each of its fields."""
+    return _FIELD.sub(lambda match: value(match.group(1)), template)
+
+
 def render(template: str, params: Mapping[str, Any]) -> str:
     """Return the lock's name for a job with these parameters.
 
     Raises BadParameters when a field is missing, null, no scalar or empty: two jobs must never share a lock, or miss
     one, because of a missing parameter."""
 
-    def value(match: re.Match[str]) -> str:
-        field = match.group(1)
+    def value(field: str) -> str:
         param = params.get(field)
         if param is None or isinstance(param, dict | list) or param == "":
             raise BadParameters(
@@ -31,4 +41,4 @@ def render(template: str, params: Mapping[str, Any]) -> str:
             )
         return str(param)
 
-    return names.lock_name(_FIELD.sub(value, template))
+    return names.lock_name(filled(template, value))

@@ -462,6 +462,14 @@ CREATE TABLE retention (
 	PRIMARY KEY (type, state)
 );
 
+CREATE TABLE saved_filters (
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	"query" TEXT NOT NULL, 
+	PRIMARY KEY (owner, name)
+)
+ WITHOUT ROWID;
+
 CREATE TABLE schedule_runs (
 	schedule TEXT NOT NULL, 
 	nominal_us INTEGER NOT NULL, 
@@ -552,6 +560,20 @@ CREATE TABLE throughput (
 	ended INTEGER NOT NULL, 
 	failed INTEGER NOT NULL, 
 	PRIMARY KEY (slice, lane, node_id)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE throughput_history (
+	width_s INTEGER NOT NULL, 
+	slice INTEGER NOT NULL, 
+	lane INTEGER NOT NULL, 
+	ended INTEGER NOT NULL, 
+	failed INTEGER NOT NULL, 
+	pending INTEGER NOT NULL, 
+	running INTEGER NOT NULL, 
+	wait_s FLOAT, 
+	run_s FLOAT, 
+	PRIMARY KEY (width_s, slice, lane)
 )
  WITHOUT ROWID;
 

@@ -111,3 +111,13 @@ answer. A row is written in the transaction of its jobs. ``owner``, ``key``: the
 chose. ``digest``: of the request, since another request must not use the same key. ``held``: how many of the jobs were
 put on hold. ``done`` is 0 while the jobs of a large submission are still being written, in steps, under the ``staging``
 row of ``first_id``. Rows are kept for a day."""
+
+saved_filters = Table(
+    "saved_filters",
+    metadata,
+    Column("owner", Chars, primary_key=True),
+    Column("name", Chars, primary_key=True),
+    Column("query", Chars, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Filters of the list of jobs that a user (``owner``) saved: the query string of the page's address."""

@@ -1,6 +1,6 @@
 """The tables of operators' settings and records: holds, failures, schedules, retention, the audit."""
 
-from sqlalchemy import Column, Index, Integer, Table, text
+from sqlalchemy import Column, Float, Index, Integer, Table, text
 
 from spinney.store.sql.schema.columns import Chars, Flag, Id, metadata, where
 
@@ -16,6 +16,24 @@ throughput = Table(
 )
 """How many attempts of a lane ended in each ten seconds (``slice``), and how many of them failed. Figures for people,
 which are kept for some minutes; nothing is decided by them."""
+
+throughput_history = Table(
+    "throughput_history",
+    metadata,
+    Column("width_s", Integer, primary_key=True),
+    Column("slice", Id, primary_key=True),
+    Column("lane", Id, primary_key=True),
+    Column("ended", Id, nullable=False),
+    Column("failed", Id, nullable=False),
+    Column("pending", Id, nullable=False),
+    Column("running", Id, nullable=False),
+    Column("wait_s", Float),
+    Column("run_s", Float),
+    sqlite_with_rowid=False,
+)
+"""What ``throughput`` had, rolled up for charts: slices of a minute for some hours, of a quarter of an hour for some
+days, of an hour for some weeks (``width_s``, in seconds). ``pending``, ``running``: the highest numbers of jobs that
+were counted in the slice, once a minute. ``wait_s``, ``run_s``: how long a sample of jobs waited and ran."""
 
 deleted_folders = Table(
     "deleted_folders",

@@ -9,7 +9,9 @@
     get: (name) => { try { return localStorage.getItem(name); } catch { return null; } },
     set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* a private window */ } },
   };
-  for (const element of all(".js[hidden]")) element.hidden = false;
+  // A part that is fetched anew comes with what scripts alone can use hidden, as the page did.
+  const reveal = () => { for (const element of all(".js[hidden]")) element.hidden = false; };
+  reveal();
 
   // --- ages --------------------------------------------------------------------------------
 
@@ -151,6 +153,7 @@
   }
 
   body.addEventListener("htmx:afterSwap", countOn);
+  body.addEventListener("htmx:afterSwap", reveal);
   body.addEventListener("htmx:responseError", (event) => {
     const { status, responseText } = event.detail.xhr;
     if (status === 503 || status === 429) return show("again");
@@ -298,8 +301,10 @@
 
   function picked() {
     for (const words of all("[data-picked]")) {
-      const count = all(`input[name=id][form=${words.closest("form").getAttribute("id")}]:checked`).length;
-      write(words, count ? `With the ${count} selected:` : words.dataset.none);
+      const form = words.closest("form");
+      const count = all(`input[name=id][form=${form.getAttribute("id")}]:checked`).length;
+      const every = form.querySelector("[data-pick-every]").checked;
+      write(words, every ? "With all of them:" : count ? `With the ${count} selected:` : "");
     }
   }
 
@@ -308,7 +313,7 @@
       const form = event.target.closest("form").getAttribute("id");
       for (const box of all(`input[name=id][form=${form}]`)) box.checked = event.target.checked;
     }
-    if (event.target.matches("[data-pick-all], input[name=id]")) picked();
+    if (event.target.matches("[data-pick-all], [data-pick-every], input[name=id]")) picked();
   });
   body.addEventListener("htmx:afterSwap", picked);
   addEventListener("pageshow", picked);

@@ -1,0 +1,101 @@
+"""The columns of the list of jobs: which a user has chosen, and by which the list is sorted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from spinney.features.jobs.sql import SORT_KEYS
+from spinney.web.pages.filters import FilterQuery
+from spinney.web.pages.forms import Form
+from spinney.web.pages.rendering import redirect
+from spinney.web.request_context import Authenticated
+
+router = APIRouter(include_in_schema=False)
+
+COOKIE = "spinney_columns"
+COOKIE_S = 31_536_000
+COLUMNS: Mapping[str, str] = {
+    "type": "Type",
+    "subject": "Subject",
+    "stage": "Stage",
+    "queue": "Queue",
+    "collection": "Collection",
+    "submitter": "Submitter",
+    "node": "Node",
+    "priority": "Priority",
+    "created": "Created",
+    "started": "Started",
+    "took": "Took",
+    "ended": "Ended",
+    "message": "Message",
+}
+"""Their headings by name, in their order. Number and state are always shown."""
+DEFAULT = ("type", "subject", "stage", "created", "took", "ended", "message")
+OLDEST = "job"
+"""The sort by which the list begins with the oldest jobs; with none it begins with the newest."""
+_FALLS = ("took", "ended", "started")
+"""Columns whose largest values come first when their heading is followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort:
+    """By what a list is sorted."""
+
+    column: str
+    descending: bool
+
+    @property
+    def text(self) -> str:
+        """The value of ``sort`` in the address."""
+        return f"-{self.column}" if self.descending else self.column
+
+
+def parse_sort(text: str) -> Sort | None:
+    """Return what the address asks for; None for the newest first, and for what is no sort."""
+    column = text.removeprefix("-")
+    if column not in SORT_KEYS and text != OLDEST:
+        return None
+    return Sort(column=column, descending=text.startswith("-"))
+
+
+def headings(filters: FilterQuery, sort: Sort | None) -> Mapping[str, tuple[str, str]]:
+    """Return, for each column that sorts, the address that sorts by it (or the other way round), and the direction in
+    which the list is sorted by it now: ``ascending``, ``descending`` or empty."""
+    links: dict[str, tuple[str, str]] = {}
+    for column in (OLDEST, *SORT_KEYS):
+        current = sort is not None and sort.column == column
+        descending = not sort.descending if current and sort is not None else column in _FALLS
+        target = Sort(column=column, descending=descending).text
+        if column == OLDEST:
+            target = "" if current else OLDEST
+            direction = "ascending" if current else "descending" if sort is None else ""
+        else:
+            direction = (
+                ("descending" if sort.descending else "ascending") if current and sort is not None else ""
+            )
+        query = filters.query(**({"sort": target} if target else {}))
+        links[column] = (f"/jobs?{query}" if query else "/jobs", direction)
+    links["created"] = links[OLDEST]  # a job with a higher number was created later
+    return links
+
+
+def chosen(request: Request) -> Sequence[str]:
+    """Return the columns that the user's browser remembers, else those by default."""
+    names = request.cookies.get(COOKIE, "").split(".")
+    known = [name for name in COLUMNS if name in names]
+    return known or DEFAULT
+
+
+@router.post("/jobs/columns", summary="Choose the columns of the list")
+async def choose(context: Authenticated, form: Form) -> Response:
+    """Remember the chosen columns in a cookie; none chosen, or ``reset``: those by default."""
+    query = form.text("query")
+    response = redirect(f"/jobs?{query}" if query.isprintable() and query else "/jobs")
+    names = [name for name in COLUMNS if name in form.all("column")]
+    if form.text("reset") or not names:
+        response.delete_cookie(COOKIE, samesite="lax")
+    else:
+        response.set_cookie(COOKIE, ".".join(names), max_age=COOKIE_S, samesite="lax", httponly=True)
+    return response

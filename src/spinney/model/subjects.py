@@ -1,0 +1,79 @@
+"""The subject of a job: one line, made of its parameters, by which people tell it from others of its type.
+
+A type may declare a template with ``{parameter}`` fields. Without one, the parameters that differ most between jobs are
+shown: required ones and those that are not at their default, texts before numbers before flags, in the order of the
+declaration."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spinney.model.errors import UsageError
+from spinney.model.types import TypeSpec
+from spinney.model.values import lock_names
+
+SUBJECT_MAX = 90
+"""The longest subject, in characters."""
+_VALUE_MAX = 60
+_PARTS = 2
+"""A subject without a template names at most so many parameters."""
+_CUT = "…"
+
+
+def subject(spec: TypeSpec | None, params: Any) -> str:
+    """Return the subject of a job of this type; empty if its parameters tell nothing.
+
+    ``params`` must be masked already: whatever they contain may be shown. ``spec`` is None for a type that is not
+    registered any more."""
+    if not isinstance(params, Mapping):
+        return ""
+    if spec is not None and spec.subject:
+        return shortened(_filled(spec.subject, params), SUBJECT_MAX)
+    schema = {} if spec is None else spec.schema
+    return shortened(" · ".join(_telling(schema.get("properties", {}), params)), SUBJECT_MAX)
+
+
+def require_fields(type_name: str, template: str, parameters: Iterable[str]) -> None:
+    """Raise UsageError unless every field of a template is one of these parameters."""
+    for name in set(lock_names.fields(template)) - {*parameters}:
+        raise UsageError(
+            f"job type {type_name!r} has the subject {template!r}, but no parameter {name!r}; add it to a stage or "
+            f"correct the subject"
+        )
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text on one line of at most ``most`` characters. What is cut out is its middle, because paths and
+    identifiers differ at their ends."""
+    bounded = text[: 4 * most] + text[4 * most :][-most:]  # of megabytes no more is looked at
+    line = "".join(sign if sign.isprintable() else " " for sign in bounded)
+    line = " ".join(line.split())
+    if len(line) <= most:
+        return line
+    end = (most - 1) // 2
+    return line[: most - 1 - end].rstrip() + _CUT + line[-end:].lstrip()
+
+
+def _filled(template: str, params: Mapping[str, Any]) -> str:
+    return lock_names.filled(template, lambda name: _text(params.get(name)))
+
+
+def _telling(properties: Mapping[str, Any], params: Mapping[str, Any]) -> Iterable[str]:
+    names = [*(name for name in properties if name in params), *(n for n in params if n not in properties)]
+    parts = []
+    for name in names:
+        value, declared = params[name], properties.get(name, {})
+        is_default = isinstance(declared, Mapping) and "default" in declared and declared["default"] == value
+        if value is None or value == "" or is_default or isinstance(value, dict | list):
+            continue
+        is_text = isinstance(value, str)
+        rank = 0 if is_text else 2 if isinstance(value, bool) else 1
+        parts.append((rank, _text(value) if is_text else f"{name}={_text(value)}"))
+    parts.sort(key=lambda part: part[0])
+    return [text for _, text in parts[:_PARTS]]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return shortened(text, _VALUE_MAX)

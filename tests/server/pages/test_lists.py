@@ -1,0 +1,200 @@
+"""Lists of jobs: subjects, order, columns, filters that are kept, and whom a verb on many is for."""
+
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from server.conftest import RIGHTS, World
+from server.pages.test_pages import HTML, get
+from spinney.features.jobs import sql
+from spinney.model.jobs import Filter
+from spinney.model.rights.operators import Actor
+
+
+def listed(text: str) -> list[int]:
+    """The numbers of the listed jobs, in their order."""
+    return [int(number) for number in re.findall(r'id="job-(\d+)"', text)]
+
+
+def headings(text: str) -> list[str]:
+    row = text[text.index("<thead>") : text.index("</thead>")]
+    return [re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<th[ >].*?</th>", row, re.S)]
+
+
+# --- subjects ---------------------------------------------------------------------------------
+
+
+def test_given_two_jobs_of_a_type_when_listed_then_their_subjects_differ_and_secrets_are_masked(
+    world: World,
+) -> None:
+    world.submit("double", {"n": 1, "name": "<b>birds</b>", "pin": "tell-nobody"})
+    job = world.submit("double", {"n": 2, "name": "maps"})
+
+    text = get(world.client("viewer"), "/jobs")
+
+    assert 'class="subject">&lt;b&gt;birds&lt;/b&gt; · ••••••</td>' in text
+    assert 'class="subject">maps · n=2</td>' in text
+    assert world.client("viewer").get(f"/api/v1/jobs/{job}").json()["subject"] == "maps · n=2"
+    assert "tell-nobody" not in text
+
+
+# --- order ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ordered(world: World) -> list[int]:
+    """Three jobs: of different priorities, and one that has ended."""
+    jobs = [world.submit("one", priority=priority) for priority in (50, 10, 70)]
+    world.site.pass_(world.site.claim_by_job()[jobs[0]])
+    return jobs
+
+
+def test_given_a_heading_when_followed_then_the_list_is_sorted_by_it_and_back(
+    world: World, ordered: list[int]
+) -> None:
+    client, (first, second, third) = world.client("viewer"), ordered
+    client.cookies.set("spinney_columns", "priority.ended")
+
+    assert listed(get(client, "/jobs?sort=priority")) == [second, first, third]
+    assert listed(get(client, "/jobs?sort=-priority&state=claimed")) == [third, second]
+    text = get(client, "/jobs?sort=-ended")
+    assert listed(text)[0] == first  # jobs without a value come last
+    assert 'aria-sort="descending"><a href="/jobs?sort=ended">' in text
+    assert listed(get(client, "/jobs?sort=job")) == ordered
+    assert listed(get(client, "/jobs?sort=nothing")) == ordered[::-1]
+
+
+def test_given_more_jobs_than_are_sorted_then_the_page_says_so_and_each_page_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "SORTED_MAX", 60)
+    jobs = world.site.submit("one", n=70)
+    client = world.client("viewer")
+
+    first = get(client, "/jobs?sort=priority")
+    address = re.search(r'href="([^"]+)" rel="next"', first)
+
+    assert "Sorted among the newest" in first
+    assert address is not None
+    second = get(client, address[1].replace("&amp;", "&"))
+    assert listed(first) + listed(second) == jobs[::-1][:60]
+    assert "Sorted among" not in get(client, "/jobs?sort=priority&type=three")
+
+
+def test_given_limits_when_sorted_then_only_visible_jobs_are_there(world: World) -> None:
+    world.submit("one", collection="other")
+    mine = world.submit("one", collection="lab")
+
+    assert listed(get(world.client("limited"), "/jobs?sort=priority")) == [mine]
+
+
+@pytest.mark.parametrize("key", sql.SORT_KEYS)
+def test_given_any_key_when_sorted_then_each_job_is_there_once(
+    world: World, ordered: list[int], key: str
+) -> None:
+    for descending in (True, False):
+        page = world.store.job_lists.sorted_ids(
+            Filter(), key, descending=descending, offset=0, limit=10, now_us=1
+        )
+        assert sorted(page.ids) == ordered
+        assert not page.partial
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+
+def test_given_columns_when_chosen_then_the_list_has_them_until_they_are_reset(world: World) -> None:
+    world.submit("one", submitter="ann")
+    client = world.client("viewer")
+    client.cookies.clear()
+    assert headings(get(client, "/jobs")) == [
+        "Job", "State", "Type", "Subject", "Stage", "Created", "Took", "Ended", "Message",
+    ]  # fmt: skip
+
+    answer = client.post(
+        "/jobs/columns", data={"column": ["submitter", "queue", "bogus"], "query": "type=one"}
+    )
+    assert answer.headers["location"] == "/jobs?type=one"
+    assert headings(get(client, "/jobs")) == ["Job", "State", "Queue", "Submitter"]
+
+    client.post("/jobs/columns", data={"column": "queue", "reset": "1"})
+    assert "Message" in headings(get(client, "/jobs"))
+
+
+# --- saved filters ----------------------------------------------------------------------------
+
+
+def save(client: TestClient, name: str, query: str) -> str:
+    answer = client.post("/jobs/saved", data={"name": name, "query": query}, headers=HTML)
+    assert answer.status_code == 303
+    return get(client, answer.headers["location"])
+
+
+def test_given_a_filter_that_was_saved_then_its_owner_alone_sees_it_wherever_he_looks(world: World) -> None:
+    text = save(world.client("operator"), "my <failures>", "state=failed&created_after=2h&sort=-ended")
+
+    assert "saved as “my &lt;failures&gt;”" in text
+    link = 'href="/jobs?state=failed&amp;created_after=2h&amp;sort=-ended">my &lt;failures&gt;</a>'
+    assert link in text
+    world.clients.clear()  # another browser
+    assert link in get(world.client("operator"), "/jobs")
+    assert "my &lt;failures" not in get(world.client("admin"), "/jobs")
+
+    world.client("operator").post("/jobs/saved", data={"name": "my <failures>", "query": "", "remove": "1"})
+    assert world.store.saved_filters.all("operator") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "reason"),
+    [
+        ("", "state=failed", "ive the filter a name"),
+        ("x" * 61, "state=failed", "ive the filter a name"),
+        ("x", "typ=one", "not valid"),
+        ("x", "type=" + "x" * 5000, "not valid"),
+    ],
+)
+def test_given_what_cannot_be_saved_then_the_page_says_why(
+    world: World, name: str, query: str, reason: str
+) -> None:
+    answer = world.client("viewer").post("/jobs/saved", data={"name": name, "query": query}, headers=HTML)
+
+    assert reason in world.client("viewer").get("/jobs", headers=HTML).text
+    assert answer.status_code == 303
+    assert world.store.saved_filters.all("viewer") == {}
+
+
+def test_given_a_user_who_is_deleted_then_his_filters_are_gone(world: World) -> None:
+    actor = Actor(by="admin", call="1")
+    for name in ("ann", "bob"):
+        world.store.accounts.add(name, RIGHTS["viewer"], None, actor, now_us=1)
+        world.store.saved_filters.save(name, "his", "state=failed")
+
+    world.store.accounts.delete("ann", actor, now_us=2)
+
+    assert world.store.saved_filters.all("ann") == {}
+    assert world.store.saved_filters.all("bob") == {"his": "state=failed"}
+
+
+# --- suggestions, and whom a verb is for ------------------------------------------------------
+
+
+def test_given_jobs_then_filters_suggest_what_there_is_within_sight(world: World) -> None:
+    world.submit("one", collection="lab", submitter="ann")
+    world.submit("one", collection="secret", submitter="bob")
+
+    text, within = get(world.client("admin"), "/jobs"), get(world.client("limited"), "/jobs")
+
+    for name in ("lab", "secret", "ann", "bob", "double", "slow", "second"):
+        assert f'<option value="{name}">' in text, name
+    assert '<option value="lab">' in within
+    assert '<option value="secret">' not in within
+    assert '<option value="bob">' not in within
+
+
+def test_given_the_box_for_all_when_a_verb_is_asked_for_then_it_is_for_all_that_match(world: World) -> None:
+    jobs = world.site.submit("one", n=3)
+    client = world.client("operator")
+
+    assert "Cancel 1 job?" in get(client, f"/jobs/verbs?verb=cancel&type=one&id={jobs[0]}")
+    assert "Cancel 3 jobs?" in get(client, f"/jobs/verbs?verb=cancel&type=one&all=1&id={jobs[0]}")
