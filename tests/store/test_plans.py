@@ -243,6 +243,8 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
         store.job_lists.sorted_ids(Filter(type="plain"), key, descending=True, offset=0, limit=50, now_us=99)
     store.job_lists.names("collection")
     store.saved_filters.all("ann")
+    for figures in (store.throughput_history.by_slice, store.throughput_history.by_lane):
+        figures(60, 1, 60, [1, 2])
 
     assert len(house.seen) > 10
     assert walks(house) == []

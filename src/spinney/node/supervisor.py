@@ -54,6 +54,7 @@ from spinney.node.services.orders import OrderWatcher
 from spinney.node.services.peer_waker import PeerWaker
 from spinney.node.services.retention import Pruner
 from spinney.node.services.store_poll import StorePoll
+from spinney.node.services.throughput_history import ThroughputRecorder
 from spinney.node.settings import NodeSettings
 from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Child
@@ -259,6 +260,7 @@ class Supervisor:
             OrderWatcher(context, dispatching.dispatcher, dispatching.pool).run(),
             HoldEnforcer(context, dispatching.pool, node_id=node_id).run(),
             Pruner(context).run(),
+            ThroughputRecorder(context).run(),
             PeerWaker(context, node_id=node_id, but=own_socket).run(),
             listener.run(),
             FolderWatch(self._root, self._health).run(),

@@ -42,6 +42,7 @@ from spinney.features.postmortem import page as postmortem
 from spinney.features.queues import page as queues
 from spinney.features.saved_filters import page as saved_filters
 from spinney.features.schedules import page as schedules
+from spinney.features.stats import activity_page as activity
 from spinney.features.stats import page as overview
 from spinney.features.submission import batch_page as batch
 from spinney.features.submission import batches_page as batches
@@ -74,6 +75,7 @@ def routers() -> list[APIRouter]:
     """Return the routers of the pages."""
     return [
         overview.router,
+        activity.router,
         jobs.router,
         columns.router,
         saved_filters.router,

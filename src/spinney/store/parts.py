@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spinney.features.saved_filters.sql import SqlSavedFilters
     from spinney.features.schedules.sql import SqlSchedules
     from spinney.features.stacks.sql import SqlStackRequests
+    from spinney.features.stats.history_sql import SqlThroughputHistory
     from spinney.features.stats.sql import SqlStatistics
     from spinney.features.webhooks.sql import SqlWebhooks
     from spinney.store.sql.audit import SqlAudit
@@ -80,4 +81,7 @@ class Parts(Protocol):
     sign_in: "ClassVar[Part[SqlSignIn]]" = Part("features.accounts.sign_in_sql:SqlSignIn")
     stack_requests: "ClassVar[Part[SqlStackRequests]]" = Part("features.stacks.sql:SqlStackRequests")
     statistics: "ClassVar[Part[SqlStatistics]]" = Part("features.stats.sql:SqlStatistics")
+    throughput_history: "ClassVar[Part[SqlThroughputHistory]]" = Part(
+        "features.stats.history_sql:SqlThroughputHistory"
+    )
     webhooks: "ClassVar[Part[SqlWebhooks]]" = Part("features.webhooks.sql:SqlWebhooks")

@@ -28,6 +28,7 @@ from spinney.model.values.unreadable import json_object
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.rendering import redirect
 from spinney.web.pages.stages import Step, steps
+from spinney.web.pages.timelines import Timeline, of_job
 from spinney.web.pages.tracebacks import Piece, pieces
 from spinney.web.request_context import Authenticated
 
@@ -53,6 +54,8 @@ class JobView:
     because: int | None
     """The job that the explanation names first."""
     steps: Sequence[Step]
+    timeline: Timeline | None
+    """When its stages waited and ran; None before the first attempt."""
     attempts: Sequence[Attempt]
     """The latest first."""
     failure: Attempt | None
@@ -199,6 +202,7 @@ def read(control: Control, job_id: int) -> JobView:
         explanation=(explanation := control.part(Explainer).explain(job_id)),
         because=_because(explanation),
         steps=steps(shown_job, spec, attempts),
+        timeline=of_job(shown_job, attempts[-ATTEMPTS:], control.clock()),
         attempts=attempts[::-1][:ATTEMPTS],
         failure=failure,
         pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),

@@ -47,6 +47,7 @@ NAV_ITEMS = (
     NavItem(path="/batches", label="Batches", icon="batches", key="b"),
     NavItem(path="/jobs", label="Jobs", icon="jobs", key="j"),
     NavItem(path="/failures", label="Failures", icon="failures", key="f"),
+    NavItem(path="/activity", label="Activity", icon="activity", key="t"),
     NavItem(path="/submit", label="Submit", icon="submit", key="s", role=Role.SUBMITTER),
     NavItem(path="/queues", label="Queues", icon="queues", key="q"),
     NavItem(path="/nodes", label="Nodes", icon="nodes", key="n"),

@@ -1,0 +1,180 @@
+"""The page of what happened over an hour, a day or a week: throughput, depth, and times by type and stage."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.features.stats.history_sql import HOUR_S, MINUTE_S, QUARTER_S, Figures
+from spinney.web.pages import time_charts
+from spinney.web.pages.formatting import lasting, number
+from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.time_charts import TimeChart
+from spinney.web.request_context import Authenticated
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A period that can be shown."""
+
+    label: str
+    width_s: int
+    slices: int
+
+
+SPANS: Mapping[str, Span] = {
+    "hour": Span(label="Hour", width_s=MINUTE_S, slices=60),
+    "day": Span(label="Day", width_s=QUARTER_S, slices=96),
+    "week": Span(label="Week", width_s=HOUR_S, slices=168),
+}
+Name = Annotated[str, Query(max_length=200)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLine:
+    """A stage, over the whole period."""
+
+    type: str
+    stage: str
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What the page shows."""
+
+    charts: Sequence[tuple[str, str, TimeChart]]
+    """Id, title and chart."""
+    stages: Sequence[StageLine]
+    """Those that did most first."""
+    queues: Sequence[str]
+    types: Sequence[str]
+
+
+@router.get("/activity", summary="Activity")
+async def activity(
+    request: Request,
+    context: Authenticated,
+    span: str = "hour",
+    queue: Name = "",
+    type_: Annotated[str, Query(alias="type", max_length=200)] = "",
+) -> Response:
+    """Show charts of an hour, a day or a week, of one queue or type or of all."""
+    span = span if span in SPANS else "hour"
+    within = context.principal.rights.within
+    shown = None
+    if within.collections is None:
+        shown = await read_coalesced(
+            request,
+            ("activity", within, span, queue, type_),
+            lambda: context.run(lambda control: read(control, SPANS[span], queue, type_, within.queues)),
+        )
+    return page_or_part(
+        request,
+        context,
+        "activity",
+        topics=("overview",),
+        spans=SPANS,
+        span=span,
+        queue=queue,
+        type=type_,
+        shown=shown,
+    )
+
+
+def read(control: Control, span: Span, queue: str, type_: str, visible: Collection[str] | None) -> Activity:
+    """Read the figures of the lanes that the caller may see. ``visible``: the queues of these; None: all."""
+    history = control.store.throughput_history
+    lanes = history.lanes(queues=visible)
+    chosen = {
+        lane: (of_type, stage)
+        for lane, of_queue, of_type, stage in lanes
+        if queue in ("", of_queue) and type_ in ("", of_type)
+    }
+    last = control.clock() // 1_000_000 // span.width_s
+    first = last - span.slices + 1
+    by_slice = history.by_slice(span.width_s, first, last, chosen)
+    by_lane = history.by_lane(span.width_s, first, last, chosen)
+    return Activity(
+        charts=_charts(span, first, by_slice),
+        stages=_stages(chosen, by_lane),
+        queues=sorted({of_queue for _, of_queue, _, _ in lanes}),
+        types=sorted({of_type for _, _, of_type, _ in lanes}),
+    )
+
+
+def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tuple[str, str, TimeChart]]:
+    width_us = span.width_s * 1_000_000
+    numbers = range(first, first + span.slices)
+    starts_us = [n * width_us for n in numbers]
+    figures = [by_slice.get(n) for n in numbers]
+    ended = {
+        "completed": [0 if f is None else f.ended - f.failed for f in figures],
+        "failed": [0 if f is None else f.failed for f in figures],
+    }
+    depth = {
+        "pending": [None if f is None else f.pending for f in figures],
+        "running": [None if f is None else f.running for f in figures],
+    }
+    times = {
+        "waiting": [None if f is None else f.wait_s for f in figures],
+        "running": [None if f is None else f.run_s for f in figures],
+    }
+    return [
+        (
+            "ended",
+            "Attempts that ended",
+            time_charts.stacked(
+                starts_us, width_us, ended, _count, {"completed": "passed", "failed": "failed"}
+            ),
+        ),
+        (
+            "depth",
+            "Jobs, the most in each slice",
+            time_charts.lines(
+                starts_us, width_us, depth, _count, {"pending": "pending", "running": "running"}
+            ),
+        ),
+        (
+            "times",
+            "Times, median of a sample",
+            time_charts.lines(starts_us, width_us, times, lasting, {"waiting": "waited", "running": "ran"}),
+        ),
+    ]
+
+
+def _stages(chosen: Mapping[int, tuple[str, str]], by_lane: Mapping[int, Figures]) -> list[StageLine]:
+    """Return the stages that did anything, with the figures of their lanes."""
+    grouped: dict[tuple[str, str], list[Figures]] = {}
+    for lane, figures in by_lane.items():
+        grouped.setdefault(chosen[lane], []).append(figures)
+    stages = [
+        StageLine(type=type_, stage=stage, figures=_together(parts))
+        for (type_, stage), parts in grouped.items()
+    ]
+    return sorted(stages, key=lambda line: (-line.figures.ended, line.type, line.stage))
+
+
+def _together(parts: Sequence[Figures]) -> Figures:
+    def mean(values: Sequence[tuple[float | None, int]]) -> float | None:
+        known = [(value, weight) for value, weight in values if value is not None]
+        total = sum(weight for _, weight in known)
+        return sum(value * weight for value, weight in known) / total if total else None
+
+    return Figures(
+        ended=sum(part.ended for part in parts),
+        failed=sum(part.failed for part in parts),
+        pending=sum(part.pending for part in parts),
+        running=sum(part.running for part in parts),
+        wait_s=mean([(part.wait_s, part.ended) for part in parts]),
+        run_s=mean([(part.run_s, part.ended) for part in parts]),
+    )
+
+
+def _count(value: float) -> str:
+    return number(int(value) if value == int(value) else round(value, 1))

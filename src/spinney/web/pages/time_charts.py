@@ -1,0 +1,186 @@
+"""Charts over time as numbers: axes, columns and lines, which the macro ``time_chart`` writes as SVG.
+
+Across, everything is in percent of the width, so that a chart fits any screen while its text keeps its size; upwards it
+is in pixels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+HEIGHT, TOP, FLOOR = 190, 14, 166
+"""Of a chart, of its highest line and of its axis, in pixels from above."""
+_Y_TICKS = 3
+_SHORTEST = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A mark of an axis: pixels from above, or percent from the left."""
+
+    at: float
+    label: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A part of a column: pixels from above and of height."""
+
+    kind: str
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A slice of time: percent from the left and of width."""
+
+    x: float
+    width: float
+    title: str
+    """What it says when it is pointed at."""
+    bars: Sequence[Bar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line over the columns, in a box of 100 by ``HEIGHT``; where a value is missing it is interrupted."""
+
+    kind: str
+    points: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeChart:
+    """A chart."""
+
+    columns: Sequence[Column]
+    lines: Sequence[Line]
+    y_ticks: Sequence[Tick]
+    x_ticks: Sequence[Tick]
+
+
+Series = Mapping[str, Sequence[float | None]]
+"""Values by kind (the state whose colour they have), one for each slice."""
+
+
+def stacked(
+    starts_us: Sequence[int],
+    width_us: int,
+    series: Series,
+    text: Callable[[float], str],
+    names: Mapping[str, str],
+) -> TimeChart:
+    """Return columns in which the kinds stand upon each other. ``names``: what the kinds are called."""
+    totals = [sum(value or 0 for value in values) for values in zip(*series.values(), strict=True)]
+    top, y_ticks = _scale(max(totals, default=0), text)
+    columns = []
+    for column in _columns(starts_us, width_us, series, text, names):
+        bars, y = [], float(FLOOR)
+        for kind, value in column.values.items():
+            if value:
+                height = max(_SHORTEST, value / top * (FLOOR - TOP))
+                y -= height
+                bars.append(Bar(kind=kind, y=round(y, 1), height=round(height, 1)))
+        columns.append(Column(x=column.x, width=column.width, title=column.title, bars=bars))
+    return TimeChart(columns=columns, lines=(), y_ticks=y_ticks, x_ticks=_x_ticks(starts_us, width_us))
+
+
+def lines(
+    starts_us: Sequence[int],
+    width_us: int,
+    series: Series,
+    text: Callable[[float], str],
+    names: Mapping[str, str],
+) -> TimeChart:
+    """Return a line for each kind."""
+    highest = max((value or 0 for values in series.values() for value in values), default=0)
+    top, y_ticks = _scale(highest, text)
+    columns = [
+        Column(x=c.x, width=c.width, title=c.title, bars=())
+        for c in _columns(starts_us, width_us, series, text, names)
+    ]
+    return TimeChart(
+        columns=columns,
+        lines=[Line(kind=kind, points=_segments(values, top)) for kind, values in series.items()],
+        y_ticks=y_ticks,
+        x_ticks=_x_ticks(starts_us, width_us),
+    )
+
+
+# --- steps ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slice:
+    x: float
+    width: float
+    title: str
+    values: Mapping[str, float | None]
+
+
+def _columns(
+    starts_us: Sequence[int],
+    width_us: int,
+    series: Series,
+    text: Callable[[float], str],
+    names: Mapping[str, str],
+) -> list[_Slice]:
+    each = 100 / max(1, len(starts_us))
+    slices = []
+    for number, start_us in enumerate(starts_us):
+        values = {kind: of[number] for kind, of in series.items()}
+        parts = [f"{names[kind]} {text(value)}" for kind, value in values.items() if value is not None]
+        until = _clock(start_us + width_us, "%H:%M")
+        title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or 'nothing'}"
+        slices.append(_Slice(x=round(number * each, 3), width=round(each, 3), title=title, values=values))
+    return slices
+
+
+def _segments(values: Sequence[float | None], top: float) -> list[str]:
+    each = 100 / max(1, len(values))
+    segments: list[list[str]] = [[]]
+    for number, value in enumerate(values):
+        if value is None:
+            segments.append([])
+            continue
+        y = FLOOR - value / top * (FLOOR - TOP)
+        # A step as wide as its slice, so that a lonely value can be seen.
+        segments[-1] += [f"{number * each:.2f},{y:.1f}", f"{(number + 1) * each:.2f},{y:.1f}"]
+    return [" ".join(points) for points in segments if points]
+
+
+def _scale(highest: float, text: Callable[[float], str]) -> tuple[float, list[Tick]]:
+    """Return the value at the top, of which a third is a round number, and the marks up to it."""
+    size = 10.0 ** (len(str(int(highest))) - 1) if highest >= 1 else 1.0
+    while size > highest > 0:
+        size /= 10
+    top = next(size * step for step in (1.5, 3, 6, 9, 12, 15) if size * step >= highest)
+    marks = [top * n / _Y_TICKS for n in range(1, _Y_TICKS + 1)]
+    return top, [
+        Tick(at=round(FLOOR - n / _Y_TICKS * (FLOOR - TOP), 1), label=text(mark))
+        for n, mark in enumerate(marks, start=1)
+    ]
+
+
+def _x_ticks(starts_us: Sequence[int], width_us: int) -> list[Tick]:
+    """Return marks at round times: of an hour each ten minutes, of a day each four hours, of a week each day."""
+    if not starts_us:
+        return []
+    span_us = width_us * len(starts_us)
+    minute = 60_000_000
+    step_us = next(
+        s for s in (10 * minute, 240 * minute, 1440 * minute) if span_us / s <= 8 or s == 1440 * minute
+    )
+    form = "%a %d" if step_us == 1440 * minute else "%H:%M"
+    first = -(-starts_us[0] // step_us) * step_us
+    ticks = []
+    for at_us in range(first, starts_us[-1] + width_us, step_us):
+        at = (at_us - starts_us[0]) / span_us * 100
+        anchor = "start" if at < 4 else "end" if at > 96 else "middle"
+        ticks.append(Tick(at=round(at, 2), label=_clock(at_us, form), anchor=anchor))
+    return ticks
+
+
+def _clock(at_us: int, form: str) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime(form)

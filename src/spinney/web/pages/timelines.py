@@ -1,0 +1,108 @@
+"""When something waited and when it ran: bars over time, as numbers for SVG. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spinney.model.jobs import Attempt, Job
+from spinney.model.outcomes import PASSED
+from spinney.model.states import SETTLED
+from spinney.web.pages.formatting import lasting
+
+_NARROWEST = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A bar: percent from the left and of width, and what it says when it is pointed at."""
+
+    kind: str
+    x: float
+    width: float
+    title: str
+    job_id: int | None = None
+    """The job that it leads to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineRow:
+    """The bars of a stage, or of a slot."""
+
+    label: str
+    segments: Sequence[Segment]
+    waited_s: float = 0.0
+    ran_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Rows over a period."""
+
+    from_us: int
+    until_us: int
+    rows: Sequence[TimelineRow]
+
+
+def of_job(job: Job, attempts: Sequence[Attempt], now_us: int) -> Timeline | None:
+    """Return when each stage of a job waited and ran, in the order in which stages began; None before the first
+    attempt. ``attempts``: the oldest first."""
+    begun = [attempt for attempt in attempts if attempt.started_us]
+    if not begun:
+        return None
+    ends = [attempt.ended_us or now_us for attempt in begun]
+    from_us = min(job.created_us, begun[0].started_us)
+    until_us = max(*ends, job.settled_us or 0, from_us + 1)
+    if job.state not in SETTLED:
+        until_us = max(until_us, now_us)
+    rows: dict[str, list[Segment]] = {}
+    times: dict[str, list[float]] = {}
+    since_us = from_us
+    for attempt, ended_us in zip(begun, ends, strict=True):
+        row, (waited, ran) = rows.setdefault(attempt.stage, []), times.setdefault(attempt.stage, [0.0, 0.0])
+        waited_s, ran_s = (
+            max(0, attempt.started_us - since_us) / 1e6,
+            max(0, ended_us - attempt.started_us) / 1e6,
+        )
+        name = f"{attempt.stage}, attempt {attempt.attempt}"
+        if waited_s:
+            title = f"{name}: waited {lasting(waited_s)}"
+            row.append(segment("waiting", since_us, attempt.started_us, from_us, until_us, title))
+        verb = "ran" if attempt.ended_us else "runs for"
+        title = f"{name} on {attempt.node}: {verb} {lasting(ran_s)}, {outcome(attempt)}"
+        row.append(segment(kind_of(attempt), attempt.started_us, ended_us, from_us, until_us, title))
+        times[attempt.stage] = [waited + waited_s, ran + ran_s]
+        since_us = max(since_us, ended_us)
+    return Timeline(
+        from_us=from_us,
+        until_us=until_us,
+        rows=[
+            TimelineRow(label=stage, segments=segments, waited_s=times[stage][0], ran_s=times[stage][1])
+            for stage, segments in rows.items()
+        ],
+    )
+
+
+def segment(
+    kind: str, start_us: int, end_us: int, from_us: int, until_us: int, title: str, job_id: int | None = None
+) -> Segment:
+    """Return the bar of a period within another one."""
+    span = max(1, until_us - from_us)
+    x = (max(start_us, from_us) - from_us) / span * 100
+    width = max(_NARROWEST, (min(end_us, until_us) - max(start_us, from_us)) / span * 100)
+    return Segment(
+        kind=kind, x=round(min(x, 100 - _NARROWEST), 3), width=round(width, 3), title=title, job_id=job_id
+    )
+
+
+def outcome(attempt: Attempt) -> str:
+    """Return what became of an attempt, in a word or two."""
+    return str(attempt.outcome).replace("_", " ") if attempt.outcome else "running"
+
+
+def kind_of(attempt: Attempt) -> str:
+    """Return the state whose colour the bar of an attempt has."""
+    if attempt.outcome is None:
+        return "running"
+    if attempt.outcome in PASSED:
+        return "completed"
+    bad = {"error": "failed", "timeout": "failed", "died": "failed", "lost": "orphaned"}
+    return bad.get(attempt.outcome, "scheduled")

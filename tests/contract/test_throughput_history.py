@@ -1,0 +1,99 @@
+"""Figures over time: minutes are rolled up to quarters and hours, again and again without harm, and old ones go."""
+
+from collections.abc import Mapping
+
+from spinney.features.stats.history_sql import HOUR_S, KEPT, MINUTE_S, QUARTER_S, Figures
+from spinney.model.outcomes import Outcome
+from spinney.model.types import QueueSpec
+
+from .words import Site, kind
+
+
+def run_one(site: Site, seconds: float, outcome: Outcome = Outcome.OK) -> None:
+    """Let one job run for so long."""
+    lease = site.claim_one()
+    began = site.now
+    site.start(lease)
+    site.clock.forward(seconds)
+    site.record(lease, outcome, started_us=began, ended_us=site.now, retryable=False)
+
+
+def to_next(site: Site, width_s: int) -> int:
+    """Let the time go on to the beginning of the next slice of this width; return the number of the one before."""
+    number = site.now // 1_000_000 // width_s
+    site.clock.forward((number + 1) * width_s - site.now / 1e6)
+    return number
+
+
+def record(site: Site) -> None:
+    site.store.throughput_history.record(now_us=site.now)
+
+
+def by_slice(site: Site, width_s: int, queues: tuple[str, ...] | None = None) -> Mapping[int, Figures]:
+    history = site.store.throughput_history
+    lanes = [lane for lane, *_ in history.lanes(queues=queues)]
+    return history.by_slice(width_s, 0, site.now // 1_000_000 // width_s, lanes)
+
+
+def test_given_attempts_in_two_minutes_then_each_width_has_their_sums(site: Site) -> None:
+    site.submit(n=5)
+    to_next(site, HOUR_S)
+    run_one(site, 10)
+    run_one(site, 20, Outcome.ERROR)
+    first = to_next(site, MINUTE_S)
+    record(site)
+    run_one(site, 4)
+    second = to_next(site, MINUTE_S)
+
+    for _ in range(2):  # a second leader, or the same again
+        record(site)
+
+    minutes = by_slice(site, MINUTE_S)
+    assert {n: (f.ended, f.failed) for n, f in minutes.items()} == {first: (2, 1), second: (1, 0)}
+    assert (minutes[first].pending, minutes[second].pending) == (3, 2)
+    assert minutes[second].run_s == 10, "the median of 10, 20 and 4 s"
+    for width_s in (QUARTER_S, HOUR_S):
+        (whole,) = by_slice(site, width_s).values()
+        assert whole[:3] == (3, 1, 3), width_s
+        assert whole.run_s is not None
+
+
+def test_given_a_leader_that_was_away_then_what_it_missed_is_made_up_for(site: Site) -> None:
+    site.submit(n=2)
+    to_next(site, HOUR_S)
+    run_one(site, 1)
+    first = to_next(site, MINUTE_S)
+    site.clock.forward(8 * MINUTE_S)
+
+    record(site)
+
+    assert by_slice(site, MINUTE_S)[first].ended == 1
+
+
+def test_given_queues_then_only_their_lanes_count(site: Site) -> None:
+    site.knows(kind("one", "work"), queues=[QueueSpec(name="other")])
+    site.submit(n=2)
+    site.submit(n=3, queue="other")
+    to_next(site, MINUTE_S)
+    record(site)
+
+    assert [f.pending for f in by_slice(site, MINUTE_S, ("other",)).values()] == [3]
+    assert [f.pending for f in by_slice(site, MINUTE_S).values()] == [5]
+    lanes = [lane for lane, *_ in site.store.throughput_history.lanes()]
+    until = site.now // 1_000_000 // MINUTE_S
+    by_lane = site.store.throughput_history.by_lane(MINUTE_S, 0, until, lanes)
+    assert sorted(f.pending for f in by_lane.values()) == [2, 3]
+
+
+def test_given_old_slices_then_they_go_with_the_next_record(site: Site) -> None:
+    site.submit(n=1)
+    to_next(site, HOUR_S)
+    record(site)
+    assert all(by_slice(site, width_s) for width_s in KEPT)
+
+    site.clock.forward(QUARTER_S * (KEPT[QUARTER_S] + 2))
+    record(site)
+
+    assert len(by_slice(site, MINUTE_S)) == 1
+    assert len(by_slice(site, QUARTER_S)) == 1
+    assert len(by_slice(site, HOUR_S)) == 2

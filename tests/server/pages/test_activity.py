@@ -1,0 +1,106 @@
+"""Charts over time: axes, what they say when pointed at, and who sees them; timelines of jobs."""
+
+import re
+
+import pytest
+
+from server.conftest import World
+from server.pages.test_pages import get
+from spinney.model.access import AccessScope, Rights, Role
+from spinney.model.outcomes import Outcome
+from spinney.web.pages import time_charts
+from spinney.web.request_context import now_us
+
+MINUTE_US = 60_000_000
+START_US = 1_800_000_000_000_000 // (1440 * MINUTE_US) * 1440 * MINUTE_US
+
+
+def test_given_values_then_columns_stand_on_the_axis_and_fill_the_width() -> None:
+    starts = [START_US + n * MINUTE_US for n in range(4)]
+
+    chart = time_charts.stacked(
+        starts,
+        MINUTE_US,
+        {"completed": [6, 0, 3, 1], "failed": [3, 0, 0, 0]},
+        lambda value: f"{value:g}",
+        {"completed": "passed", "failed": "failed"},
+    )
+
+    assert [tick.label for tick in chart.y_ticks] == ["3", "6", "9"]
+    assert [len(column.bars) for column in chart.columns] == [2, 0, 1, 1]
+    assert chart.columns[0].bars[1].y == time_charts.TOP
+    assert chart.columns[2].bars[0].y + chart.columns[2].bars[0].height == time_charts.FLOOR
+    assert sum(column.width for column in chart.columns) == pytest.approx(100)
+    assert chart.columns[0].title.endswith("00:00 to 00:01: passed 6, failed 3")
+
+
+def test_given_missing_values_then_a_line_is_interrupted_and_zeros_break_nothing() -> None:
+    starts = [START_US + n * 60 * MINUTE_US for n in range(24)]
+    values: list[float | None] = [None, 2.0, 4.0, None, *[0.0] * 20]
+
+    chart = time_charts.lines(starts, 60 * MINUTE_US, {"running": values}, str, {"running": "ran"})
+
+    assert [len(points.split()) for points in chart.lines[0].points] == [4, 40]
+    assert [tick.label for tick in chart.x_ticks] == ["00:00", "04:00", "08:00", "12:00", "16:00", "20:00"]
+    assert (
+        time_charts.lines(starts[:1], MINUTE_US, {"running": [None]}, str, {"running": "ran"}).lines[0].points
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("highest", "top"),
+    [(0.0004, 0.0006), (0.7, 0.9), (1, 1.5), (7, 9), (10, 15), (95, 120), (40_000, 60_000)],
+)
+def test_given_a_highest_value_then_the_top_is_round_and_near(highest: float, top: float) -> None:
+    chart = time_charts.lines(
+        [0], 1, {"running": [highest]}, lambda value: f"{value:.6g}", {"running": "ran"}
+    )
+
+    assert float(chart.y_ticks[-1].label) == pytest.approx(top)
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def test_given_what_happened_then_each_period_shows_it_by_type_and_stage(world: World) -> None:
+    jobs = world.site.submit("three", n=2)
+    leases = world.site.claim_by_job()
+    world.site.pass_(leases[jobs[0]])
+    world.site.fail(leases[jobs[1]])
+    world.store.throughput_history.record(now_us=now_us() + MINUTE_US)
+
+    for span in ("hour", "day", "week"):
+        text = get(world.client("viewer"), f"/activity?span={span}")
+        assert "passed 1, failed 1" in text
+        assert re.search(r'data-label="Attempts" class="right"><span class="figure">2</span>', text)
+        assert 'href="/jobs?type=three&amp;stage=first&amp;state=failed">1</a>' in text
+    assert "Nothing happened in this period" in get(world.client("viewer"), "/activity?queue=slow")
+
+
+def test_given_limits_then_others_queues_are_not_shown_and_by_collection_nothing_is(world: World) -> None:
+    world.submit("three", queue="slow")
+    world.submit("three", queue="default")
+    world.rights["narrow"] = Rights(role=Role.VIEWER, within=AccessScope(queues=("slow",)))
+    world.store.throughput_history.record(now_us=now_us() + MINUTE_US)
+
+    text = get(world.client("narrow"), "/activity")
+
+    assert '<option value="slow">' in text
+    assert '<option value="default">' not in text
+    assert "pending 1, running 0" in text
+    assert "Not measured by collection" in get(world.client("limited"), "/activity")
+
+
+def test_given_attempts_then_the_jobs_page_shows_when_they_waited_and_ran(world: World) -> None:
+    job = world.submit("three", {"name": "<b>x</b>"})
+    lease = world.site.claim_by_job()[job]
+    began = now_us() + 2_000_000
+    world.site.record(lease, Outcome.ERROR, started_us=began, ended_us=began + 3_000_000, retryable=False)
+
+    text = get(world.client("viewer"), f"/jobs/{job}")
+
+    assert re.search(r"first, attempt 1: waited [12]\.\d s", text)
+    assert "ran 3.0 s, error" in text
+    assert 'class="subject break">&lt;b&gt;x&lt;/b&gt;</p>' in text
+    assert "Timeline" not in get(world.client("viewer"), f"/jobs/{world.submit('one')}")
