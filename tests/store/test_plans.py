@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from new_store import new_store
+from spinney.features.jobs.relatives_sql import Relation
 from spinney.features.jobs.sql import SORT_KEYS
+from spinney.model.access import AccessScope
 from spinney.model.jobs import (
     ClaimRequest,
     Filter,
@@ -56,11 +58,12 @@ SMALL = {
     "json_each",
     "history",
     "found",
+    "few",
     "v",
 }
 """What holds what runs now or what was declared may be read whole; of the view ``history`` that is
-what its two searches by job have found. Of ``invites`` a user has one at most, for a day. ``found`` is bounded, and
-``v`` one value of an index after the other."""
+what its two searches by job have found. Of ``invites`` a user has one at most, for a day. ``found`` and ``few`` are
+bounded, and ``v`` one value of an index after the other."""
 
 TYPES = [
     TypeSpec(name="plain", stages=(StageSpec(name="run"),)),
@@ -242,6 +245,11 @@ def test_nor_does_looking_at_a_job(house: House) -> None:
     for key in SORT_KEYS:
         store.job_lists.sorted_ids(Filter(type="plain"), key, descending=True, offset=0, limit=50, now_us=99)
     store.job_lists.names("collection")
+    for relation in Relation:
+        store.relatives.groups(3, relation, AccessScope(queues=("narrow",)))
+    for look in (store.relatives.needed_by, store.relatives.dependants, store.relatives.has_needs):
+        look(3)
+    store.relatives.parents([1, 2, 3])
     store.saved_filters.all("ann")
     for figures in (store.throughput_history.by_slice, store.throughput_history.by_lane):
         figures(60, 1, 60, [1, 2])

@@ -36,6 +36,7 @@ from spinney.features.inboxes import page as inboxes
 from spinney.features.jobs import columns
 from spinney.features.jobs import job_page as job
 from spinney.features.jobs import list_page as jobs
+from spinney.features.jobs import tree_page as job_tree
 from spinney.features.locks import page as locks
 from spinney.features.nodes import page as nodes
 from spinney.features.postmortem import page as postmortem
@@ -80,6 +81,7 @@ def routers() -> list[APIRouter]:
         columns.router,
         saved_filters.router,
         job.router,
+        job_tree.router,
         postmortem.router,
         batches.router,
         batch.router,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spinney.features.homes.fetches_sql import SqlFetches
     from spinney.features.homes.sql import SqlHomes
     from spinney.features.inboxes.sql import SqlInboxes
+    from spinney.features.jobs.relatives_sql import SqlRelatives
     from spinney.features.jobs.sql import SqlJobLists
     from spinney.features.locks.sql import SqlLocks
     from spinney.features.nodes.sql import SqlFleet
@@ -75,6 +76,7 @@ class Parts(Protocol):
     job_lists: "ClassVar[Part[SqlJobLists]]" = Part("features.jobs.sql:SqlJobLists")
     locks: "ClassVar[Part[SqlLocks]]" = Part("features.locks.sql:SqlLocks")
     queue_admin: "ClassVar[Part[SqlQueues]]" = Part("features.queues.sql:SqlQueues")
+    relatives: "ClassVar[Part[SqlRelatives]]" = Part("features.jobs.relatives_sql:SqlRelatives")
     retention: "ClassVar[Part[SqlRetention]]" = Part("features.retention.sql:SqlRetention")
     saved_filters: "ClassVar[Part[SqlSavedFilters]]" = Part("features.saved_filters.sql:SqlSavedFilters")
     schedules: "ClassVar[Part[SqlSchedules]]" = Part("features.schedules.sql:SqlSchedules")

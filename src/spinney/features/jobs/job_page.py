@@ -72,6 +72,8 @@ class JobView:
     """From the root down; None: out of sight."""
     children: Mapping[str, int]
     queues: Sequence[str]
+    has_needs: bool
+    """Whether it needs jobs, or jobs need it."""
 
 
 @router.get("/jobs/{job}", summary="A job")
@@ -212,9 +214,10 @@ def read(control: Control, job_id: int) -> JobView:
         results=look.results(job_id),
         holds=holds,
         allowed=allowed,
-        above=_above(control, shown_job),
+        above=above(control, shown_job),
         children={str(s): n for s, n in look.counts(Filter(parent_id=job_id, superseded=False)).items() if n},
         queues=[queue.queue for queue in look.queues()] if Verb.MOVE in allowed else (),
+        has_needs=control.store.relatives.has_needs(job_id),
     )
 
 
@@ -233,7 +236,8 @@ def _because(explanation: Explanation) -> int | None:
     return named if isinstance(named, int) else None
 
 
-def _above(control: Control, job: Job) -> list[Job | None]:
+def above(control: Control, job: Job) -> list[Job | None]:
+    """Return the nearest ancestors of a job, from above; None for one that is not visible."""
     ancestors: list[Job | None] = []
     for number in job.lineage.split(".")[:-1][-ABOVE:]:
         try:

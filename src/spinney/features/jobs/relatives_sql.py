@@ -1,0 +1,100 @@
+"""The relatives of a job: its subjobs, the jobs that it needs, and those that need it, counted by type and state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import orjson
+
+from spinney.model.access import AccessScope
+from spinney.model.jobs import Filter
+from spinney.model.states import State
+from spinney.store.sql.read import filter_queries
+from spinney.store.sql.registry.job_rows import VISIBLE
+from spinney.store.sql.session import Session
+
+RELATIVES_MAX = 10_000
+"""So many relatives of one kind are looked at."""
+_SHOWN = (
+    "case when l.job_id is null then few.state when l.running_us is null then 'claimed' else 'running' end"
+)
+
+
+class Relation(StrEnum):
+    """How the jobs of a group are related to a job."""
+
+    SUBJOBS = "subjobs"
+    NEEDS = "needs"
+    NEEDED_BY = "needed_by"
+
+
+_SOURCES = {
+    Relation.SUBJOBS: "jobs where jobs.parent_id is not null and jobs.parent_id = ?",
+    Relation.NEEDS: "needs n cross join jobs where jobs.id = n.need_id and n.job_id = ?",
+    Relation.NEEDED_BY: "needs n cross join jobs where jobs.id = n.job_id and n.need_id = ?",
+}
+"""The relatives, as SQL with the job's id as its only value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Relatives of one type in one state."""
+
+    type: str
+    state: State
+    jobs: int
+
+
+class SqlRelatives:
+    """Relatives of jobs."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def needed_by(self, job_id: int) -> list[int]:
+        """Return the jobs that this one needs, at most ``RELATIVES_MAX``."""
+        sql = "select need_id from needs where job_id = ? order by need_id limit ?"
+        return self._ids(sql, job_id)
+
+    def dependants(self, job_id: int) -> list[int]:
+        """Return the jobs that need this one, at most ``RELATIVES_MAX``."""
+        sql = "select job_id from needs where need_id = ? order by job_id limit ?"
+        return self._ids(sql, job_id)
+
+    def has_needs(self, job_id: int) -> bool:
+        """Return whether a job needs others, or others need it."""
+        sql = "select exists (select 1 from needs where job_id = ?) or exists (select 1 from needs where need_id = ?)"
+        with self._session.read() as tx:
+            return bool(tx.value(sql, (job_id, job_id)))
+
+    def groups(self, job_id: int, relation: Relation, within: AccessScope | None) -> tuple[list[Group], bool]:
+        """Return the visible relatives of a job by type and state, the largest group of a type first, and whether only
+        the first ``RELATIVES_MAX`` were counted."""
+        superseded = False if relation is Relation.SUBJOBS else None
+        where, values = filter_queries.conditions(Filter(superseded=superseded, within=within))
+        few = (
+            f"select jobs.id, jobs.type, jobs.state from {_SOURCES[relation]} and jobs.state <> 'deleted' "
+            f"and {' and '.join([VISIBLE, *where])} limit ?"
+        )
+        sql = (
+            f"select few.type, {_SHOWN} as shown, count(*) from ({few}) few "
+            "left join leases l on l.job_id = few.id group by few.type, shown"
+        )
+        with self._session.read() as tx:
+            rows = tx.all(sql, (job_id, *values, RELATIVES_MAX + 1))
+        groups = [Group(type=type_, state=State(state), jobs=jobs) for type_, state, jobs in rows]
+        partial = sum(group.jobs for group in groups) > RELATIVES_MAX
+        return sorted(groups, key=lambda group: (group.type, -group.jobs, group.state)), partial
+
+    def parents(self, job_ids: Sequence[int]) -> set[int]:
+        """Return which of these jobs have subjobs."""
+        sql = (
+            "select j.value from json_each(?) j where exists "
+            "(select 1 from jobs where jobs.parent_id = j.value and jobs.parent_id is not null)"
+        )
+        with self._session.read() as tx:
+            return {job_id for (job_id,) in tx.all(sql, (orjson.dumps([*job_ids]).decode(),))}
+
+    def _ids(self, sql: str, job_id: int) -> list[int]:
+        with self._session.read() as tx:
+            return [number for (number,) in tx.all(sql, (job_id, RELATIVES_MAX))]

@@ -1,0 +1,29 @@
+"""The tree of a batch in a browser: groups open in place, one after the other."""
+
+from playwright.sync_api import Page, expect
+
+from browser.conftest import Sound
+from browser.site import Site
+
+
+def test_given_a_batch_when_its_group_is_opened_then_its_jobs_are_there_and_stay(
+    page: Page, site: Site
+) -> None:
+    batch = site.ended(site.submit("parent", "-p", "n=3"))
+    page.goto(f"/jobs/{batch}")
+    page.get_by_role("link", name="Tree", exact=True).first.click()
+
+    group = page.locator(".tree details").first
+    group.locator("summary").click()
+    expect(group.locator(".member")).to_have_count(3)
+    page.evaluate("htmx.trigger(document.body, 'spinney:tree')")
+
+    expect(group.locator(".member")).to_have_count(3)
+    group.locator(".member a").first.click()
+    page.get_by_role("link", name="Tree", exact=True).first.click()
+    expect(page.locator(".ancestor")).to_contain_text("parent")
+
+
+def test_given_a_tree_then_it_is_sound(sound: Sound, site: Site) -> None:
+    batch = site.ended(site.submit("parent", "-p", "n=2"))
+    sound([f"/jobs/{batch}/tree", "/activity"])
