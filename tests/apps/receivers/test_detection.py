@@ -108,6 +108,17 @@ def test_a_file_that_came_in_part_and_then_whole_counts_once(
     assert detected(tmp_path, [part, file], calls=2)[:1] == whole[:1]
 
 
+def test_one_content_under_the_names_of_two_sessions_counts_once(tmp_path: Path) -> None:
+    (file,) = write_files(Scene(seconds=30).lines(), tmp_path / "raw", [], session=3)
+    twin = file.with_name(file.name.replace("-000003-", "-000004-"))
+    twin.write_bytes(file.read_bytes())
+    database = ReceiverDatabase(tmp_path / "x.sqlite", TAGS)
+    detected = database.detect([twin, file], now_s=0.0)
+    assert (detected.files, detected.repeated) == (1, 1)
+    with database.reading() as db:
+        assert db.execute("select name, session from files").fetchall() == [(file.name, 3)]
+
+
 def test_a_changed_table_of_tags_detects_the_session_afresh(tmp_path: Path) -> None:
     files = write_files(LINES, tmp_path, [len(LINES) // 2])
     path = tmp_path / "r.sqlite"

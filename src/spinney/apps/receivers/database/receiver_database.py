@@ -72,16 +72,19 @@ class ReceiverDatabase:
 
         Raises UsageError for a name that no receiver gives, OSError for a file that cannot be read, and sqlite3.Error.
         """
-        new = [_described(Path(path)) for path in paths]
+        new = sorted(
+            (_described(Path(path)) for path in paths), key=lambda each: (each.source.session, *_order(each))
+        )
         with self._writing() as db:
             known = {sha256 for (sha256,) in db.execute("select sha256 from files")}
-            by_session: dict[int, dict[str, _New]] = defaultdict(dict)
+            by_session: dict[int, list[_New]] = defaultdict(list)
             for each in new:
                 if each.sha256 not in known:
-                    by_session[each.source.session][each.sha256] = each
+                    known.add(each.sha256)  # also of another session: a content counts once
+                    by_session[each.source.session].append(each)
             results = [
-                self._detect_session(db, session, list(files.values()), (job, now_s), between)
-                for session, files in sorted(by_session.items())
+                self._detect_session(db, session, files, (job, now_s), between)
+                for session, files in by_session.items()
             ]
         files = sum(result.files for result in results)
         return Detected(
