@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -28,6 +29,8 @@ class Shelf:
     away: bool = False
     wished: list[Wish] = field(default_factory=list)
     reports: list[tuple[str, str]] = field(default_factory=list)
+    stages: dict[str, list[str]] = field(default_factory=dict)
+    """Those that were reported as ended, by entry."""
     params: Mapping[str, object] = field(default_factory=dict)
     type: str = "one"
     system: str = "shelf"
@@ -73,6 +76,7 @@ class Shelf:
             state = "deleted" if each.job is None else str(each.job.state)
             self.entries[each.entry] = state
             self.reports.append((each.entry, state))
+            self.stages[each.entry] = [attempt.stage for attempt in each.attempts]
             if state in ("completed", "failed", "cancelled", "deleted"):
                 self.claims.pop(each.entry, None)
         return lost
@@ -178,6 +182,45 @@ def test_a_shelf_that_is_away_costs_nothing_but_time(sides: Beside) -> None:
         False,
         "the shelf is away",
     )
+
+
+def test_what_ends_while_the_shelf_is_away_is_shown_as_behind(sides: Beside) -> None:
+    sides.round()
+    sides.round()
+    sides.site.pass_(sides.site.claim_one())
+    sides.shelf.away = True
+    behind: list[int] = []
+
+    class Pauses(Event):
+        """Stands for the bridge's pauses: another job ends in the first one, the shelf is back after the second."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            (status,) = sides.control.store.bridges.statuses()
+            behind.append(status.behind)
+            if len(behind) == 1:
+                sides.site.pass_(sides.site.claim_one())
+            elif len(behind) == 2:
+                sides.shelf.away = False
+            else:
+                self.set()
+            return self.is_set()
+
+    sides.bridge.run(Pauses())
+
+    assert behind[:2] == [1, 2]
+    assert set(sides.shelf.entries.values()) == {"completed"}
+
+
+def test_stages_that_pass_between_two_rounds_are_all_reported_in_their_order(sides: Beside) -> None:
+    sides.shelf.type, sides.shelf.entries = "three", {"a": "free"}
+    sides.round()
+    for _ in range(2):
+        (lease,) = sides.site.claim()
+        sides.site.pass_(lease)
+
+    sides.round()
+
+    assert sides.shelf.stages == {"a": ["first", "second"]}
 
 
 def test_wishes_are_obeyed(sides: Beside) -> None:

@@ -100,8 +100,9 @@ class Bridge:
     def round(self) -> bool:
         """Go round once; return whether there was something to do. Raises ForeignAway, StoreUnavailable."""
         if not self._began:
-            self.foreign.begin()
             self._links = {link.entry: link for link in self.control.store.bridges.links(self.foreign.name)}
+            self._changed()  # counted before the foreign store is needed: an operator sees how far behind it is
+            self.foreign.begin()
             self._recovered_s, self._began = -1e9, True
         passed = self._pass_on()
         now_s = time.monotonic()
@@ -231,6 +232,13 @@ class Bridge:
 
     def _pass_on(self) -> int:
         """Report the jobs that have changed; return how many."""
+        changed = self._changed()
+        for start in range(0, len(changed), _PAGE):
+            self._report(changed[start : start + _PAGE])
+        return len(changed)
+
+    def _changed(self) -> list[tuple[Link, Job | None, str]]:
+        """Return the links whose jobs are ahead of their positions, with the jobs and the new positions."""
         links = {link.job_id: link for link in self._links.values() if link.job_id is not None}
         jobs = self._by_id(links)
         changed = []
@@ -239,11 +247,7 @@ class Bridge:
             if position != link.position:
                 changed.append((link, jobs.get(job_id), position))
                 self._behind_since_us.setdefault(link.entry, self.control.clock())
-        if not changed:
-            return 0
-        for start in range(0, len(changed), _PAGE):
-            self._report(changed[start : start + _PAGE])
-        return len(changed)
+        return changed
 
     def _report(self, changed: Sequence[tuple[Link, Job | None, str]]) -> None:
         lost = self.foreign.report([self._made(link, job) for link, job, _ in changed])
