@@ -45,6 +45,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "schedule": "features.schedules.cli",
         "inbox": "features.inboxes.cli",
         "bridges": "features.bridges.cli",
+        "bridge": "features.bridges.cli",
         "webhook": "features.webhooks.cli",
         "audit": "features.audit.cli",
     },

@@ -1,17 +1,22 @@
-"""The command ``bridges``: list bridges to other systems."""
+"""The commands ``bridges`` and ``bridge``: list bridges to other systems, and check one."""
 
 from typing import Annotated
 
 import typer
 
+from spinney.model.errors import UsageError
 from spinney.terminal import display
-from spinney.terminal.arguments import JsonOption, ReasonOption, StoreOption
+from spinney.terminal.applications import installed_commands
+from spinney.terminal.arguments import JsonOption, ReasonOption, StoreOption, command_group
 from spinney.terminal.connection import open_commands
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
+    """Add these commands to the command line."""
     app.command()(bridges)
+    group = command_group("Compare a bridge's two sides.", {})
+    group.command(context_settings={"allow_interspersed_args": False})(check)
+    app.add_typer(group, name="bridge")
 
 
 def bridges(
@@ -51,4 +56,26 @@ def bridges(
         },
         json=json,
         empty="no bridge has reported yet",
+    )
+
+
+def check(
+    system: Annotated[
+        str,
+        typer.Argument(metavar="SYSTEM", help="The other system: disbatch, for example.", show_default=False),
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="OPTIONS", help="Options of 'spinney SYSTEM check'.", show_default=False),
+    ] = None,
+) -> None:
+    """Compare the entries of another system with the jobs here, as 'spinney SYSTEM check' does.
+
+    The options are those of that command: where the other system is, and --repair to mend what differs."""
+    application = installed_commands().applications.get(system)
+    command = getattr(application and application.load(), "commands", {}).get("check")
+    if command is None:
+        raise UsageError(f"there is no command 'spinney {system} check'; name a system of 'spinney bridges'")
+    raise typer.Exit(
+        command.main(words or [], prog_name=f"spinney {system} check", standalone_mode=False) or 0
     )
