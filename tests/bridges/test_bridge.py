@@ -36,6 +36,7 @@ class Shelf:
     system: str = "shelf"
     database: str = "books"
     name: str = NAME
+    parked: int = 0
 
     def _reach(self) -> None:
         if self.away:

@@ -115,9 +115,8 @@ class Bridge:
             self._obey(self.foreign.wishes())
             self._relink()
             self._tell(None)
-        claimed = self._accept(
-            self.foreign.claim(self.room - len(self._links)) if self.room > len(self._links) else ()
-        )
+        room = self.room + self.foreign.parked - len(self._links)
+        claimed = self._accept(self.foreign.claim(room) if room > 0 else ())
         return passed + claimed > 0
 
     # --- claims become jobs -------------------------------------------------------------------

@@ -79,6 +79,10 @@ class Foreign(Protocol):
     name: str
     """The bridge's name in lists, unique in a store: system, database and the name under which it claims."""
 
+    @property
+    def parked(self) -> int:
+        """How many claimed entries wait for others over there, so that their jobs need no slots."""
+
     def begin(self) -> None:
         """Prepare the database: once at the start, and again when it was away."""
 

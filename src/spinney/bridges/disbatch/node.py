@@ -41,6 +41,7 @@ class DisbatchNode:
     """Returns the mark of this bridge in this store; see ``Registration``."""
     has_links: Callable[[], bool]
     system: str = field(default="disbatch", init=False)
+    parked: int = field(default=0, init=False)
     _queues: Sequence[Document] = field(default=(), init=False)
     _names: dict[Any, str] = field(default_factory=dict, init=False)
     _limit: int | None = field(default=None, init=False)

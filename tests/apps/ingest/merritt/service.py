@@ -20,7 +20,7 @@ DEADLINE_S = 90.0
 class IngestService:
     """``start``, ``kill``, ``stop`` it however often you like."""
 
-    def __init__(self, place: Path, hosts: str, name: str, *, settings: str = "") -> None:
+    def __init__(self, place: Path, hosts: str, name: str, *, settings: str = "", poll: str = "1s") -> None:
         self.place, self.name, self.queue = place, name, place.parent / "queue"
         (place / "profiles").mkdir(parents=True)
         self.queue.mkdir(exist_ok=True)
@@ -30,7 +30,7 @@ class IngestService:
         )
         (place / "profiles" / "maps.toml").write_text('collection = "maps"\n')
         (place / "merritt.toml").write_text(
-            f'queue = "{self.queue}"\nsession = "4s"\npoll = "1s"\n{settings}'
+            f'queue = "{self.queue}"\nsession = "4s"\npoll = "{poll}"\n{settings}'
         )
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("SPINNEY_", "MERRITT_"))

@@ -237,3 +237,23 @@ def _settled(queue: MerrittQueue, batch: Batch) -> bool:
         return ended(queue, batch)
     except KazooException:
         return False
+
+
+def test_the_last_job_of_others_triggers_the_report_by_a_watch(
+    tmp_path: Path, hosts: str, queue: MerrittQueue
+) -> None:
+    """Without it the batch would be reported at the next poll, in ten minutes."""
+    settings = 'work = ["batches", "reports"]\n'
+    service = IngestService(tmp_path / "oak", hosts, "oak", settings=settings, poll="600s")
+    try:
+        service.start()
+        service.until("the bridge to work", lambda: "merritt:" in service.spinney("bridges"))
+        batch = service.submit(queue, 2)
+        jobs = service.until("the jobs", lambda: len(queue.jobs.ids()) == 2 and queue.jobs.list())
+        for job in jobs:
+            for state in STEPS[1:]:
+                job = queue.jobs.set_status(job, state)
+
+        service.until("the report", lambda: ended(queue, batch))
+    finally:
+        service.close()

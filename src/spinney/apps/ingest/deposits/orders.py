@@ -147,6 +147,10 @@ class ObjectOrder(FrozenModel):
     update: bool = False
     response: str = "json"
     fail_at: Stage | None = None
+    until: Stage | None = None
+    """The stage at which another service goes on with the object; None: all of it is done here."""
+    returns: bool = False
+    """Whether that service does one step only: the object waits at ``until``, held, and then goes on."""
 
 
 def new_bid() -> str:

@@ -16,7 +16,13 @@ from spinney.apps.ingest.access.archives import Format
 from spinney.apps.ingest.access.tickets import Status, Ticket
 from spinney.apps.ingest.config import settings as ingest_settings
 from spinney.apps.ingest.merritt.marks import release_own_lock
-from spinney.bridges.merritt import AccessRequest, AccessState, MerrittError, MerrittQueue
+from spinney.bridges.merritt import (
+    AccessRequest,
+    AccessState,
+    MerrittError,
+    MerrittNodeTooLarge,
+    MerrittQueue,
+)
 from spinney.bridges.merritt.access import AccessQueue
 from spinney.bridges.merritt.locks import QueueName
 from spinney.errors import Refused, UnknownType, UsageError
@@ -71,7 +77,7 @@ class AccessWork:
         except UnknownType as error:
             log.info("access request %s waits: %s", request.id, error)
             access.unlock(request)
-        except (Refused, NotAdmitted, UsageError) as error:
+        except (Refused, NotAdmitted, UsageError, MerrittNodeTooLarge) as error:
             access.set_status(request, AccessState.FAILED, message=str(error), unlock=True)
         except MerrittError as error:
             log.warning("access request %s is not ours any more: %s", request.id, error)

@@ -6,9 +6,11 @@ killed takes its jobs up again, unless another consumer has taken them meanwhile
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
+from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
@@ -28,6 +30,7 @@ from spinney.bridges.merritt import (
     MerrittConflict,
     MerrittError,
     MerrittLocked,
+    MerrittNodeTooLarge,
     MerrittQueue,
     MerrittStateError,
     MerrittZKNodeInvalid,
@@ -70,12 +73,21 @@ class MerrittConsumer:
     _batches_changed: Event = field(default_factory=Event, init=False)
     """Set by watches, when there may be a batch to read or to report, or a request for access."""
     _polled_s: dict[int, float] = field(default_factory=dict, init=False)
+    _handed_over: set[str] = field(default_factory=set, init=False)
+    """Jobs of ours in a state whose work others do, and those that have come back from there."""
 
     def __post_init__(self) -> None:
         self.name = f"merritt:{self.database}:{self.node}"
         self.queue = MerrittQueue(self.client, self.name)
         self._marks = Marks(self.client, self.node)
         self._batches = BatchWork(self.client, self.queue, self.name, self.settings.queue)
+        # The same function each time, because ZooKeeper's client keeps every other one until it has fired.
+        self._watches = {id(each): _waker(each) for each in (self._changed, self._batches_changed)}
+
+    @property
+    def parked(self) -> int:
+        """How many jobs of ours others are working at."""
+        return len(self._handed_over - self._held.keys())
 
     def begin(self) -> None:
         """Create the queue's own nodes where they are missing, and enter this node."""
@@ -93,6 +105,8 @@ class MerrittConsumer:
         if not self._is_due(self._batches_changed, [BATCHES, *_ACCESS_PATHS]):
             return
         with self._reached():
+            for path in self.queue.batches.open_jobs_paths():
+                self._watch(path, self._batches_changed)
             if "access" in self.settings.work:
                 self.access.take()
             if self.settings.mirror:
@@ -114,12 +128,12 @@ class MerrittConsumer:
                 claim = self._marks.claim(job_id)
                 try:
                     job = self._ours(job_id, claim or "")
-                    claims.append(self._claim_of(job, claim or ""))
                 except ClaimLost as lost:
                     log.warning("%s: job %s is not ours any more: %s", self.name, job_id, lost)
                     self._let_go(job_id)
-                except UsageError as error:
-                    self._fail(self._held[job_id], str(error))
+                    continue
+                if (made := self._claim_of(job, claim or "")) is not None:
+                    claims.append(made)
         return claims
 
     def claim(self, room: int) -> Sequence[Claim]:
@@ -137,7 +151,9 @@ class MerrittConsumer:
                     if len(claims) >= room:
                         self._changed.set()  # there is more, for when there is room
                         return claims
-                    if job_id not in self._held and (claim := self._take(job_id, state, locked_collections)):
+                    if job_id in self._held or job_id in self._handed_over:
+                        continue
+                    if (claim := self._take(job_id, state, locked_collections)) is not None:
                         claims.append(claim)
         return claims
 
@@ -153,12 +169,10 @@ class MerrittConsumer:
                 self._watch(path, changed)
         return True
 
-    def _watch(self, path: str, changed: Event) -> int:
-        """Have ``changed`` set at the next change of a list; return how many entries the list has."""
-        try:
-            return len(self.client.retry(self.client.get_children, path, watch=lambda _: changed.set()))
-        except NoNodeError:
-            return 0
+    def _watch(self, path: str, changed: Event) -> None:
+        """Have ``changed`` set at the next change of a list."""
+        with suppress(NoNodeError):
+            self.client.retry(self.client.get_children, path, watch=self._watches[id(changed)])
 
     def _take(self, job_id: str, state: JobState, locked_collections: set[str]) -> Claim | None:
         """Lock a job and mark it; None where it cannot be had, or must be held."""
@@ -179,12 +193,7 @@ class MerrittConsumer:
             log.warning("%s: job %s is passed over: %s", self.name, job_id, error)
             return None
         self._held[job_id], self._priorities[job_id] = job, job.priority
-        try:
-            claim = self._claim_of(job, self._marks.add(job))
-        except UsageError as error:
-            self._fail(job, str(error))
-            return None
-        return claim
+        return self._claim_of(job, self._marks.add(job))
 
     def _collection(self, profile: str) -> str:
         try:
@@ -192,10 +201,15 @@ class MerrittConsumer:
         except UsageError:
             return profile  # the job fails by it, with a sentence
 
-    def _claim_of(self, job: Job, claim: str) -> Claim:
-        """Return the claim of a job of ours. Raises UsageError for one that describes no object."""
-        bid = orders.bid_of(self.queue.batches.load(job.bid))
-        order = orders.object_order(job, bid)
+    def _claim_of(self, job: Job, claim: str) -> Claim | None:
+        """Return the claim of a job of ours. One that describes no object is failed, and let go."""
+        try:
+            bid = orders.bid_of(self.queue.batches.load(job.bid))
+            order = orders.object_order(job, bid, self.settings)
+            collection = self.collection_of(order.profile)
+        except (UsageError, MerrittZKNodeInvalid) as error:
+            self._fail(job, str(error))
+            return None
         return Claim(
             entry=job.id,
             claim=claim,
@@ -203,7 +217,7 @@ class MerrittConsumer:
             params={"order": order.model_dump(mode="json", exclude_defaults=True)},
             options={
                 "priority": job.priority,
-                "collection": self.collection_of(order.profile),
+                "collection": collection,
                 "data": {"merritt": {"job": job.id, "batch": job.bid}},
             },
         )
@@ -219,26 +233,34 @@ class MerrittConsumer:
     def _fail(self, job: Job, reason: str) -> None:
         try:
             self.queue.jobs.set_status(job, JobState.FAILED, message=reason, unlock=True)
-        except (MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
+        except (MerrittStateError, MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
             log.warning("%s: job %s is not ours any more: %s", self.name, job.id, error)
         self._let_go(job.id)
 
     def _let_go(self, job_id: str) -> None:
         """Forget a job that has ended or is lost; a lock that is still ours is released."""
         self._priorities.pop(job_id, None)
+        self._handed_over.discard(job_id)
         if (job := self._held.pop(job_id, None)) is not None:
             self.queue.jobs.unlock(job)
         self._marks.remove(job_id)
 
     def _ours(self, job_id: str, claim: str) -> Job:
-        """Return a job that is ours, with its lock. Raises ClaimLost where it is not ours any more."""
+        """Return a job that is ours, with its lock unless it is in a state whose work others do. Raises ClaimLost where
+        it is not ours any more."""
         try:
             if self._marks.claim(job_id) != claim:
                 raise ClaimLost("it is not marked as taken by this node under this claim")
             job = self.queue.jobs.load(job_id)
             if job.state in _ENDED or claim.partition(".")[0] != str(job.retry_count):
                 raise ClaimLost(f"it is {job.state} over there")
+            if job.state not in self.settings.states:
+                self._handed_over.add(job_id)
+                self._held.pop(job_id, None)
+                return job
             held = self._held.get(job_id)
+            if held is None and job.state is self.settings.comes_back_in:
+                self._handed_over.add(job_id)
             if held is not None and self._has(held):
                 job = replace(job, lock=held.lock)
             else:
@@ -248,6 +270,8 @@ class MerrittConsumer:
             self._priorities.setdefault(job_id, job.priority)
             return job
         except (MerrittLocked, MerrittConflict) as error:
+            if job_id in self._handed_over:
+                return replace(job, lock=None)  # others have not let it go yet
             raise ClaimLost(str(error)) from error
         except (MerrittZKNodeInvalid, NoNodeError) as error:
             raise ClaimLost(f"it was deleted over there: {error}") from error
@@ -277,10 +301,16 @@ class MerrittConsumer:
 
     def _report(self, report: Report) -> None:
         job = self._ours(report.entry, report.claim)
+        has_ended = report.job is None or report.job.state in SETTLED
+        if job.lock is None:  # others work at it
+            if has_ended:
+                self._let_go(job.id)
+            return
         try:
             if report.job is not None:
-                job = progress.write_parts(self.queue, job, report.results(), self.settings.server)
-            states = progress.steps(job.state, report.job)
+                write = partial(self._batches.write_beside, self.queue.batches.load(job.bid))
+                job = progress.write_parts(self.queue, job, report.results(), self.settings.server, write)
+            states = progress.steps(job.state, report.job, self.settings.states)
             for state in states:
                 estimated = report.job is not None and state is JobState.PROVISIONING
                 job = self.queue.jobs.set_status(
@@ -288,18 +318,23 @@ class MerrittConsumer:
                     state,
                     message=progress.message(report.job) if state is states[-1] else "",
                     priority=report.job.priority if estimated and report.job else None,
+                    unlock=state not in (*self.settings.states, *_ENDED),
                 )
                 self._held[job.id], self._priorities[job.id] = job, job.priority
+        except (MerrittNodeTooLarge, UsageError, OSError) as error:
+            self._fail(job, str(error))
+            raise ClaimLost(str(error)) from error
         except MerrittStateError as error:
             raise ClaimLost(str(error)) from error
         except (MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
             self._held.pop(report.entry, None)
             raise ClaimLost(str(error)) from error
         self._held[job.id] = job
-        if job.state in _ENDED:
+        if job.lock is None:
+            del self._held[job.id]
+            self._handed_over.add(job.id)
+        if job.state in _ENDED or has_ended:
             self._let_go(job.id)
-            if not self._watch(f"{BATCHES}/{job.bid}/states/batch-processing", self._batches_changed):
-                self._batches_changed.set()
 
     # --- wishes and checks --------------------------------------------------------------------
 
@@ -307,7 +342,7 @@ class MerrittConsumer:
         """Return the jobs of ours that their tools have given another priority, or have failed or deleted."""
         wishes = []
         with self._reached():
-            for job_id in list(self._held):
+            for job_id in {*self._held, *self._handed_over}:
                 try:
                     job = self.queue.jobs.load(job_id)
                 except MerrittZKNodeInvalid:
@@ -316,6 +351,8 @@ class MerrittConsumer:
                 if job.state in _ENDED:
                     reason = f"{job.state} in Merritt's queue"
                     wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason=reason))
+                elif job_id in self._handed_over:
+                    wishes += self._came_back(job)
                 elif job.priority != self._priorities[job_id]:
                     self._priorities[job_id] = job.priority
                     reason = "changed in Merritt's queue"
@@ -323,6 +360,14 @@ class MerrittConsumer:
                         Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=job.priority)
                     )
         return wishes
+
+    def _came_back(self, job: Job) -> Iterator[Wish]:
+        """Let a job go on here when others have done their step; its lock is taken again. One that they are still
+        unlocking has come back in the next round."""
+        with suppress(ClaimLost):
+            if self._ours(job.id, self._marks.claim(job.id) or "").lock is not None:
+                reason = f"{job.state} in Merritt's queue"
+                yield Wish(entry=job.id, order=Order.RELEASE, reason=reason)
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
         """Compare the jobs that are ours over there with their jobs here."""
@@ -354,3 +399,7 @@ class MerrittConsumer:
             raise ForeignAway(f"ZooKeeper: {type(error).__name__}: {error}"[:300]) from error
         except MerrittError as error:
             raise ForeignAway(f"Merritt's queue: {error}"[:300]) from error
+
+
+def _waker(event: Event) -> Callable[[Any], None]:
+    return lambda _: event.set()

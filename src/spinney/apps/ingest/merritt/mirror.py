@@ -179,7 +179,8 @@ class Mirror:
         if mirrored.state is JobState.FAILED:  # and was retried here
             mirrored = jobs.requeue(mirrored, requeue_target(mirrored.last_successful_status))
         results = self._control.queries.results(job.id)
-        mirrored = progress.write_parts(self._queue, mirrored, results, self._server)
+        pointer = f"{self._server or ''}/jobs/{job.id}"
+        mirrored = progress.write_parts(self._queue, mirrored, results, self._server, lambda *_: pointer)
         for state in progress.steps(mirrored.state, job):
             has_ended = state in (JobState.COMPLETED, JobState.FAILED)
             message = progress.message(job) if state is JobState.FAILED else ""

@@ -13,7 +13,9 @@ from urllib.parse import unquote, urlsplit
 from spinney.apps.ingest.deposits import orders
 from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectOrder, Payload, Sum
 from spinney.apps.ingest.manifests import PayloadKind, Row
-from spinney.bridges.merritt import Batch, Job
+from spinney.apps.ingest.merritt import progress
+from spinney.apps.ingest.merritt.settings import Settings
+from spinney.bridges.merritt import Batch, Job, JobState
 from spinney.errors import UsageError
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted
@@ -64,8 +66,10 @@ def bid_of(batch: Batch) -> str:
     return uuid_ if _UUID.fullmatch(uuid_) else f"bid-{uuid.uuid5(_BIDS, batch.id)}"
 
 
-def object_order(job: Job, bid: str) -> ObjectOrder:
-    """Return the object that a job deposits. Raises UsageError where the job does not describe one."""
+def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
+    """Return the object that a job deposits, up to the step that is left to others. Raises UsageError where the job
+    does not describe one."""
+    others = settings.left_to_others(job.state) if job.state in settings.states else None
     given = job.configuration
     kind = kind_of(given, "payload_type")
     if kind.is_batch:
@@ -97,6 +101,9 @@ def object_order(job: Job, bid: str) -> ObjectOrder:
                 date=job.metadata.get("erc_when") or None,
             ),
             update=_is_update(given),
+            # What is recorded here is not what Merritt's inventory records, so that is left to others behind it.
+            until=None if others is None else progress.STAGES.get(others, "notify"),
+            returns=others is JobState.RECORDING and settings.comes_back_in is not None,
         )
     except (ValueError, NotAdmitted) as error:
         raise UsageError(f"the job's configuration: {str(error).splitlines()[0]}; submit it again") from None

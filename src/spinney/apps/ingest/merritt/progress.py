@@ -1,10 +1,13 @@
 """What has become of a job here, as Merritt's queue has it: its state, and the nodes that its steps write."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from spinney.bridges.merritt import STEPS, Job, JobState, MerrittQueue
+from spinney.apps.ingest.deposits.orders import Stage
+from spinney.bridges.merritt import STEPS, Job, JobState, MerrittNodeTooLarge, MerrittQueue
+from spinney.bridges.merritt.codec import object_bytes
 from spinney.jobs import Job as SpinneyJob
 from spinney.jobs import State
 
@@ -17,21 +20,34 @@ _STATES: Mapping[str, JobState] = {
     "notify": JobState.NOTIFY,
 }
 """The state there, by the stage here. ``processing`` stores, too: Storing is passed on the way to Recording."""
+STAGES: Mapping[JobState, Stage] = {
+    JobState.ESTIMATING: "estimating",
+    JobState.PROVISIONING: "provisioning",
+    JobState.DOWNLOADING: "downloading",
+    JobState.PROCESSING: "processing",
+}
+"""The stage here before which a state is left to others; for later ones that is ``notify``."""
 MESSAGE_MAX = 500
 
 
-def steps(before: JobState, job: SpinneyJob | None) -> Sequence[JobState]:
+def steps(before: JobState, job: SpinneyJob | None, ours: Collection[JobState] = STEPS) -> Sequence[JobState]:
     """Return the states that a job there has to enter, one transition each, until it says what holds here.
 
-    ``job``: None for one that was deleted here.
+    ``job``: None for one that was deleted here. ``ours``: the states whose work is done here. The first other one is
+    the last that is entered, as soon as the job has stopped before it.
 
     A job that failed first enters the step at which it did, so that it is requeued there. One that was requeued to a
     later step than the one that is repeated here stays there until that step is passed."""
     if job is None:
         return [JobState.FAILED]
-    if job.state is State.COMPLETED:
-        return _between(before, JobState.COMPLETED)
-    passing = _between(before, _STATES.get(job.stage or "", JobState.ESTIMATING))
+    has_stopped = job.state is State.COMPLETED or (job.state is State.HELD and job.stage == "notify")
+    at_stage = _STATES.get(job.stage or "", JobState.ESTIMATING)
+    passing = _between(before, JobState.COMPLETED if job.state is State.COMPLETED else at_stage)
+    others = next(
+        (place for place, state in enumerate(passing) if state not in (*ours, JobState.COMPLETED)), None
+    )
+    if others is not None:
+        passing = passing[: others + has_stopped]
     has_failed = job.state in (State.FAILED, State.ORPHANED, State.CANCELLED)
     return [*passing, JobState.FAILED] if has_failed else passing
 
@@ -45,10 +61,17 @@ def message(job: SpinneyJob | None) -> str:
     return "the job was deleted in Spinney" if job is None else (job.message or "")[:MESSAGE_MAX]
 
 
-def write_parts(queue: MerrittQueue, job: Job, results: Mapping[str, Any], server: str | None) -> Job:
+def write_parts(
+    queue: MerrittQueue,
+    job: Job,
+    results: Mapping[str, Any],
+    server: str | None,
+    write: Callable[[str, bytes], str],
+) -> Job:
     """Write the results of the stages that have passed, where the job does not have them yet, and return the job.
 
-    ``server``: the URL of the server that serves manifests of what is stored; without one they have no URL."""
+    ``server``: the URL of the server that serves manifests of what is stored; without one they have no URL. ``write``
+    writes what is too large for a node to a file of that name, and returns its URL, which the node then has."""
     space = (results.get("provisioning") or {}).get("bytes")
     if space is not None and int(space) != job.space_needed:
         job = queue.jobs.set_space_needed(job, int(space))
@@ -73,5 +96,10 @@ def write_parts(queue: MerrittQueue, job: Job, results: Mapping[str, Any], serve
         parts["store"] = manifest
         if "recording" in results:
             parts["inventory"] = manifest
+    for name, fields in parts.items():
+        try:
+            object_bytes(name, fields)
+        except MerrittNodeTooLarge:
+            parts[name] = {"url": write(f"{job.id}-{name}.json", json.dumps(fields).encode())}
     changed = {name: fields for name, fields in parts.items() if getattr(job, name) != fields}
     return queue.jobs.set_parts(job, **changed) if changed else job

@@ -2,7 +2,7 @@
 
 queue = "/srv/ingest/queue"      # where Merritt's services keep payloads: a folder a batch, named by its uuid
 work = ["batches", "jobs", "reports", "access"]      # what this consumer does; what is missing is left to others
-states = ["Pending"]             # jobs are taken in these states, and no others (default: in all that are not ended)
+states = ["Pending", "Estimating", "Provisioning"]      # the states whose work is done here (default: all)
 server = "https://ingest.example.org"      # the server of Spinney; storage and inventory manifests are served there
 mirror = false                   # whether batches of spinney ingest are shown in the queue, for tools that look there
 session = "30s"                  # when a consumer has been silent for so long, others may take its jobs
@@ -37,10 +37,22 @@ class Settings(BaseModel):
     session: Annotated[Seconds, Field(ge=1, le=21_600)] = 30.0
     poll: Annotated[Seconds, Field(ge=0.1, le=600)] = 10.0
 
+    def left_to_others(self, state: JobState) -> JobState | None:
+        """Return the first state from ``state`` on whose work others do; None where all of it is done here."""
+        return next((each for each in _TAKEN[_TAKEN.index(state) :] if each not in self.states), None)
+
+    @property
+    def comes_back_in(self) -> JobState | None:
+        """Return the state in which a job that was left to others for one step goes on here: when only Recording is."""
+        is_shared = JobState.STORING in self.states and JobState.RECORDING not in self.states
+        return JobState.NOTIFY if is_shared and JobState.NOTIFY in self.states else None
+
 
 def load(path: Path) -> Settings:
     """Return the settings of a file; without one, the defaults. Raises UsageError that names the file."""
     settings = settings_files.read(Settings, path, optional=True)
     if not set(settings.states) <= set(_TAKEN):
         raise UsageError(f"{path}: states: jobs can be taken in {', '.join(_TAKEN)}; correct it there")
+    if len({JobState.PROCESSING, JobState.STORING} & set(settings.states)) == 1:
+        raise UsageError(f"{path}: states: Processing and Storing are one step here; name both or neither")
     return settings

@@ -14,7 +14,8 @@ def notify(job: Job, order: ObjectOrder) -> None:
     """Submit the callback, a job of its own that is created when this stage is recorded, and clear the working
     folder."""
     work = load_work(job, order)
-    if work.profile.callback is not None:
+    is_ours = order.until is None or order.returns
+    if work.profile.callback is not None and is_ours:
         callback = work.profile.callback
         job.submit(
             outbox.webhook,

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from spinney import Fail, Job
+from spinney import Fail, Finish, Hold, Job
 from spinney.apps.ingest.admission import admission
 from spinney.apps.ingest.application import STAGES
 from spinney.apps.ingest.config import profiles, settings
@@ -88,6 +88,7 @@ def load_work(job: Job, order: ObjectOrder) -> Work:
     with admission():
         profile = profiles.load(config, order.profile)
     _drill(job, config, order)
+    _hand_over(job, order)
     area = _chosen_area(job, config, profile)
     folder = job.folder
     if area is not None:
@@ -138,6 +139,17 @@ def _drill(job: Job, config: Settings, order: ObjectOrder) -> None:
         return
     job.data["drilled"] = True
     raise Fail(f"a failure at {job.stage} was ordered with --fail-at; requeue it", retryable=False)
+
+
+def _hand_over(job: Job, order: ObjectOrder) -> None:
+    """End the object, or hold it once, where another service goes on. At ``notify`` there is its folder to clear."""
+    if order.until != job.stage:
+        return
+    if not order.returns and job.stage != "notify":
+        raise Finish("another service does the rest")
+    if order.returns and not job.data.get("handed_over"):
+        job.data["handed_over"] = True
+        raise Hold("another service does the next step; the job goes on when that has passed")
 
 
 def passed(job: Job) -> str | None:

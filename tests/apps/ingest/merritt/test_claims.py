@@ -1,0 +1,183 @@
+"""What a consumer takes of a queue with faults in it: one entry that cannot be read stops nothing else."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+
+from bridges.merritt.trees import CONFIGURATION, locks, new_batch, new_job, put_batch
+from spinney.apps.ingest.manifests import PayloadKind, Row, write
+from spinney.apps.ingest.merritt import progress
+from spinney.apps.ingest.merritt.batches import BatchWork
+from spinney.apps.ingest.merritt.consumer import MerrittConsumer
+from spinney.apps.ingest.merritt.settings import Settings
+from spinney.bridges.foreign import ForeignAway
+from spinney.bridges.merritt import BatchState, JobState, MerrittQueue
+
+NONE = cast(Any, None)
+
+
+@pytest.fixture
+def consumer(client: KazooClient, queue: MerrittQueue) -> MerrittConsumer:
+    """A consumer of jobs, without a store; its lists are due at each look."""
+    config = Settings(poll=0.1, work=frozenset(["jobs"]))
+    made = MerrittConsumer(
+        client,
+        "db",
+        "oak",
+        config,
+        collection_of=lambda profile: profile,
+        mark=lambda: "store",
+        access=NONE,
+        mirror=NONE,
+    )
+    made.begin()
+    return made
+
+
+def taken(consumer: MerrittConsumer) -> list[str]:
+    return [claim.entry for claim in consumer.claim(10)]
+
+
+@pytest.mark.parametrize(
+    ("node", "data"),
+    [
+        ("/batches/bid0000000000", None),
+        ("/batches/bid0000000000/status", b"{"),
+        ("/batches/bid0000000000/submission", b"[]"),
+        ("/jobs/jid0000000001/configuration", b"{"),
+        ("/jobs/jid0000000001/priority", b"first"),
+        ("/jobs/jid0000000001/bid", None),
+        ("/jobs/jid0000000001/status", b'{"status":"Pending","note":"' + b"x" * 20_000 + b'"}'),
+        ("/jobs/jid0000000001/configuration", b'{"payload_type":"' + b"x" * 20_000 + b'"}'),
+        ("/jobs/jid0000000001/identifiers", b'{"local_id":[' + b'"x",' * 9_000 + b'"x"]}'),
+    ],
+)
+def test_a_job_that_cannot_be_read_does_not_stop_the_others(
+    client: KazooClient, queue: MerrittQueue, consumer: MerrittConsumer, node: str, data: bytes | None
+) -> None:
+    broken = new_job(queue, identifiers={"primary_id": "ark:/1/2"})
+    sound = queue.jobs.create(new_batch(queue).id, CONFIGURATION)
+    if data is None:
+        client.delete(node, recursive=True)
+    else:
+        client.set(node, data)
+
+    first = taken(consumer)
+
+    assert sound.id in first
+    assert taken(consumer) == []
+    if broken.id not in first:
+        assert f"{broken.path}/lock" not in locks(client)
+        assert client.get_children("/spinney/nodes/oak") == [sound.id]
+
+
+def test_a_job_with_an_oversized_status_of_others_is_failed_with_its_reason(
+    client: KazooClient, queue: MerrittQueue, consumer: MerrittConsumer
+) -> None:
+    job = new_job(queue)
+    client.set(job.status_path, b'{"status":"Pending","note":"' + b"x" * 20_000 + b'"}')
+    client.set(f"{job.path}/configuration", b'{"payload_type":"tape"}')
+
+    assert taken(consumer) == []
+
+    failed = queue.jobs.load(job.id)
+    assert (failed.state, "no kind of payload" in failed.message) == (JobState.FAILED, True)
+
+
+def test_polling_leaves_one_watch_a_list(client: KazooClient, consumer: MerrittConsumer) -> None:
+    for _ in range(5):
+        consumer._changed.set()
+        assert taken(consumer) == []
+
+    assert {len(watches) for watches in client._child_watchers.values()} == {1}
+
+
+def test_who_may_not_read_the_queue_is_away(client: KazooClient, consumer: MerrittConsumer) -> None:
+    client.set_acls("/locks/queue", [make_digest_acl("someone", "else", all=True)])
+    client.set_acls("/jobs/states/pending", [make_digest_acl("someone", "else", all=True)])
+
+    with pytest.raises(ForeignAway, match="NoAuth"):
+        consumer.claim(1)
+
+
+def test_a_batch_that_cannot_be_reported_does_not_stop_the_others(
+    client: KazooClient, queue: MerrittQueue
+) -> None:
+    """The first has a report that is too large for a node, and no folder for it is set."""
+    for jobs in (1_000, 1):
+        batch = put_batch(client, queue, new_batch(queue), BatchState.PROCESSING)
+        client.ensure_path(f"{batch.path}/states/batch-processing")
+        for number in range(jobs):
+            client.ensure_path(f"{batch.path}/states/batch-completed/jid{number:010d}")
+
+    BatchWork(client, queue, "oak", None).report_ended()
+
+    first, second = queue.batches.list()
+    assert (first.state, second.state) == (BatchState.REPORTING, BatchState.COMPLETED)
+    assert locks(client) == []
+
+
+def test_a_batch_with_an_unreadable_job_keeps_its_mark_and_gets_its_other_jobs_later(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+) -> None:
+    """Its consumer died when it had created one of three jobs."""
+    work = BatchWork(client, queue, "oak", tmp_path)
+    rows = [Row(url=f"https://files.example.org/{number}", name=f"{number}") for number in range(3)]
+    (tmp_path / "bid-1").mkdir()
+    with (tmp_path / "bid-1" / "batch.checkm").open("wb") as stream:
+        write(rows, PayloadKind.SINGLE_FILE_BATCH_MANIFEST, stream)
+    order = {"filename": "batch.checkm", "type": "batchManifestFile"}
+    new_batch(queue, "bid-1", **order)
+    batch = queue.batches.acquire_pending()
+    assert batch is not None
+    job = queue.jobs.create(batch.id, {**CONFIGURATION, "number": 2})
+    client.ensure_path(f"/spinney/batches/{batch.id}")
+    queue.batches.unlock(batch)
+    whole, _ = client.get(f"{job.path}/configuration")
+    client.set(f"{job.path}/configuration", b"{")
+    work.read_pending()
+    assert len(queue.jobs.ids()) == 1
+
+    client.set(f"{job.path}/configuration", whole)
+    work.read_pending()
+
+    assert sorted(each.configuration["number"] for each in queue.jobs.list()) == [1, 2, 3]
+    assert (client.get_children("/spinney/batches"), locks(client)) == ([], [])
+
+
+def test_an_object_of_a_manifest_that_no_node_can_take_fails_alone(
+    client: KazooClient, queue: MerrittQueue, tmp_path: Path
+) -> None:
+    long = Row(url="https://files.example.org/" + "x" * 8_000, name="/".join(["y" * 200] * 15))
+    rows = [Row(url="https://files.example.org/0", name="0"), long]
+    (tmp_path / "bid-1").mkdir()
+    with (tmp_path / "bid-1" / "batch.checkm").open("wb") as stream:
+        write(rows, PayloadKind.SINGLE_FILE_BATCH_MANIFEST, stream)
+    new_batch(queue, "bid-1", filename="batch.checkm", type="batchManifestFile")
+    client.ensure_path("/spinney/batches")
+
+    BatchWork(client, queue, "oak", tmp_path).read_pending()
+
+    sound, failed = queue.jobs.list()
+    assert (sound.state, failed.state) == (JobState.PENDING, JobState.FAILED)
+    assert "10000 at most" in failed.message
+
+
+def test_fields_that_no_node_can_take_become_a_file(queue: MerrittQueue, tmp_path: Path) -> None:
+    ids = [f"local-{number}" for number in range(2_000)]
+    processed = {"ark": "ark:/1/2", "local_ids": ids, "who": "w", "what": "t", "when": "d", "version": 1}
+
+    def store(name: str, data: bytes) -> str:
+        (tmp_path / name).write_bytes(data)
+        return (tmp_path / name).as_uri()
+
+    job = progress.write_parts(queue, new_job(queue), {"processing": processed}, None, store)
+
+    file = tmp_path / f"{job.id}-identifiers.json"
+    assert queue.jobs.load(job.id).identifiers == {"url": file.as_uri()}
+    assert json.loads(file.read_text()) == {"primary_id": "ark:/1/2", "local_id": ids}
+    assert job.metadata["erc_what"] == "t"
