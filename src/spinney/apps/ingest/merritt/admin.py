@@ -5,18 +5,35 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
+from kazoo.exceptions import KazooException
 
 from spinney.apps.ingest.merritt.connection import ZooKeeperOption, connected
-from spinney.bridges.merritt import Batch, BatchState, Job, JobState, MerrittError, MerrittQueue, layout
+from spinney.bridges.merritt import (
+    AccessRequest,
+    AccessState,
+    Batch,
+    BatchState,
+    Job,
+    JobState,
+    MerrittError,
+    MerrittQueue,
+    layout,
+)
+from spinney.bridges.merritt.access import AccessQueue
 from spinney.command_line import Exit, JsonOption, display
-from spinney.errors import Refused, UsageError
+from spinney.errors import Refused, StoreUnavailable, UsageError
 
 app = typer.Typer()
-ItemArgument = Annotated[str, typer.Argument(metavar="ID", help="A job (jid…) or a batch (bid…).")]
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job: jid….")]
+ItemArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="A job (jid…), a batch (bid…) or an access request (small/qid…, large/qid…)."
+    ),
+]
+_Item = Job | Batch | AccessRequest
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
@@ -37,6 +54,10 @@ def _queue(hosts: str) -> Iterator[MerrittQueue]:
             yield MerrittQueue(client)
         except MerrittError as error:
             raise Refused(str(error)) from error
+        except KazooException as error:
+            raise StoreUnavailable(
+                f"ZooKeeper answers with {type(error).__name__}; check the rights of its nodes, and the server"
+            ) from error
         except ValueError as error:
             raise UsageError(str(error)) from error
 
@@ -115,7 +136,7 @@ def _state(states: type[_State], name: str) -> _State:
 
 @app.command()
 def show(item: ItemArgument, *, zookeeper: ZooKeeperOption) -> None:
-    """Show all nodes of a job or a batch, as JSON."""
+    """Show all nodes of a job, a batch or an access request, as JSON."""
     with _queue(zookeeper) as queue:
         whole = _load(queue, item)
         fields = {
@@ -159,39 +180,47 @@ def repair(
 
 
 @app.command()
-def hold(job: JobArgument, *, zookeeper: ZooKeeperOption) -> None:
-    """Hold a pending job until it is released."""
-    _change(zookeeper, job, lambda queue, each: queue.jobs.hold(each))
+def hold(item: ItemArgument, *, zookeeper: ZooKeeperOption) -> None:
+    """Hold a pending job or batch until it is released."""
+    _change(zookeeper, item, "Held")
 
 
 @app.command()
-def release(job: JobArgument, *, zookeeper: ZooKeeperOption) -> None:
-    """Release a held job."""
-    _change(zookeeper, job, lambda queue, each: queue.jobs.release(each))
+def release(item: ItemArgument, *, zookeeper: ZooKeeperOption) -> None:
+    """Release a held job or batch."""
+    with _queue(zookeeper) as queue:
+        state = _load(queue, item).state
+        if state != JobState.HELD:
+            raise Refused(f"{item} is {state}; only what is Held can be released")
+    _change(zookeeper, item, "Pending")
 
 
 @app.command()
 def requeue(
-    job: JobArgument,
+    item: ItemArgument,
     *,
     state: Annotated[
         str | None,
         typer.Option(
-            help="Where it goes on (default: after the last step that was done).", show_default=False
+            help="Where a job goes on (default: after the last step that was done).", show_default=False
         ),
     ] = None,
     zookeeper: ZooKeeperOption,
 ) -> None:
-    """Let a failed job go on. The report of its batch follows when the batch is moved to UpdateReporting."""
-
-    def change(queue: MerrittQueue, each: Job) -> Job:
-        batch = queue.batches.load(each.bid)
-        requeued = queue.jobs.requeue(each, None if state is None else _state(JobState, state))
-        if batch.state is BatchState.FAILED:
-            queue.batches.set_status(batch, BatchState.UPDATE_REPORTING)
-        return requeued
-
-    _change(zookeeper, job, change)
+    """Let a failed job go on, all failed jobs of a batch, or an access request. A batch that failed reports again."""
+    with _queue(zookeeper) as queue:
+        whole = _load(queue, item)
+        if isinstance(whole, AccessRequest):
+            queue.access.set_status(whole, AccessState.PROCESSING)
+        else:
+            batch = whole if isinstance(whole, Batch) else queue.batches.load(whole.bid)
+            ids = queue.batches.jobs(batch)["batch-failed"] if isinstance(whole, Batch) else [whole.id]
+            target = None if state is None else _state(JobState, state)
+            for job_id in ids:
+                queue.jobs.requeue(queue.jobs.load(job_id), target)
+            if batch.state is BatchState.FAILED:
+                queue.batches.set_status(batch, BatchState.UPDATE_REPORTING)
+        typer.echo(f"{item} is {_load(queue, item).state}")
 
 
 @app.command()
@@ -199,21 +228,16 @@ def delete(
     item: ItemArgument,
     *,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Also a failed or held one, which becomes Deleted first.")
+        bool, typer.Option("--failed", help="Also what has failed or is held; it becomes Deleted first.")
     ] = False,
     zookeeper: ZooKeeperOption,
 ) -> None:
-    """Delete a job or a batch that has ended."""
+    """Delete a job, a batch or an access request that has ended."""
     with _queue(zookeeper) as queue:
         whole = _load(queue, item)
-        if isinstance(whole, Batch):
-            if failed and whole.state in (BatchState.FAILED, BatchState.HELD):
-                whole = queue.batches.set_status(whole, BatchState.DELETED)
-            queue.batches.delete(whole)
-        else:
-            if failed and whole.state in (JobState.FAILED, JobState.HELD):
-                whole = queue.jobs.set_status(whole, JobState.DELETED)
-            queue.jobs.delete(whole)
+        if failed and whole.state in ("Failed", "Held"):
+            whole = _moved(queue, whole, "Deleted")
+        _verbs(queue, whole).delete(whole)
     typer.echo(f"{item} is deleted")
 
 
@@ -262,30 +286,38 @@ def legacy(
 
 def _set_lock(hosts: str, kind: str, name: str, *, locked: bool) -> None:
     with _queue(hosts) as queue:
-        verbs: dict[tuple[str, bool], Callable[[str], bool]] = {
-            ("queue", True): lambda each: queue.locks.lock_queue(cast(Literal["ingest"], each)),
-            ("queue", False): lambda each: queue.locks.unlock_queue(cast(Literal["ingest"], each)),
-            ("collection", True): queue.locks.lock_collection,
-            ("collection", False): queue.locks.unlock_collection,
-        }
-        if (kind, locked) not in verbs:
+        if kind not in ("queue", "collection"):
             raise UsageError(f"a lock is that of a queue or of a collection; {kind!r} is neither")
-        changed = verbs[kind, locked](name)
+        changed = getattr(queue.locks, f"{'lock' if locked else 'unlock'}_{kind}")(name)
     typer.echo(f"{kind} {name}: {'' if changed else 'already '}{'locked' if locked else 'unlocked'}")
 
 
-def _change(hosts: str, job_id: str, change: Callable[[MerrittQueue, Job], Job]) -> None:
+def _change(hosts: str, item: str, state: str) -> None:
     with _queue(hosts) as queue:
-        changed = change(queue, queue.jobs.load(job_id))
+        changed = _moved(queue, _load(queue, item), state)
     typer.echo(f"{changed.id} is {changed.state}")
 
 
-def _load(queue: MerrittQueue, item: str) -> Job | Batch:
+def _verbs(queue: MerrittQueue, item: _Item) -> Any:
+    """Return the verbs of an item's kind."""
+    return {Job: queue.jobs, Batch: queue.batches, AccessRequest: queue.access}[type(item)]
+
+
+def _moved(queue: MerrittQueue, item: _Item, state: str) -> _Item:
+    """Move an item to a state of its kind."""
+    verbs, kind = _verbs(queue, item), type(item.state)
+    return cast(_Item, verbs.set_status(item, kind(state)))
+
+
+def _load(queue: MerrittQueue, item: str) -> _Item:
     if item.startswith("bid-"):
         batch = queue.batches.find_by_uuid(item)
         if batch is None:
             raise UsageError(f"there is no batch {item}; 'spinney merritt ls batches' lists them")
         return batch
+    kind, _, request = item.partition("/")
+    if kind in layout.ACCESS_QUEUES:
+        return queue.access.load(cast(AccessQueue, kind), request)
     return queue.batches.load(item) if item.startswith("bid") else queue.jobs.load(item)
 
 

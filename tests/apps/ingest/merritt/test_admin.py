@@ -1,0 +1,149 @@
+"""The commands of operators, as they are typed."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+
+from bridges.merritt.trees import CONFIGURATION, new_batch, new_job, tree
+from spinney.bridges.merritt import AccessState, BatchState, JobState, MerrittQueue
+
+Merritt = Callable[..., str]
+
+
+@pytest.fixture
+def merritt(hosts: str, tmp_path: Path) -> Merritt:
+    """Run a command of ``spinney merritt`` and return what it prints."""
+
+    def run(*words: str, code: int = 0, servers: str = hosts) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "spinney", "merritt", *words],
+            cwd=tmp_path,
+            env=os.environ | {"MERRITT_ZOOKEEPER": servers},
+            text=True,
+            capture_output=True,
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_jobs_are_listed_shown_held_released_requeued_and_deleted(
+    queue: MerrittQueue, merritt: Merritt
+) -> None:
+    batch = new_batch(queue, "bid-1")
+    first, second = (queue.jobs.create(batch.id, CONFIGURATION) for _ in range(2))
+    listed = [json.loads(line) for line in merritt("ls", "--batch", batch.id, "--json").splitlines()]
+    assert [(row["id"], row["state"]) for row in listed] == [(first.id, "Pending"), (second.id, "Pending")]
+    assert json.loads(merritt("show", first.id))["configuration"] == CONFIGURATION
+
+    assert "is Held" in merritt("hold", first.id)
+    assert first.id in merritt("ls", "--state", "Held")
+    assert "is Pending" in merritt("release", first.id)
+    assert "only what is Held" in merritt("release", first.id, code=1)
+    assert "only a failed job" in merritt("requeue", first.id, code=1)
+    assert "only what is Completed or Deleted" in merritt("delete", first.id, code=1)
+
+    for job_id in (first.id, second.id):
+        queue.jobs.fail(queue.jobs.load(job_id), "broken")
+    merritt("requeue", first.id, "--state", "Downloading")
+    assert queue.jobs.load(first.id).state is JobState.DOWNLOADING
+    assert "is Deleted" not in merritt("delete", second.id, "--failed")
+    assert queue.jobs.ids() == [first.id]
+
+
+def test_batches_are_held_released_requeued_and_deleted(queue: MerrittQueue, merritt: Merritt) -> None:
+    batch = new_batch(queue, "bid-7f")
+    merritt("hold", "bid-7f")
+    assert queue.batches.acquire_pending() is None
+    merritt("release", batch.id)
+    taken = queue.batches.acquire_pending()
+    assert taken is not None
+    jobs = [queue.jobs.create(batch.id, CONFIGURATION) for _ in range(3)]
+    for job in jobs:
+        queue.jobs.fail(job, "broken")
+    queue.batches.finish_reporting(
+        queue.batches.set_status(taken, BatchState.REPORTING), [job.id for job in jobs], []
+    )
+
+    assert "UpdateReporting" in merritt("requeue", "bid-7f")
+
+    assert [job.retry_count for job in queue.jobs.list(JobState.ESTIMATING)] == [1, 1, 1]
+    assert json.loads(merritt("show", "bid-7f"))["jobs"]["batch-processing"] == [job.id for job in jobs]
+    assert "bid-7f" in merritt("ls", "batches", "--state", "UpdateReporting")
+    merritt("hold", batch.id, code=1)
+    new_batch(queue, "bid-8")
+    merritt("hold", "bid-8")
+    merritt("delete", "bid-8", "--failed")
+    assert queue.batches.find_by_uuid("bid-8") is None
+
+
+def test_access_requests_are_shown_requeued_and_deleted(
+    client: KazooClient, queue: MerrittQueue, merritt: Merritt
+) -> None:
+    request = queue.access.create("large", {"token": "t-1"})
+    request = queue.access.set_status(request, AccessState.PROCESSING)
+    queue.access.set_status(request, AccessState.FAILED, message="too large")
+    name = f"large/{request.id}"
+    assert json.loads(merritt("show", name))["token"] == {"token": "t-1"}
+    assert "too large" in merritt("show", name)
+    assert "is Processing" in merritt("requeue", name)
+    queue.access.set_status(queue.access.load("large", request.id), AccessState.FAILED)
+    merritt("delete", name, "--failed")
+    assert tree(client) == {}
+
+
+def test_faults_are_checked_and_repaired_after_a_dry_run(
+    client: KazooClient, queue: MerrittQueue, merritt: Merritt
+) -> None:
+    assert "nothing is wrong" in merritt("check")
+    job = new_job(queue)
+    client.create(f"/jobs/states/failed/05-{job.id}")
+    client.create("/locks/storage/ark_1_2")
+    client.set(f"{job.path}/configuration", b'{"note":"' + b"x" * 20_000 + b'"}')
+    before = tree(client)
+
+    rows = [json.loads(line) for line in merritt("check", "--json", code=1).splitlines()]
+    assert [(row["kind"], row["path"], row["severity"]) for row in rows] == [
+        ("duplicate", f"/jobs/states/failed/05-{job.id}", "WARN"),
+        ("old lock", "/locks/storage/ark_1_2", "FAIL"),
+        ("large", f"{job.path}/configuration", "WARN"),
+    ]
+    assert "Would delete" in merritt("repair", "--also-recent", "--break-locks", "--dry-run")
+    assert tree(client) == before
+    merritt("repair", "--also-recent", "--break-locks")
+    assert [json.loads(line)["kind"] for line in merritt("check", "--json", code=1).splitlines()] == ["large"]
+
+
+def test_locks_of_queues_and_collections(queue: MerrittQueue, merritt: Merritt) -> None:
+    for words in (("queue", "accessLarge"), ("collection", "maps")):
+        assert "locked" in merritt("lock", *words)
+        assert "already locked" in merritt("lock", *words)
+        assert words[1] in merritt("ls", "locks")
+        assert "unlocked" in merritt("unlock", *words)
+    merritt("lock", "queue", "medium", code=2)
+    merritt("lock", "shelf", "maps", code=2)
+
+
+def test_wrong_hosts_names_and_rights_are_said(
+    client: KazooClient, queue: MerrittQueue, merritt: Merritt
+) -> None:
+    assert "no ZooKeeper server" in merritt("ls", servers="127.0.0.1:1", code=1)
+    assert "is missing" in merritt("show", "jid0000000009", code=1)
+    assert "there is no batch" in merritt("show", "bid-none", code=2)
+    assert "is no state" in merritt("ls", "--state", "Lost", code=2)
+    job = new_job(queue)
+    client.set_acls(job.path, [make_digest_acl("someone", "else", all=True)])
+    client.set_acls("/locks/collections", [make_digest_acl("someone", "else", all=True)])
+
+    assert "no right to create" in merritt("hold", job.id, code=1)
+    assert "NoAuthError" in merritt("ls", "locks", code=1)
+    assert queue.jobs.load(job.id) == job
