@@ -195,7 +195,8 @@ class Items(Generic[_Item]):
         start, size = 0, 1
         while some := paths[start : start + size]:
             locks = nodes.existing(self._client, [f"{path}/lock" for path in some])
-            yield from self._in_states([path for path in some if f"{path}/lock" not in locks], states)
+            free = [path for path in some if f"{path}/lock" not in locks]
+            yield from free if size == 1 else self._in_states(free, states)
             start, size = start + size, min(size * 4, _MOST_AT_ONCE)
 
     def _in_states(self, paths: Sequence[str], states: Collection[State]) -> Sequence[str]:
