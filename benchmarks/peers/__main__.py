@@ -24,25 +24,33 @@ from benchmarks.place import fsync_ms, loop_s
 def main(words: list[str] | None = None) -> int:
     """Measure what the command line names; the figures are kept in ``build/peers.json``."""
     options = _options(words)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers and peers end, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # servers and peers end as they do with Ctrl-C
     file = Path("build/peers.json")
     runs = json.loads(file.read_text()) if options.add else []
     lines = [Line(peer) for peer in options.peer]
     with servers.postgresql() as server:
         circumstances = _circumstances(options, server)
-        for line in lines:
-            _look_for(line)
-        for number in range(options.rounds):
-            for name in options.case:
-                for line in lines:
-                    if line.versions:
-                        print(f"round {number + 1}, {name}: {line.peer.name}", file=sys.stderr, flush=True)
-                        _measure(line, name, options.jobs, server)
+        code = 0
+        try:
+            _measure_all(options, lines, server)
+        except KeyboardInterrupt:  # what was measured until then is shown
+            code = 130
     runs.append({"circumstances": circumstances, "lines": [asdict(line) for line in lines]})
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(runs, indent=1))
     print(markdown([run["circumstances"] for run in runs], merged(runs)))
-    return 0
+    return code
+
+
+def _measure_all(options: argparse.Namespace, lines: list[Line], server: servers.PrivateServer) -> None:
+    for line in lines:
+        _look_for(line)
+    for number in range(options.rounds):
+        for name in options.case:
+            for line in lines:
+                if line.versions:
+                    print(f"round {number + 1}, {name}: {line.peer.name}", file=sys.stderr, flush=True)
+                    _measure(line, name, options.jobs, server)
 
 
 def _options(words: list[str] | None) -> argparse.Namespace:
