@@ -6,8 +6,8 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 
+import psutil
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -15,6 +15,7 @@ from sqlalchemy import create_engine
 
 from spinney.model.errors import StoreUnusable
 from spinney.store.sql import open_store
+from spinney.store.sql.connection import sqlite_file
 from spinney.store.sql.migrations import new_store
 from spinney.store.sql.schema import metadata
 
@@ -120,12 +121,20 @@ def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "share"
     (made / "disk").mkdir(parents=True)
 
-    def mounts(all: bool = False) -> list[SimpleNamespace]:  # noqa: A002
-        shown = {"/": "ext4", str(made): "nfs4", str(made / "disk"): "xfs"}
-        return [SimpleNamespace(mountpoint=place, fstype=kind) for place, kind in shown.items()]
-
-    monkeypatch.setattr("psutil.disk_partitions", mounts)
+    shown = {"/": "ext4", str(made): "nfs4", str(made / "disk"): "xfs"}
+    monkeypatch.setattr(sqlite_file, "mounts", lambda: list(shown.items()))
     return made
+
+
+def test_the_mounts_of_this_machine_are_those_that_another_library_finds() -> None:
+    found = [(mount.mountpoint, mount.fstype) for mount in psutil.disk_partitions(all=True)]
+
+    assert found
+    assert sqlite_file.mounts() == found
+
+
+def test_a_blank_in_a_folder_name_of_the_mounts_is_read_as_one() -> None:
+    assert sqlite_file._unescaped(rb"/mnt/my\040disk\134") == "/mnt/my disk\\"
 
 
 @pytest.mark.parametrize("place", ["x.db", "deeper/x.db", "disk/../x.db"])

@@ -1,12 +1,11 @@
 """The file of a SQLite store: where it may lie, and what an error of the driver says about it."""
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import psutil
 
 from spinney.model.errors import StoreUnavailable, StoreUnusable
 from spinney.store.sql.connection.lock_wait import locked
@@ -53,15 +52,26 @@ def refuse_network(path: Path) -> None:
     """Raise StoreUnusable when the file is, or would be, on a network file system, whose locks cannot be trusted."""
     target = os.path.realpath(path) + os.sep  # a link may lead there
     best, kind = "", ""
-    for mount in psutil.disk_partitions(all=True):
-        inside = target.startswith(mount.mountpoint.rstrip(os.sep) + os.sep)
-        if inside and len(mount.mountpoint) >= len(best):
-            best, kind = mount.mountpoint, mount.fstype
+    for place, place_kind in mounts():
+        inside = target.startswith(place.rstrip(os.sep) + os.sep)
+        if inside and len(place) >= len(best):
+            best, kind = place, place_kind
     if kind.lower() in _NETWORK:
         raise StoreUnusable(
             f"{path} lies on a network file system ({kind} at {best}), where SQLite loses data; "
             f"put the store on a local disk"
         )
+
+
+def mounts() -> list[tuple[str, str]]:
+    """Return the mounted file systems in the order of their mounting: the folder, and the kernel's name of the kind."""
+    lines = Path("/proc/self/mounts").read_bytes().splitlines()
+    return [(_unescaped(place), kind.decode()) for _, place, kind, *_ in map(bytes.split, lines)]
+
+
+def _unescaped(place: bytes) -> str:
+    """Undo the kernel's ``\\040`` for a blank, and the like."""
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda digits: bytes([int(digits[1], 8)]), place))
 
 
 @contextmanager
