@@ -1,7 +1,8 @@
 """What an idle node and a server need of the machine's memory.
 
 RSS counts pages that processes share once for each of them; PSS divides each page among all processes of the machine
-that have it, so that its sum is what a node takes. Both are of ``/proc/PID/smaps_rollup``."""
+that have it, other programs in Python among them. ``alone`` is what there would be without those: what each process has
+for itself, and the pages of files of the one that has most of them. All are sums of ``/proc/PID/smaps_rollup``."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ def idle_node() -> Mapping[str, float]:
         assert guard is not None
         workers = supervisor.children()
         each = {"guard": guard, "supervisor": supervisor, "a worker": workers[0]}
-        parts = {f"{name}, PSS MB": _rss_and_pss(process.pid)[1] for name, process in each.items()}
+        parts = {f"{name}, PSS MB": _of(process.pid)["Pss"] for name, process in each.items()}
         return _sizes([guard, supervisor, *workers]) | parts
 
 
@@ -47,11 +48,17 @@ def server_after_pages() -> Mapping[str, float]:
 
 
 def _sizes(processes: Sequence[psutil.Process]) -> dict[str, float]:
-    sizes = [_rss_and_pss(process.pid) for process in processes]
-    return {"RSS MB": sum(rss for rss, _ in sizes), "PSS MB": sum(pss for _, pss in sizes)}
+    sizes = [_of(process.pid) for process in processes]
+    anonymous = [size["Anonymous"] for size in sizes]
+    from_files = [size["Rss"] - size["Anonymous"] for size in sizes]
+    return {
+        "RSS MB": sum(size["Rss"] for size in sizes),
+        "PSS MB": sum(size["Pss"] for size in sizes),
+        "alone on a machine, MB": sum(anonymous) + max(from_files),
+    }
 
 
-def _rss_and_pss(pid: int) -> tuple[float, float]:
+def _of(pid: int) -> dict[str, float]:
+    """The kernel's counts, in MB."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
-    kb = {name: int(rest.split()[0]) for name, rest in (line.split(":") for line in lines)}
-    return kb["Rss"] / 1024, kb["Pss"] / 1024
+    return {name: int(rest.split()[0]) / 1024 for name, rest in (line.split(":") for line in lines)}

@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +67,7 @@ class Place:
     def submitter(self) -> Iterator["Submitter"]:
         """A process that submits."""
         with self._process("submit", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            yield Submitter(process)
+            yield Submitter(process, self._last_words)
 
     @contextmanager
     def worker(self, case: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -140,8 +140,9 @@ class Place:
 class Submitter:
     """The other end of a process that submits."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
+    def __init__(self, process: subprocess.Popen[bytes], last_words: Callable[[], str]) -> None:
+        """``last_words``: what the process has written to its log last."""
+        self._process, self._last_words = process, last_words
 
     def bulk(self, count: int, *, seconds: float = 0.0, tag: int = 0) -> float:
         """Submit so many jobs; the seconds that it took."""
@@ -166,8 +167,8 @@ class Submitter:
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise PeerFailed("its submitter ended") from None
+            raise PeerFailed(f"its submitter ended: {self._last_words()}") from None
         answer = self._process.stdout.readline()
         if not answer:
-            raise PeerFailed("its submitter ended")
+            raise PeerFailed(f"its submitter ended: {self._last_words()}")
         return float(answer)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import procrastinate
 from peer_program import TEXT, run_job_async
@@ -27,15 +28,15 @@ class Peer:
 
     def open(self) -> None:
         connector = procrastinate.SyncPsycopgConnector(conninfo=_STORE)
-        self.app = app.with_connector(connector)
+        self.stack = ExitStack()  # as long as the process
+        self.app = self.stack.enter_context(app.replace_connector(connector))
         self.app.open()
-        self.job = self.app.tasks["job"]
 
     def bulk(self, count: int, seconds: float, tag: int) -> None:
-        self.job.batch_defer(*[{"tag": tag, "seconds": seconds, "text": TEXT}] * count)
+        job.batch_defer(*[{"tag": tag, "seconds": seconds, "text": TEXT}] * count)
 
     def one(self, tag: int) -> None:
-        self.job.defer(tag=tag, seconds=0.0, text=TEXT)
+        job.defer(tag=tag, seconds=0.0, text=TEXT)
 
     def left(self) -> int:
         sql = "select count(*) as n from procrastinate_jobs where status in ('todo', 'doing')"
