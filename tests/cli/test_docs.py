@@ -81,7 +81,10 @@ def test_the_filter_is_told_whole() -> None:
     listed = options(dict(commands())["list"])
 
     assert filter_options() <= declared
-    assert listed - {"--after", "--limit", "--oldest", "--count", "--json", "--store"} == filter_options()
+    assert (
+        listed - {"--after", "--limit", "--oldest", "--count", "--json", "--csv", "--store"}
+        == filter_options()
+    )
     assert len(filter_options()) >= len(FilterOptions.__dataclass_fields__)
 
 

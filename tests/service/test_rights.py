@@ -375,7 +375,7 @@ CASES: dict[str, Case] = {
             ("ListAuditEntries", doing(ListAuditEntries()), None),
             ("ShowAuditHead", doing(ShowAuditHead()), None),
             ("homes.on_host", lambda c, t: c.part(Homes).on_host("host"), Refused),
-            ("homes.let_go", lambda c, t: c.part(Homes).let_go(HOME), Refused),
+            ("homes.let_go", lambda c, t: c.part(Homes).let_go(HOME.id), Refused),
             ("doctor.examine", lambda c, t: c.part(Doctor).examine(), None),
             ("doctor.repair", lambda c, t: list(c.part(Doctor).repair()), None),
             ("doctor.recover_dead_node", lambda c, t: c.part(Doctor).recover_dead_node("nobody"), Refused),

@@ -26,7 +26,7 @@ def item_type(answer: Any) -> type | None:
     of = typing.get_args(answer)
     if not of or "items" not in typing.get_type_hints(typing.get_origin(answer)):
         return None
-    return of[0] if dataclasses.is_dataclass(of[0]) else None
+    return of[0] if isinstance(of[0], type) and dataclasses.is_dataclass(of[0]) else None
 
 
 def columns(item: type) -> list[str]:

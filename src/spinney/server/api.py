@@ -15,12 +15,14 @@ from spinney.features.audit import commands as audit
 from spinney.features.bridges import commands as bridges
 from spinney.features.bulk import commands as bulk
 from spinney.features.collections import commands as collections
+from spinney.features.doctor import commands as doctor
 from spinney.features.explain import commands as explain
 from spinney.features.external import api as external_output
 from spinney.features.external import commands as external
 from spinney.features.failures import commands as failures
 from spinney.features.files import api as files
 from spinney.features.holds import commands as holds
+from spinney.features.homes import commands as homes
 from spinney.features.inboxes import api as inbox_uploads
 from spinney.features.inboxes import commands as inboxes
 from spinney.features.jobs import commands as jobs
@@ -47,6 +49,8 @@ COMMANDS: Mapping[str, Sequence[type[Command]]] = {
     "batches": batches.COMMANDS,
     "failures": failures.COMMANDS,
     "verbs": (*bulk.COMMANDS, *jobs.COMMANDS, *collections.COMMANDS),
+    "doctor": doctor.COMMANDS,
+    "homes": homes.COMMANDS,
     "queues": queues.COMMANDS,
     "nodes": nodes.COMMANDS,
     "holds": holds.COMMANDS,

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 from spinney.model.access import ALL_RIGHTS, Rights, Role
@@ -47,6 +48,8 @@ class Service:
     """Enters into the audit what was refused to the caller. Whoever has the store itself is refused nothing."""
     remove_folder: Callable[[int], None] | None = None
     """Removes the folder of a deleted job. None: nodes do."""
+    folder_root: Path | None = None
+    """Below which this process sees the folders of jobs. None: it sees none."""
     recent_stats: "Callable[[Service], Stats] | None" = None
     """Returns what this caller may see of the figures of the last minute, which may be some seconds old: a server looks
     them up for all callers at once. None: they are looked up."""

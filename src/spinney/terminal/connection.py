@@ -95,6 +95,7 @@ def _open_locally(kind: "type[ServiceT]", store: str | None, by: str | None) -> 
             wake_nodes=lambda: _wake(opened, in_force.run_dir),
             by=actor_name(by),
             remove_folder=partial(_remove_folder, in_force.folders),
+            folder_root=in_force.folders,
         )
 
 

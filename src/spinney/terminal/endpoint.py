@@ -14,7 +14,7 @@ from spinney.terminal.command_index import COMMAND_MODULES
 URL_VARIABLE, TOKEN_VARIABLE, FILE_VARIABLE = "SPINNEY_SERVER", "SPINNEY_TOKEN", "SPINNEY_TOKEN_FILE"
 OPTIONS = ("--server", "--token-file")
 """They stand before the command, each with a value."""
-LOCAL_COMMANDS = frozenset({"init", "up", "serve", "node", "rehome", "doctor", "store"})
+LOCAL_COMMANDS = frozenset({"init", "up", "serve", "node", "store"})
 """Commands that need the store itself."""
 
 

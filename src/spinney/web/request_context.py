@@ -161,6 +161,7 @@ class RequestContext:
             by_configuration=self.principal.by_configuration,
             log_refusal=lambda why: self.refused(store, why),
             recent_stats=self.stores.stats_cache.stats,
+            folder_root=self.folders,
             remove_folder=None if self.folders is None else partial(folders.remove, self.folders),
         )
 

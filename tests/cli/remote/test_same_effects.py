@@ -2,13 +2,15 @@
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from cli.shell import furnish
+from spinney.folders import folders
 
 from .conftest import Both
 
@@ -278,6 +280,41 @@ def test_a_lock_is_asked_about_and_a_schedule_run(still: Both) -> None:
     assert paused == still.here("schedule", "pause", "weekly").stdout
 
 
+def damaged(both: Both) -> None:
+    """A job that stands nowhere, and a folder without a job."""
+    both.shell.ok("submit", "double", "-p", "n=1")
+    with closing(sqlite3.connect(both.shell.folder / "spinney.db", isolation_level=None)) as database:
+        assert database.execute("delete from ready").rowcount
+    folders.make(both.shell.folder / "spinney.folders", 9_999)
+
+
+def test_the_doctor_examines_and_repairs_through_a_server(tmp_path: Path) -> None:
+    with idle(tmp_path) as both:
+        assert both.done("doctor") == "healthy: nothing is wrong\n"
+        damaged(both)
+
+        here, afar = both.here("doctor"), both.afar("doctor")
+        assert (afar.returncode, afar.stdout) == (1, here.stdout)
+        assert "pending-nowhere:" in afar.stdout
+        assert "folder-orphan:" in afar.stdout
+        assert both.afar("doctor", "--json").stdout == both.here("doctor", "--json").stdout
+        assert both.done("doctor", "--rules") == both.here("doctor", "--rules").stdout
+
+        repaired = both.done("doctor", "--repair", "--yes").splitlines()
+        assert [line.rpartition(": ")[2] for line in repaired[:-1]] == ["pending-nowhere", "folder-orphan"]
+        assert repaired[-1] == "healthy: nothing is wrong"
+        assert both.here("doctor").stdout == "healthy: nothing is wrong\n"
+
+
+def test_rehome_through_a_server_says_what_it_says_on_the_store(tmp_path: Path) -> None:
+    with idle(tmp_path) as both:
+        both.shell.ok("submit", "double", "-p", "n=1")
+        for words in (("rehome", "1", "--yes"), ("rehome", "--host", "thor", "--yes")):
+            here, afar = both.here(*words), both.afar(*words)
+            assert here.returncode == 1
+            assert (afar.returncode, afar.stderr) == (here.returncode, here.stderr)
+
+
 NOT_DONE = (
     "keep --sweep",
     "user password bo --no-password",
@@ -285,10 +322,9 @@ NOT_DONE = (
     "retry 1 --by somebody",
     "list --store sqlite:///other.db",
     "init",
-    "doctor",
+    "doctor --repair --dead oak --yes",
     "store version",
     "node jobs:app",
-    "rehome 1",
 )
 
 

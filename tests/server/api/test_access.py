@@ -390,6 +390,23 @@ ROWS = (
     Row(method="GET", path="/stats", least="viewer"),
     Row(method="GET", path="/types", least="viewer"),
     Row(method="GET", path="/types/{name}", least="viewer", make=nothing(name="one")),
+    Row(method="GET", path="/doctor/rules", least="admin"),
+    Row(
+        method="POST", path="/doctor/examine", least="admin", make=nothing(json={"only": ["pending-nowhere"]})
+    ),
+    Row(
+        method="POST", path="/doctor/repair", least="admin", make=nothing(json={"only": ["pending-nowhere"]})
+    ),
+    # The folders of this store are shared.
+    Row(method="GET", path="/homes", least="admin", ok=409, make=nothing(query={"host": "thor"})),
+    Row(
+        method="POST",
+        path="/homes/{home}/release",
+        least="admin",
+        ok=409,
+        make=lambda w, who: {"home": 1, "json": {}},
+    ),
+    Row(method="POST", path="/jobs/{job}/rehome", least="admin", ok=409, make=sends(json={})),
     Row(method="GET", path="/retention", least="viewer"),
     Row(
         method="PUT",

@@ -1,21 +1,21 @@
 """The command ``doctor``: check a store for inconsistencies and repair them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spinney.model.errors import UsageError
-from spinney.terminal import completion, display
+from spinney.terminal import completion, display, endpoint
 from spinney.terminal.arguments import ByOption, JsonOption, StoreOption
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import now_us, open_control, resolve_settings
+from spinney.terminal.connection import now_us, open_commands, open_control, resolve_settings
 
 if TYPE_CHECKING:
     from spinney.control import Control
+    from spinney.features.doctor.commands import Examination
     from spinney.features.doctor.service import RepairResult
     from spinney.model.rights.operators import Check, Violation
     from spinney.store.contract import Store
@@ -60,37 +60,34 @@ def doctor(
     Reads only, unless --repair is given, and is safe while nodes work. The exit code is 0 if the store is healthy,
     else 1. Each repair checks again before it changes anything, and is recorded in the audit log.
     """
-    from spinney.features.doctor.folder_check import FolderCheck
-    from spinney.features.doctor.service import Checker, Doctor
-    from spinney.features.doctor.view_check import ViewCheck
+    from spinney.features.doctor.commands import ExamineStore, ListRules, RepairStore
 
     if dead is not None and not repair:
         raise UsageError(f"--dead goes with --repair: spinney doctor --repair --dead {dead}")
-    with open_control(store, by) as control:
-        root = resolve_settings(store).folders
-        others: list[Checker] = [FolderCheck(root, control.store), ViewCheck(root, control.store)]
-        doctor = control.part(Doctor)
+    if dead is not None and not rules:
+        with open_control(store, by) as control:
+            _recover_dead_node(control, dead, store, yes=yes, json=json)
+    with open_commands(store, by) as performer:
         if rules:
-            _print_rules(doctor.checks(others), json=json)
+            _print_rules(performer.do(ListRules()).items, json=json)
             return
 
-        def examine() -> _Count:
-            return _print_violations(doctor.examine(only, deep=deep, others=others), json=json)
+        def examine() -> "Examination":
+            violations = _Violations(json=json)
+            examination = performer.do(ExamineStore(only=only or [], deep=deep), tell=violations.add)
+            violations.end(examination)
+            return examination
 
-        if dead is not None:
-            _recover_dead_node(control, dead, store, yes=yes, json=json)
-        if repair:
-            count = _Count() if yes else examine()
-            if count.repairable:
-                require_yes(f"Repair {_number(count.repairable, 'violation')}?", yes=False)
-            if yes or count.repairable:
-                _print_repairs(doctor.repair(only, deep=deep, others=others), json=json)
-                count = examine()
-        else:
-            count = examine()
-        if not json:
-            _print_slow_wakeups(control.store)
-    if count.total:
+        examination = None if repair and yes else examine()
+        if repair and examination is not None and examination.repairable:
+            require_yes(f"Repair {_number(examination.repairable, 'violation')}?", yes=False)
+        if repair and (examination is None or examination.repairable):
+            performer.do(RepairStore(only=only or [], deep=deep), tell=partial(_print_repair, json=json))
+            examination = examine()
+        if not json and endpoint.server(store) is None:
+            with open_control(store, by) as control:
+                _print_slow_wakeups(control.store)
+    if examination is not None and examination.violations:
         raise typer.Exit(1)
 
 
@@ -104,52 +101,52 @@ def _print_slow_wakeups(store: "Store") -> None:
 # --- violations ---------------------------------------------------------------------------------
 
 
-@dataclass
-class _Count:
-    """How many violations there were."""
+class _Violations:
+    """Prints violations as they are found, by rule. A message that several rules have is printed once: where the
+    file is damaged, no rule can be checked."""
 
-    total: int = 0
-    repairable: int = 0
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        self._rule: str | None = None
+        self._lines = self._more = self._repeated = self._repeating = 0
+        self._printed: set[str] = set()
 
-    def of(self, violations: "Iterable[Violation]") -> "Iterator[Violation]":
-        for violation in violations:
-            self.total += 1
-            self.repairable += violation.repair is not None
-            yield violation
+    def add(self, violation: "Violation") -> None:
+        if self._json:
+            display.print_json_lines([violation])
+            return
+        if violation.rule != self._rule:
+            self._end_rule()
+            self._rule = violation.rule
+        if violation.sentence in self._printed:
+            self._repeated += 1
+        elif self._lines < SHOWN:
+            self._lines += 1
+            self._printed.add(violation.sentence)
+            _print_violation(violation, f"{violation.rule}:" if self._lines == 1 else None)
+        else:
+            self._more += 1
 
+    def end(self, examination: "Examination") -> None:
+        """Print how many there were."""
+        if self._json:
+            return
+        self._end_rule()
+        if self._repeating:
+            typer.echo(f"{_number(self._repeating, 'more rule')} reported the same")
+        if examination.violations:
+            typer.echo(
+                f"{_number(examination.violations, 'violation')} found; {examination.repairable:,} can be repaired "
+                "(--repair)"
+            )
+        else:
+            typer.echo("healthy: nothing is wrong")
 
-def _print_violations(violations: "Iterable[Violation]", *, json: bool) -> _Count:
-    """Print violations as they are found, by rule. A message that several rules have is printed once: where the file is
-    damaged, no rule can be checked."""
-    count = _Count()
-    if json:
-        display.print_json_lines(count.of(violations))
-        return count
-    printed: set[str] = set()
-    repeating = 0
-    for rule, of_rule in groupby(count.of(violations), lambda violation: violation.rule):
-        lines = more = repeated = 0
-        for violation in of_rule:
-            if violation.sentence in printed:
-                repeated += 1
-            elif lines < SHOWN:
-                lines += 1
-                printed.add(violation.sentence)
-                _print_violation(violation, f"{rule}:" if lines == 1 else None)
-            else:
-                more += 1
-        if more:
-            typer.echo(f"  … and {more:,} more of these")
-        repeating += bool(repeated and not lines)
-    if repeating:
-        typer.echo(f"{_number(repeating, 'more rule')} reported the same")
-    if count.total:
-        typer.echo(
-            f"{_number(count.total, 'violation')} found; {count.repairable:,} can be repaired (--repair)"
-        )
-    else:
-        typer.echo("healthy: nothing is wrong")
-    return count
+    def _end_rule(self) -> None:
+        if self._more:
+            typer.echo(f"  … and {self._more:,} more of these")
+        self._repeating += bool(self._repeated and not self._lines)
+        self._lines = self._more = self._repeated = 0
 
 
 def _print_violation(violation: "Violation", title: str | None) -> None:
@@ -171,25 +168,22 @@ def _print_rules(checks: "Sequence[Check]", *, json: bool) -> None:
 # --- repairs ------------------------------------------------------------------------------------
 
 
-def _print_repairs(results: "Iterable[RepairResult]", *, json: bool) -> None:
+def _print_repair(result: "RepairResult", *, json: bool) -> None:
     if json:
-        display.print_json_lines(
-            {
-                "rule": result.violation.rule,
-                "subject": result.violation.subject,
-                "did": result.violation.repair,
-                "repaired": result.repaired,
-                "error": result.error,
-            }
-            for result in results
-        )
+        line = {
+            "rule": result.violation.rule,
+            "subject": result.violation.subject,
+            "did": result.violation.repair,
+            "repaired": result.repaired,
+            "error": result.error,
+        }
+        display.print_json_lines([line])
         return
-    for result in results:
-        violation = f"{result.violation.subject}: {result.violation.rule}"
-        if result.error is not None:
-            typer.echo(f"cannot repair {display.safe(violation)}: {display.safe(result.error)}")
-        elif result.repaired:
-            typer.echo(f"repaired {display.safe(violation)}")
+    violation = f"{result.violation.subject}: {result.violation.rule}"
+    if result.error is not None:
+        typer.echo(f"cannot repair {display.safe(violation)}: {display.safe(result.error)}")
+    elif result.repaired:
+        typer.echo(f"repaired {display.safe(violation)}")
 
 
 def _recover_dead_node(control: "Control", name: str, store: str | None, *, yes: bool, json: bool) -> None:

@@ -8,11 +8,8 @@ from spinney.model.errors import UsageError
 from spinney.terminal import completion, display
 from spinney.terminal.arguments import ByOption, JsonOption, SomeJobsArgument, StoreOption
 from spinney.terminal.confirmation import require_yes
-from spinney.terminal.connection import open_control
+from spinney.terminal.connection import open_commands
 from spinney.terminal.for_each import for_each
-
-_COUNTED = 10_000
-"""Jobs are counted no further."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,10 +43,9 @@ def rehome(
     """
     if bool(jobs) == (host is not None):
         raise UsageError("name either jobs, or a host with --host")
-    from spinney.features.homes.service import Homes
+    from spinney.features.homes.commands import ListHomes, RehomeJob, ReleaseHome
 
-    with open_control(store, by) as control:
-        service = control.part(Homes)
+    with open_commands(store, by) as performer:
         if host is None:
             require_yes(
                 f"Let go of the {'folder of 1 job' if len(jobs or ()) == 1 else f'folders of {len(jobs or ())} jobs'}? "
@@ -58,7 +54,7 @@ def rehome(
             )
 
             def let_go(job: int) -> None:
-                home = service.let_go_of_job(job, reason=reason)
+                home = performer.do(RehomeJob(job=job, reason=reason))
                 if json:
                     display.print_json_lines([{"job": job, "host": home.host, "path": home.path}])
                 else:
@@ -69,24 +65,26 @@ def rehome(
 
             for_each(jobs or (), let_go)
             return
-        homes = service.on_host(host)
-        counts = {home.id: control.store.homes.waiting(home.id, most=_COUNTED) for home in homes}
+        homes = performer.do(ListHomes(host=host)).items
+        ready = sum(home.ready for home in homes)
         require_yes(
-            f"Let go of all job folders on host {display.safe(host)}? {_jobs(sum(counts.values()))} ready for it would "
-            f"go on elsewhere at once, with empty folders.",
+            f"Let go of all job folders on host {display.safe(host)}? {_jobs(ready)} ready for it would go on "
+            "elsewhere at once, with empty folders.",
             yes=yes,
         )
         for home in homes:
-            service.let_go(home, reason=reason)
+            performer.do(ReleaseHome(home=home.id, reason=reason))
             if json:
-                display.print_json_lines([{"host": home.host, "path": home.path, "ready": counts[home.id]}])
+                display.print_json_lines([{"host": home.host, "path": home.path, "ready": home.ready}])
             else:
                 typer.echo(
-                    f"{display.safe(str(home))} is let go of; {_jobs(counts[home.id])} ready for it may go on elsewhere"
+                    f"{display.safe(str(home))} is let go of; {_jobs(home.ready)} ready for it may go on elsewhere"
                 )
 
 
 def _jobs(count: int) -> str:
-    if count >= _COUNTED:
-        return f"{_COUNTED:,} or more jobs"
+    from spinney.features.homes.commands import COUNTED
+
+    if count >= COUNTED:
+        return f"{COUNTED:,} or more jobs"
     return "1 job" if count == 1 else f"{count:,} jobs"

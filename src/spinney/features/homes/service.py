@@ -37,11 +37,11 @@ class Homes(Service):
         self.wake_nodes()
         return home
 
-    def let_go(self, home: Home, *, reason: str | None = None) -> Home:
+    def let_go(self, home_id: int, *, reason: str | None = None) -> Home:
         """Release all jobs of a home at once. Raises BadName, Refused (a node of that home is active)."""
         self.require_everywhere(Role.OPERATOR, "let go of job folders")
         _require_label(reason)
-        done = self.store.homes.let_go(home.id, self.actor(reason), now_us=self.clock())
+        done = self.store.homes.let_go(home_id, self.actor(reason), now_us=self.clock())
         self.wake_nodes()
         return done
 

@@ -1,0 +1,118 @@
+"""The commands of the doctor. They concern the whole store, and take an admin without limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from spinney.commands import Command
+from spinney.commands.fields import Word
+from spinney.features.doctor.folder_check import FolderCheck
+from spinney.features.doctor.service import Checker, Doctor, RepairResult
+from spinney.features.doctor.view_check import ViewCheck
+from spinney.model.access import Role
+from spinney.model.rights.operators import Check, Violation
+from spinney.model.values.lists import All
+from spinney.service.service import Service
+
+VIOLATIONS_LISTED = 1_000
+"""How many violations stand in an answer; all of them are told as progress."""
+
+_ONLY: list[str] = Field(
+    default=[], max_length=1_000, description="Only these rules; empty: all.", examples=[["pending-nowhere"]]
+)
+_DEEP = Field(default=False, description="Also the rules that take long.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What the doctor has examined."""
+
+    violations: int
+    repairable: int
+    """How many of them can be repaired."""
+    items: Sequence[Violation]
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repairs:
+    """What the doctor has repaired."""
+
+    repaired: int
+    refused: int
+    """How many could not be repaired as things are."""
+
+
+class ListRules(Command, route="GET /doctor/rules", role=Role.ADMIN, everywhere=True, to="examine the store"):
+    """List the rules of the doctor.
+
+    What must hold, in the order in which it is examined."""
+
+    def run(self, service: Service) -> All[Check]:
+        return All(items=service.part(Doctor).checks(_others(service)))
+
+
+class ExamineStore(
+    Command,
+    route="POST /doctor/examine",
+    role=Role.ADMIN,
+    everywhere=True,
+    to="examine the store",
+    long=True,
+    progress={"violation": Violation},
+):
+    """Examine the store and its folders.
+
+    Changes nothing, and is safe while nodes work. A server examines the folders that it sees itself."""
+
+    only: list[Word] = _ONLY
+    deep: bool = _DEEP
+
+    def run(self, service: Service) -> Examination:
+        violations = repairable = 0
+        listed: list[Violation] = []
+        for violation in service.part(Doctor).examine(self.only, deep=self.deep, others=_others(service)):
+            service.go_on()
+            service.tell(violation)
+            violations += 1
+            repairable += violation.repair is not None
+            if len(listed) < VIOLATIONS_LISTED:
+                listed.append(violation)
+        return Examination(violations=violations, repairable=repairable, items=listed)
+
+
+class RepairStore(
+    Command,
+    route="POST /doctor/repair",
+    role=Role.ADMIN,
+    everywhere=True,
+    to="repair the store",
+    long=True,
+    progress={"repair": RepairResult},
+):
+    """Repair what can be repaired safely.
+
+    Each repair examines again before it changes anything, and is in the audit. Who goes away before the end stops it
+    after the repair that is being made."""
+
+    only: list[Word] = _ONLY
+    deep: bool = _DEEP
+
+    def run(self, service: Service) -> Repairs:
+        repaired = refused = 0
+        for result in service.part(Doctor).repair(self.only, deep=self.deep, others=_others(service)):
+            repaired += result.repaired
+            refused += result.error is not None
+            service.tell(result)
+            service.go_on()
+        return Repairs(repaired=repaired, refused=refused)
+
+
+def _others(service: Service) -> list[Checker]:
+    """Return the checkers of the folders, where this process sees them."""
+    root = service.folder_root
+    return [] if root is None else [FolderCheck(root, service.store), ViewCheck(root, service.store)]
+
+
+COMMANDS = (ListRules, ExamineStore, RepairStore)

@@ -1,0 +1,75 @@
+"""The commands for jobs whose folders are on a host that is lost, in stores whose folders are local."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from spinney.commands import Command
+from spinney.commands.fields import JobNumber, Reason, Word
+from spinney.features.homes.service import Homes
+from spinney.model.access import Role
+from spinney.model.homes import Home
+from spinney.model.values.lists import All
+from spinney.service.service import Service
+
+COUNTED = 10_000
+"""Jobs are counted no further."""
+_ACTION = "let go of job folders"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeStatus(Home):
+    """A folder root, and how many jobs wait for its nodes."""
+
+    ready: int
+    """How many jobs are ready for its nodes alone, counted to 10,000."""
+
+
+class ListHomes(Command, route="GET /homes", role=Role.ADMIN, everywhere=True, to=_ACTION):
+    """List the folder roots of a host.
+
+    Those that have not been released, each with the jobs that are ready for its nodes alone."""
+
+    host: Word = Field(description="The host's name.", examples=["thor"])
+
+    def run(self, service: Service) -> All[HomeStatus]:
+        return All(
+            items=[
+                HomeStatus(
+                    id=home.id,
+                    mark=home.mark,
+                    host=home.host,
+                    path=home.path,
+                    ready=service.store.homes.waiting(home.id, most=COUNTED),
+                )
+                for home in service.part(Homes).on_host(self.host)
+            ]
+        )
+
+
+class ReleaseHome(Command, route="POST /homes/{home}/release", role=Role.ADMIN, everywhere=True, to=_ACTION):
+    """Release all jobs from a folder root.
+
+    They continue on other hosts, with empty folders. Refused while a node of that root is there."""
+
+    home: Annotated[int, Field(ge=1, le=2**62, description="The folder root's number.", examples=[1])]
+    reason: Reason = None
+
+    def run(self, service: Service) -> Home:
+        return service.part(Homes).let_go(self.home, reason=self.reason)
+
+
+class RehomeJob(Command, route="POST /jobs/{job}/rehome", role=Role.ADMIN, to=_ACTION):
+    """Release a job from its host.
+
+    It continues where it is claimed next, at the stage where it stopped, with an empty folder."""
+
+    job: JobNumber
+    reason: Reason = None
+
+    def run(self, service: Service) -> Home:
+        return service.part(Homes).let_go_of_job(self.job, reason=self.reason)
+
+
+COMMANDS = (ListHomes, ReleaseHome, RehomeJob)
