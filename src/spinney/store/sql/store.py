@@ -276,7 +276,8 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
     def beat(
         self, node_id: int, *, load: Load | None = None, trouble: str | None = None, now_us: int
     ) -> bool:
-        with self._write(durable=False) as tx:
+        # Not behind other writers: a node whose beats wait too long is ended. Its registry is not needed either.
+        with self.database.write(durable=False, urgent=True) as tx:
             alive = nodes.beat(tx, node_id, now_us, load, trouble)
         self.database.let_in()
         return alive

@@ -148,7 +148,9 @@ class Database(ABC):
     lost commits that were not synced, and assigns their numbers again."""
 
     @abstractmethod
-    def write(self, *, durable: bool = True, awaited: bool = False) -> AbstractContextManager[Tx]:
+    def write(
+        self, *, durable: bool = True, awaited: bool = False, urgent: bool = False
+    ) -> AbstractContextManager[Tx]:
         """Run one transaction when it is this process's turn: it commits when the block ends, and rolls back when the
         block raises.
 
@@ -159,6 +161,10 @@ class Database(ABC):
 
         ``awaited``: a caller waits for the result, so maintenance that a commit may cause is left to other commits for
         as long as possible. A transaction that is not durable counts as awaited.
+
+        ``urgent`` is for one statement on one row that nobody else changes for long (a heartbeat). On a server it waits
+        for no other writer, because the lock of its row suffices, and is no change that ``data_version`` reports. In a
+        file, which has one writer, it waits for the transaction at work and goes ahead of the others.
         """
 
     @abstractmethod

@@ -56,17 +56,17 @@ class PostgresDatabase(Database):
     # --- writing and reading --------------------------------------------------------------
 
     @contextmanager
-    def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
+    def write(self, *, durable: bool = True, awaited: bool = False, urgent: bool = False) -> Iterator[Tx]:
         with self._connector.explained():
-            begin = _BEGIN if durable else _BEGIN_LIGHTLY
+            begin, turn = _BEGIN if durable else _BEGIN_LIGHTLY, "" if urgent else _TURN
             self._writer, answer = self._begun(
                 self._writer,
-                lambda c: "; ".join(filter(None, (begin, self._connector.each(c), _TURN))),
+                lambda c: "; ".join(filter(None, (begin, self._connector.each(c), turn))),
                 planned_once=True,
             )
             writer = self._writer
             try:
-                tx = PostgresTx(writer, self._vacuum_schedule, _last_rows(answer))
+                tx = PostgresTx(writer, self._vacuum_schedule, None if urgent else _last_rows(answer))
                 yield tx
                 self._commit(writer, "commit" if not tx.must_last else f"{_DURABLY}; commit")
             except BaseException:

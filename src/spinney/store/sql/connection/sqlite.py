@@ -61,9 +61,9 @@ class SqliteDatabase(Database):
     # --- writing --------------------------------------------------------------------------
 
     @contextmanager
-    def write(self, *, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
+    def write(self, *, durable: bool = True, awaited: bool = False, urgent: bool = False) -> Iterator[Tx]:
         writer, write_queue = self._open_writer()
-        self._begin(writer, write_queue, durable, late=awaited or not durable)
+        self._begin(writer, write_queue, durable, late=awaited or not durable, urgent=urgent)
         try:
             try:
                 yield SqliteTx(writer)
@@ -78,13 +78,19 @@ class SqliteDatabase(Database):
             write_queue.leave()
 
     def _begin(
-        self, writer: sqlite3.Connection, write_queue: WriteQueue, durable: bool, *, late: bool
+        self,
+        writer: sqlite3.Connection,
+        write_queue: WriteQueue,
+        durable: bool,
+        *,
+        late: bool,
+        urgent: bool,
     ) -> None:
         """Return inside the write queue, with a transaction begun. A writer that cannot begin one leaves the queue
         between two tries, because others may be able to."""
         patience = None
         while True:
-            write_queue.enter()
+            write_queue.enter(urgent=urgent)
             begun = False
             try:
                 if not write_queue.kept_out():

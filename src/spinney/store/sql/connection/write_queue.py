@@ -41,7 +41,11 @@ class WriteQueue:
         finally:
             self.leave()
 
-    def enter(self) -> None:
+    def enter(self, *, urgent: bool = False) -> None:
+        """Wait for the turn; ``urgent``: only until the process that has it leaves, and not for those that wait."""
+        if urgent:
+            fcntl.flock(self._write, fcntl.LOCK_EX)
+            return
         fcntl.flock(self._next, fcntl.LOCK_EX)
         try:
             fcntl.flock(self._write, fcntl.LOCK_EX)

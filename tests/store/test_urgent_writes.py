@@ -1,0 +1,104 @@
+"""Heartbeats do not wait behind other writers."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psycopg
+
+from new_store import new_store, new_store_on_server
+from spinney.model.jobs import NodeInfo
+from spinney.store.sql import SqlStore, open_store
+from spinney.store.sql.connection.postgres_connection import parsed
+
+ENTER = """
+import sys
+from pathlib import Path
+from spinney.store.sql.connection.write_queue import WriteQueue
+queue = WriteQueue(Path(sys.argv[1]))
+print("enters", flush=True)
+queue.enter()
+print("entered", flush=True)
+sys.stdin.read()
+"""
+
+
+def _joined(url: str) -> tuple[SqlStore, int]:
+    store = open_store(url)
+    node = NodeInfo(
+        id=0,
+        name="oak",
+        boot_id="",
+        host="",
+        pid=0,
+        slots=1,
+        state="active",
+        beat=0,
+        started_us=1,
+        seen_us=1,
+        version="",
+        types=(),
+    )
+    return store, store.join(node, now_us=1)
+
+
+def _process(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", ENTER, str(folder)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "enters\n"
+    return process
+
+
+def test_a_beat_passes_a_writer_that_keeps_its_turn_on_a_server() -> None:
+    url = new_store_on_server()
+    store, node_id = _joined(url)
+    conninfo, schema = parsed(url)
+    with psycopg.connect(conninfo) as writer:
+        writer.execute(f"update \"{schema}\".counters set value = value + 1 where name = 'turn'")
+        before = store.signature()
+
+        assert store.beat(node_id, now_us=2)
+
+        assert [node.beat for node in store.nodes()] == [1]
+        assert store.signature() == before, "no node looks for work because another beats"
+        writer.rollback()
+    store.update_node(node_id, state="left", now_us=3)
+    assert not store.beat(node_id, now_us=4)
+    store.close()
+
+
+def test_a_beat_passes_the_queue_of_writers_of_a_file(tmp_path: Path) -> None:
+    url = new_store(tmp_path / "x.db")
+    store, node_id = _joined(url)
+    # Given a writer at work, and one that is stopped while it is the next
+    at_work = _process(tmp_path / "x.db.run")
+    assert at_work.stdout is not None
+    assert at_work.stdout.readline() == "entered\n"
+    waiting = _process(tmp_path / "x.db.run")
+    _until_it_waits(waiting.pid)
+    waiting.send_signal(signal.SIGSTOP)
+    beaten: list[bool] = []
+    beating = threading.Thread(target=lambda: beaten.append(store.beat(node_id, now_us=2)))
+    beating.start()
+    try:
+        # When the first leaves, then the beat goes ahead of the one that is next
+        at_work.kill()
+        beating.join(60)
+        assert beaten == [True]
+    finally:
+        for process in (at_work, waiting):
+            process.kill()
+            process.communicate()
+        beating.join()
+    assert [node.beat for node in store.nodes()] == [1]
+    store.close()
+
+
+def _until_it_waits(pid: int) -> None:
+    """Return when a process waits for the lock ``write``, and so has the lock ``next``."""
+    waits = ["->", "FLOCK", "ADVISORY", "WRITE", str(pid)]
+    while not any(line.split()[1:6] == waits for line in Path("/proc/locks").read_text().splitlines()):
+        pass
