@@ -5,6 +5,7 @@ from dataclasses import replace
 from server.conftest import World
 from spinney.features.holds.commands import LayHold
 from spinney.features.stats.page import OLD_HOLD_US, Overview, needs, queue_lines, read
+from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Failure, FailureGroups
 from spinney.model.settings.holds import Scope
 from spinney.web.stats_cache import StatsCache
@@ -46,7 +47,7 @@ def test_given_a_queue_that_is_closed_and_a_type_nobody_knows_then_each_is_told(
     assert titles(replace(found, queues=[unknown])) == ["Queue slow: no node knows one"]
 
 
-def test_given_a_failed_batch_then_it_is_told_and_a_failed_single_job_is_not(world: World) -> None:
+def test_given_a_failed_batch_then_it_is_told_and_its_causes_with_numbers(world: World) -> None:
     batch = world.submit("batch")
     lease = world.site.run(batch)
     world.site.spawn(lease, "one", n=2)
@@ -55,7 +56,27 @@ def test_given_a_failed_batch_then_it_is_told_and_a_failed_single_job_is_not(wor
     world.site.drain(failing=[n + batch for n in range(1, 4)])
     assert world.store.job(single).state == "failed"
 
-    assert titles(looked(world)) == [f"#{batch} batch failed"]
+    found = looked(world)
+    assert titles(found) == [f"#{batch} batch failed", "3 jobs failed in one.work"]
+    first = next(needs(found))
+    assert (first.more, first.path) == ("2 × error in one.work", f"/batches/{batch}")
+
+
+def test_given_jobs_whose_worker_died_and_others_held_by_a_stage_then_their_numbers_are_told(
+    world: World,
+) -> None:
+    ids = world.site.submit("one", n=3)
+    leases = world.site.claim_by_job()
+    for job in ids[:2]:
+        world.site.record(
+            leases[job], Outcome.DIED, message="its worker was killed by SIGKILL", retryable=False
+        )
+    world.site.record(leases[ids[2]], Outcome.HOLD, message="compare the owners")
+
+    found = list(needs(looked(world)))
+
+    assert [need.title for need in found] == ["2 jobs died in one.work", "1 job held by its own stage"]
+    assert found[0].more == "its worker was killed by SIGKILL"
 
 
 def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:

@@ -3,8 +3,8 @@
 Everything is read within bounds, and secrets of the job are masked.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from spinney.model.attempts import remarks
 from spinney.model.errors import Refused
 from spinney.model.homes import DirectoryEntry
 from spinney.model.jobs import Attempt
+from spinney.web.pages.stages import current, numbered
 
 STREAMS = ("stdout", "stderr")
 TAIL_BYTES = 64 * 2**10
@@ -61,6 +62,8 @@ class Output:
     attempts: Sequence[Attempt]
     """The attempts that have begun, the last first."""
     streams: Sequence[Stream]
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    """What attempts are called, by fence."""
     matches: Sequence[Match] | None = None
     """None: nothing was searched."""
     trouble: str | None = None
@@ -79,22 +82,25 @@ def files_of(control: Control, job_id: int, root: Path) -> JobFiles:
 
 
 def output(control: Control, job_id: int, root: Path, *, fence: int | None, search: str) -> Output:
-    """Return the output of one attempt: of the one with this fence, or else of the one that runs, or of the last that
-    wrote something. Raises NoSuchJob."""
-    attempts = [a for a in control.queries.attempts(job_id) if a.started_us][::-1]
+    """Return the output of one attempt: of the one with this fence, or else of the one of which the page of the job
+    speaks (``stages.current``), or of the last that wrote something. Raises NoSuchJob."""
+    job, history = control.queries.job(job_id), control.queries.attempts(job_id)
+    numbers, of_page = numbered(history), current(job, history)
+    attempts = [a for a in history if a.started_us][::-1]
     if not attempts:
         return Output(attempt=None, attempts=(), streams=())
     redactor = control.queries.redactor(job_id)
-    attempt = next((a for a in attempts if a.fence == fence), attempts[0])
+    attempt = next((a for a in attempts if a.fence == fence), of_page or attempts[0])
     try:
         files = files_of(control, job_id, root)
         sizes = {f"{OWN}/{entry.name}": entry.size for entry in files.names(OWN, must=False)}
-        if fence is None and attempt.ended_us is not None:
+        if fence is None and of_page is None:
             attempt = next((a for a in attempts if any(output_path(a, s) in sizes for s in STREAMS)), attempt)
         written = [stream for stream in STREAMS if output_path(attempt, stream) in sizes]
         return Output(
             attempt=attempt,
             attempts=attempts,
+            numbers=numbers,
             streams=[
                 _tail(files, attempt, sizes[output_path(attempt, stream)], stream, redactor)
                 for stream in written
@@ -102,7 +108,7 @@ def output(control: Control, job_id: int, root: Path, *, fence: int | None, sear
             matches=_matches(files, attempt, written, search, redactor) if search else None,
         )
     except Refused as error:
-        return Output(attempt=attempt, attempts=attempts, streams=(), trouble=str(error))
+        return Output(attempt=attempt, attempts=attempts, numbers=numbers, streams=(), trouble=str(error))
 
 
 def more(

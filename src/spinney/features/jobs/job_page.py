@@ -1,7 +1,7 @@
 """One job: where it stands and why, what it did, and what can be done about it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, Any
 
@@ -27,7 +27,7 @@ from spinney.model.values.products import Product, Summary, products_of, summari
 from spinney.model.values.unreadable import json_object
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.rendering import redirect
-from spinney.web.pages.stages import Step, steps
+from spinney.web.pages.stages import Step, numbered, steps
 from spinney.web.pages.timelines import Timeline, of_job
 from spinney.web.pages.tracebacks import Piece, pieces
 from spinney.web.request_context import Authenticated
@@ -58,8 +58,12 @@ class JobView:
     """When its stages waited and ran; None before the first attempt."""
     attempts: Sequence[Attempt]
     """The latest first."""
+    numbers: Mapping[int, int]
+    """What attempts are called, by fence."""
     failure: Attempt | None
     """The last that ended with an error and still counts."""
+    is_past: bool
+    """Whether the failure is that of an earlier attempt than the one that runs or waits to run."""
     pieces: Sequence[Piece]
     data: Mapping[str, Any]
     """Without the products and summaries."""
@@ -206,7 +210,10 @@ def read(control: Control, job_id: int) -> JobView:
         steps=steps(shown_job, spec, attempts),
         timeline=of_job(shown_job, attempts[-ATTEMPTS:], control.clock()),
         attempts=attempts[::-1][:ATTEMPTS],
+        numbers=numbered(attempts),
         failure=failure,
+        is_past=failure is not None
+        and shown_job.state not in (State.FAILED, State.ORPHANED, State.CANCELLED),
         pieces=pieces(str((failure.error or {}).get("traceback") or "")) if failure else (),
         data=without_entries(data),
         products=products_of(data),
@@ -252,11 +259,27 @@ def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
     latest = [*islice(each(control, ListAuditEntries(limit=PAGE_MAX)), ENTRIES)]
     job = control.queries.job(job_id)
     whole = len(latest) < ENTRIES or latest[-1].at_us < job.created_us
-    return [entry for entry in latest if entry.at_us >= job.created_us and _names(entry, job_id)], whole
+    named = [entry for entry in latest if entry.at_us >= job.created_us and _names(entry, job_id)]
+    return _calls(named), whole
+
+
+def _calls(entries: Sequence[AuditEntry]) -> list[AuditEntry]:
+    """Put the steps of a verb on many jobs together: the latest of them, with the number of all."""
+    calls: dict[tuple[str, str], AuditEntry] = {}
+    for entry in entries:
+        latest = calls.get((entry.call, entry.verb))
+        calls[entry.call, entry.verb] = (
+            entry if latest is None else replace(latest, count=latest.count + entry.count)
+        )
+    return [*calls.values()]
 
 
 def _names(entry: AuditEntry, job_id: int) -> bool:
+    """Return whether a verb was for this job, or for jobs that were chosen by their place below it."""
     details = json_object(entry.what, "the entry")
+    which = details.get("which")
+    if isinstance(which, Mapping) and job_id in (which.get("root_id"), which.get("parent_id")):
+        return True
     jobs = details.get("jobs", ())
     if details.get("job") == job_id or (isinstance(jobs, list) and job_id in jobs):
         return True

@@ -13,6 +13,7 @@ from spinney.model.errors import Refused
 from spinney.model.jobs import JOB_ID_MAX, Attempt
 from spinney.postmortem.documents import ExceptionView, left_out, parts, summary
 from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.stages import numbered
 from spinney.web.request_context import Authenticated
 
 router = APIRouter(include_in_schema=False)
@@ -28,7 +29,7 @@ async def job_postmortem(
     """Show the frames of the latest failure whose frames are kept, or of one attempt."""
     root = request.app.state.folders
 
-    def look(control: Control) -> tuple[Attempt, Sequence[ExceptionView]]:
+    def look(control: Control) -> tuple[Attempt, int, Sequence[ExceptionView]]:
         files, redactor = files_of(control, job, root), control.queries.redactor(job)
 
         def read_file(path: str) -> list[bytes]:
@@ -36,13 +37,16 @@ async def job_postmortem(
             text = b"".join(files.content(path, must=False)).decode(errors="replace")
             return [redactor.text(text).encode()]
 
-        return kept_frames.latest(control.queries.attempts(job), read_file, job, fence=fence)
+        attempts = control.queries.attempts(job)
+        kept, described = kept_frames.latest(attempts, read_file, job, fence=fence)
+        return kept, numbered(attempts)[kept.fence], described
 
     attempt: Attempt | None = None
+    number = 0
     exceptions: Sequence[ExceptionView] = ()
     trouble = None
     try:
-        attempt, exceptions = await context.run(look, long=True)
+        attempt, number, exceptions = await context.run(look, long=True)
     except Refused as error:
         trouble = str(error)
     return page_or_part(
@@ -51,6 +55,7 @@ async def job_postmortem(
         "job_postmortem",
         job_id=job,
         attempt=attempt,
+        number=number,
         exceptions=exceptions,
         trouble=trouble,
         summary=summary,

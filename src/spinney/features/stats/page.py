@@ -10,17 +10,18 @@ from starlette.responses import Response
 from spinney.control import Control
 from spinney.model.fleet import OVER, NodeStatus
 from spinney.model.jobs import Filter, Job
+from spinney.model.outcomes import Outcome
 from spinney.model.rights.operators import Failure, FailureGroups, QueueInfo, QueueStats, ShareStats, Stats
 from spinney.model.settings.holds import Hold
 from spinney.model.states import State
 from spinney.service.queries import Queries
 from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
-from spinney.web.pages.formatting import plural
+from spinney.web.pages.formatting import exception, plural
 from spinney.web.pages.forms import page_or_part
 from spinney.web.pages.rendering import with_query
 from spinney.web.request_context import Authenticated, RequestContext
-from spinney.web.stats_cache import StatsCache
+from spinney.web.stats_cache import OVERVIEW, StatsCache
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,6 +33,8 @@ LISTED = 8
 """Failures, and shares of a queue."""
 BATCHES = 5
 """Failed batches."""
+CAUSES = 3
+"""Causes of failures that are named, of a batch and in all."""
 LOOKED_AT = 20
 """How many of the latest failed root jobs are checked for subjobs."""
 _POISON = "poison"
@@ -62,6 +65,14 @@ class QueueLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBatch:
+    """A failed job that has subjobs, with the causes in its tree."""
+
+    job: Job
+    causes: FailureGroups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """Everything that the page shows, read within a moment, but not in one snapshot."""
 
@@ -70,7 +81,7 @@ class Overview:
     nodes: Sequence[NodeStatus]
     holds: Sequence[Hold]
     queues: Sequence[QueueInfo]
-    failed: Sequence[Job]
+    failed: Sequence[FailedBatch]
     """The latest failed jobs that have subjobs. Single jobs are among the failures by cause."""
 
 
@@ -110,21 +121,35 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
         nodes=look.nodes(),
         holds=look.holds(),
         queues=look.queues(),
-        failed=_failed_batches(look) if bad else (),
+        failed=stats_cache.get(OVERVIEW, ("failed", look.rights), lambda: _failed_batches(look))
+        if bad
+        else (),
     )
 
 
-def _failed_batches(look: Queries) -> Sequence[Job]:
+def _failed_batches(look: Queries) -> Sequence[FailedBatch]:
     tops = look.jobs(Filter(states=_BAD, roots_only=True), limit=LOOKED_AT, newest=True)
-    return [job for job in tops if look.children(job.id, limit=1)][:BATCHES]
+    batches = [job for job in tops if look.children(job.id, limit=1)][:BATCHES]
+    within = look.within(Filter()).within
+    return [
+        FailedBatch(job=job, causes=look.store.failures.groups(root_id=job.id, limit=CAUSES, within=within))
+        for job in batches
+    ]
 
 
 def needs(shown: Overview) -> Iterator[ActionNeeded]:
     """Yield what needs attention, the worst first."""
     yield from _stuck(shown.queues, shown.nodes)
-    yield from (_poison(group) for group in shown.failures.groups if group.exception == _POISON)
+    groups = shown.failures.groups
+    yield from (_poison(group) for group in groups if group.exception == _POISON)
+    yield from (_died(group) for group in groups if group.exception == Outcome.DIED)
     yield from (_unwell(node) for node in shown.nodes if _is_unwell(node))
-    yield from (_failed_batch(job) for job in shown.failed)
+    yield from (_failed_batch(batch) for batch in shown.failed)
+    others = [group for group in groups if group.exception not in (_POISON, Outcome.DIED)]
+    yield from (_cause(group) for group in others[:CAUSES])
+    held = shown.stats.states.get(State.HELD, 0)
+    if held and not shown.holds:
+        yield _held(held)
     for hold in shown.holds:
         if shown.stats.at_us - hold.since_us > OLD_HOLD_US or hold.automatic:
             yield _lasting_hold(hold)
@@ -235,15 +260,56 @@ def _unwell(node: NodeStatus) -> ActionNeeded:
     )
 
 
-def _failed_batch(job: Job) -> ActionNeeded:
-    message = job.message or "it failed"
+def _died(group: Failure) -> ActionNeeded:
+    return ActionNeeded(
+        id=f"died-{group.fingerprint}",
+        kind="died",
+        title=f"{plural(group.jobs, 'job')} died in {_place(group)}",
+        more=group.message,
+        path=f"/failures/{group.fingerprint}",
+        label="Cause",
+    )
+
+
+def _cause(group: Failure) -> ActionNeeded:
+    return ActionNeeded(
+        id=f"cause-{group.fingerprint}",
+        kind="failed",
+        title=f"{plural(group.jobs, 'job')} failed in {_place(group)}",
+        more=f"{exception(group.exception)}: {group.message}",
+        path=f"/failures/{group.fingerprint}",
+        label="Cause",
+    )
+
+
+def _held(jobs: int) -> ActionNeeded:
+    return ActionNeeded(
+        id="held",
+        kind="held",
+        title=f"{plural(jobs, 'job')} held by their own stages"
+        if jobs > 1
+        else "1 job held by its own stage",
+        more="they go on when somebody releases them; the list has their reasons",
+        path=with_query("/jobs", state=State.HELD),
+        label="Jobs",
+    )
+
+
+def _place(group: Failure) -> str:
+    return group.type if group.stage == group.type else f"{group.type}.{group.stage}"
+
+
+def _failed_batch(batch: FailedBatch) -> ActionNeeded:
+    job, causes = batch.job, batch.causes
+    named = [f"{group.jobs:,} × {exception(group.exception)} in {_place(group)}" for group in causes.groups]
+    more = f" and {plural(causes.causes - len(named), 'more cause')}" if causes.causes > len(named) else ""
     return ActionNeeded(
         id=f"failed-{job.id}",
         kind=job.state,
-        title=f"#{job.id} {job.type} {job.state}",
-        more=message,
-        path=f"/jobs/{job.id}",
-        label="Show",
+        title=f"#{job.id} {job.type} {job.state}" + (f": {job.subject}" if job.subject else ""),
+        more=f"{', '.join(named)}{more}" if named else job.message or "it failed",
+        path=f"/batches/{job.id}",
+        label="Batch",
     )
 
 

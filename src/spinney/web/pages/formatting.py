@@ -113,6 +113,11 @@ def percent(part: float | None) -> str:
     return f"{min(99, int(part * 100)) if part < 1 else 100} %"
 
 
+def exception(name: str) -> str:
+    """Return the name of an exception, without the module of the exceptions that stages raise to fail."""
+    return name.removeprefix("spinney.model.attempts.signals.")
+
+
 def plural(n: int, singular: str, many: str | None = None) -> str:
     """``1 job``, ``1,204 jobs``."""
     return f"{n:,} {singular if n == 1 else many or singular + 's'}"

@@ -124,6 +124,7 @@ def templates_of(sources: tuple[PageSource, ...]) -> Environment:
         "percent": formatting.percent,
         "json_text": formatting.json_text,
         "cut": formatting.cut,
+        "exception": formatting.exception,
         "segment": segment,
         "ago": formatting.ago,
     }

@@ -1,6 +1,7 @@
 """Where a job is in its stages: what the picture on its page is drawn from. Pure."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.model.jobs import Attempt, Job
@@ -17,6 +18,8 @@ class Step:
     status: str
     """A state or an outcome: ``ok``, ``running``, ``failed``, …; ``later`` for what has not been reached."""
     attempts: int
+    number: int
+    """The number of the last attempt, as ``numbered`` counts; 0: there is none."""
     last: Attempt | None
     """The last attempt that counts, or else the last."""
     again: bool = False
@@ -25,17 +28,41 @@ class Step:
     """The job type has it no more."""
 
 
+def numbered(attempts: Sequence[Attempt]) -> Mapping[int, int]:
+    """Return the numbers by which pages call attempts, by fence: the n-th of its stage, the oldest first.
+
+    The store counts anew after a retry, so that two attempts of a stage may both be its first."""
+    counts: Counter[str] = Counter()
+    numbers = {}
+    for attempt in attempts:
+        counts[attempt.stage] += 1
+        numbers[attempt.fence] = counts[attempt.stage]
+    return numbers
+
+
+def current(job: Job, attempts: Sequence[Attempt]) -> Attempt | None:
+    """Return the attempt that the page of a job speaks of, in its picture, failure and output: the one that runs, else
+    the last one where that failed; None: no single one. ``attempts``: the oldest first."""
+    begun = [attempt for attempt in attempts if attempt.started_us and not attempt.superseded]
+    if not begun or job.state is State.COMPLETED:
+        return None
+    last = begun[-1]
+    return last if last.ended_us is None or last.error or last.outcome not in PASSED else None
+
+
 def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[Step]:
     """The stages in their order; those that the type has no more first, as they were run."""
     current = [] if spec is None else [stage.name for stage in spec.stages]
     removed = [name for name in dict.fromkeys(a.stage for a in attempts) if name not in current]
     again = set() if spec is None else {stage.name for stage in spec.stages if stage.again}
     finished = any(a.outcome is Outcome.FINISH and not a.superseded for a in attempts)
+    numbers = numbered(attempts)
     return [
         _step(
             name,
             job,
             [a for a in attempts if a.stage == name],
+            numbers,
             again=name in again,
             removed=name in removed,
             finished=finished,
@@ -44,7 +71,16 @@ def steps(job: Job, spec: TypeSpec | None, attempts: Sequence[Attempt]) -> list[
     ]
 
 
-def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, removed: bool, finished: bool) -> Step:
+def _step(
+    name: str,
+    job: Job,
+    of: Sequence[Attempt],
+    numbers: Mapping[int, int],
+    *,
+    again: bool,
+    removed: bool,
+    finished: bool,
+) -> Step:
     counted = [a for a in of if not a.superseded]
     attempts_shown = counted or of
     last = attempts_shown[-1] if attempts_shown else None
@@ -52,6 +88,7 @@ def _step(name: str, job: Job, of: Sequence[Attempt], *, again: bool, removed: b
         stage=name,
         status=_status(name, job, counted, finished),
         attempts=len(counted),
+        number=0 if last is None else numbers[last.fence],
         last=last,
         again=again,
         removed=removed,

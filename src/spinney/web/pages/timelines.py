@@ -7,6 +7,7 @@ from spinney.model.jobs import Attempt, Job
 from spinney.model.outcomes import PASSED
 from spinney.model.states import SETTLED
 from spinney.web.pages.formatting import lasting
+from spinney.web.pages.stages import numbered
 
 _NARROWEST = 0.3
 
@@ -55,14 +56,14 @@ def of_job(job: Job, attempts: Sequence[Attempt], now_us: int) -> Timeline | Non
         until_us = max(until_us, now_us)
     rows: dict[str, list[Segment]] = {}
     times: dict[str, list[float]] = {}
-    since_us = from_us
+    since_us, numbers = from_us, numbered(attempts)
     for attempt, ended_us in zip(begun, ends, strict=True):
         row, (waited, ran) = rows.setdefault(attempt.stage, []), times.setdefault(attempt.stage, [0.0, 0.0])
         waited_s, ran_s = (
             max(0, attempt.started_us - since_us) / 1e6,
             max(0, ended_us - attempt.started_us) / 1e6,
         )
-        name = f"{attempt.stage}, attempt {attempt.attempt}"
+        name = f"{attempt.stage}, attempt {numbers[attempt.fence]}"
         if waited_s:
             title = f"{name}: waited {lasting(waited_s)}"
             row.append(segment("waiting", since_us, attempt.started_us, from_us, until_us, title))
