@@ -97,7 +97,10 @@ class SqlThroughputHistory:
         )
         with self._session.look() as tx:
             rows = tx.all(sql, (width_s, first, last, json.dumps([*lanes])))
-        return {key: Figures(*map(int, counts), wait_s, run_s) for key, *counts, wait_s, run_s in rows}
+        return {
+            key: Figures(int(ended), int(failed), int(pending), int(running), wait_s, run_s)
+            for key, ended, failed, pending, running, wait_s, run_s in rows
+        }
 
     def _observed(self, tx: Tx) -> Mapping[int, tuple[int, int, float | None, float | None]]:
         """Return, by lane, how many jobs are pending and running, and the median times of its stage."""

@@ -64,9 +64,9 @@ class Session:
         write = self.database.write
 
         @contextmanager
-        def measured(*, durable: bool = True, awaited: bool = False) -> Iterator[Tx]:
+        def measured(*, durable: bool = True, awaited: bool = False, urgent: bool = False) -> Iterator[Tx]:
             begun_s = time.perf_counter()
-            with write(durable=durable, awaited=awaited) as tx:
+            with write(durable=durable, awaited=awaited, urgent=urgent) as tx:
                 turn_s = time.perf_counter()
                 yield tx
                 last_s = time.perf_counter()
