@@ -1,5 +1,6 @@
 """Claims and a node's registration against a real server, without a node of Spinney behind them."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from bson import ObjectId
 
 from bridges.mongo import MongoServer
+from node.node_fixtures import until
 from spinney.bridges.disbatch import limits
 from spinney.bridges.disbatch.claims import Claims
 from spinney.bridges.disbatch.database import Database, connect, ensure_indexes
@@ -41,11 +43,12 @@ def states(db: Database) -> dict[ObjectId, tuple[int, str | None, bool]]:
 def test_what_exceeds_a_limit_behind_the_claim_is_given_back(db: Database) -> None:
     mail = queue(db, threads=2)
     first, second = task(db, mail), task(db, mail)
-    claims = Claims(db, "oak")
-    marked = claims._mark({"_id": mail, "sort": "fifo"}, 2)
+    claims, limited = Claims(db, "oak"), [{"_id": mail, "sort": "fifo", "threads": 2}]
+    claims._free(limited[0]).clear()
+    marked = claims._mark({first: mail, second: mail})
     other = task(db, mail, node="elm", status=0)  # another node saw the same free places
 
-    kept = claims._within(2, mail, marked)
+    kept = claims._within(limited, marked)
 
     assert [each["_id"] for each in kept] == [first]
     assert states(db) == {first: (-1, "oak", True), second: (-2, None, False), other: (0, "elm", False)}
@@ -56,8 +59,8 @@ def test_a_claim_that_a_kill_left_before_the_second_count_is_given_back(db: Data
     mail = queue(db)
     left, cancelled, confirmed = task(db, mail), task(db, mail), task(db, mail)
     claims = Claims(db, "oak")
-    claims._mark({"_id": mail, "sort": "fifo"}, 2)  # and then the process was killed
-    (taken,) = claims._within(4, mail, claims._mark({"_id": mail}, 1))
+    claims._mark({left: mail, cancelled: mail})  # and then the process was killed
+    (taken,) = Claims(db, "oak").take([{"_id": mail, "threads": 4}], 1, None)
     db["tasks"].update_one({"_id": cancelled}, {"$set": {"wish": "cancel"}})
 
     claimed = node(db).claimed()
@@ -146,6 +149,91 @@ def test_a_server_that_does_not_answer_is_away(own_server: MongoServer) -> None:
 )
 def test_limits(threads: object, limit: int) -> None:
     assert limits.threads({"threads": threads}) == limit
+
+
+def test_what_is_given_back_comes_first_again_and_what_is_newer_within_a_second(db: Database) -> None:
+    mail = queue(db)
+    ids = [task(db, mail) for _ in range(4)]
+    claims, fifo = Claims(db, "oak"), {"_id": mail, "sort": "fifo", "threads": 1}
+    other = task(db, mail, node="elm", status=0)
+    assert list(claims.take([fifo], 4, None)) == []
+    marked = claims._mark({ids[0]: mail})
+    assert list(claims._within([fifo], marked)) == []
+    db["tasks"].update_one({"_id": other}, {"$set": {"status": 1}})
+
+    assert [each["_id"] for each in claims.take([fifo], 4, None)] == ids[:1]
+
+    lifo, newest = fifo | {"sort": "lifo", "threads": 9}, task(db, mail)
+    claims._ahead.clear()  # as after a second
+    assert [each["_id"] for each in claims.take([lifo], 2, None)] == [newest, ids[3]]
+
+
+def test_one_claim_serves_several_queues_within_all_limits(db: Database) -> None:
+    queues = [{"_id": queue(db, name=name), "threads": 2} for name in ("one", "two", "three")]
+    for each in queues:
+        [task(db, each["_id"]) for _ in range(3)]
+    claims = Claims(db, "oak")
+
+    taken = claims.take(queues, 9, 5)
+
+    assert sorted(Counter(each["queue"] for each in taken).values()) == [1, 2, 2]
+    assert list(claims.take(queues, 9, 5)) == []
+
+
+def test_documents_with_wrong_types_are_passed_by(db: Database) -> None:
+    """Each of them stands beside a good task, which is claimed all the same."""
+    mail = queue(db)
+    good = task(db, mail)
+    strange = [1, "text", 4.5, {"a": {}}, None, True, datetime.now(UTC)]
+    db["tasks"].insert_many([{"_id": 1, "queue": mail, "node": None, "status": -2}, {"queue": mail}])
+    for each in strange:
+        task(db, mail, status=each)
+        task(db, ObjectId(), queue=each)
+        task(db, mail, node=each if each is not None else 7, status=0, claim=each)
+        task(db, mail, node="oak", status=-6, claim=each, complete=True)
+        db["queues"].insert_one({"name": f"q{each}", "plugin": each, "threads": each, "sort": each})
+        db["nodes"].insert_one({"node": f"n{each}", "timestamp": each, "maxthreads": each, "spinney": each})
+    db["queues"].insert_many([{"_id": {"a": 1}, "name": 5}, {"_id": "text", "name": "t", "plugin": DEMO}])
+    db["nodes"].insert_one({"node": "oak", "spinney": "text", "maxthreads": None})
+    db["config"].insert_one(
+        {"activequeues": 5, "plugins": 5, "gfs": [], "orphaned_after": {}, "log4perl": {}}
+    )
+    db["queues"].update_one({"_id": mail}, {"$set": {"threads": 100}})
+    oak = node(db)
+
+    oak.begin()
+    oak._registration._looked_s = -1e9
+    oak.tend()
+
+    assert list(oak.claimed()) == []
+    assert [claim.entry for claim in oak.claim(4)] == [str(good)]
+
+
+def test_a_server_with_another_time_does_not_give_a_name_away(db: Database) -> None:
+    """The time in the document is the server's, whatever the clock of the node's host shows."""
+    first = node(db, mark="one")
+    first.begin()
+    document = db["nodes"].find_one({"node": "oak"}) or {}
+    assert abs(document["spinney"]["seen"] - first._registration._server_time()) < timedelta(seconds=60)
+    db["nodes"].update_one({"node": "oak"}, {"$set": {"timestamp": datetime.now(UTC) - timedelta(days=1)}})
+
+    with pytest.raises(ForeignAway, match="another store"):
+        node(db, mark="two").begin()
+
+
+def test_a_node_beats_while_a_long_write_of_results_goes_on(db: Database) -> None:
+    oak = node(db)
+    with oak.beating():
+        oak.begin()  # and then the bridge's own thread is busy
+        beats: set[datetime] = set()
+
+        def seen() -> bool:
+            beats.add((db["nodes"].find_one({"node": "oak"}) or {})["timestamp"])
+            return len(beats) >= 3
+
+        until(seen)
+    first, *_, last = sorted(beats)
+    assert last - first >= timedelta(seconds=1)
 
 
 def test_a_result_that_the_database_refuses_is_replaced_by_the_reason(db: Database) -> None:

@@ -14,6 +14,7 @@ from spinney.bridges.bridge import Bridge
 from spinney.bridges.disbatch import settings
 from spinney.bridges.disbatch.database import check as check_database
 from spinney.bridges.disbatch.database import connect
+from spinney.bridges.disbatch.interface.cli import DatabaseOption, MongoOption
 from spinney.bridges.disbatch.interface.cli import app as interface
 from spinney.bridges.disbatch.node import DisbatchNode
 from spinney.bridges.sole import sole
@@ -30,16 +31,6 @@ app = typer.Typer(no_args_is_help=True, help=__doc__)
 app.registered_commands += interface.registered_commands
 
 PROGRAMS = "spinney.bridges.disbatch.programs:app"
-MongoOption = Annotated[
-    str,
-    typer.Option(
-        "--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO", show_default=False
-    ),
-]
-DatabaseOption = Annotated[
-    str,
-    typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE", show_default=False),
-]
 NameOption = Annotated[
     str | None, typer.Option(help="The node's name over there (default: the host's).", show_default=False)
 ]
@@ -123,4 +114,6 @@ def _bridge(
             mark=lambda: control.store.bridges.mark(foreign.name),
             has_links=lambda: bool(control.store.bridges.links(foreign.name)),
         )
+        if slots:
+            stack.enter_context(foreign.beating())
         yield Bridge(foreign, control, slots, store)

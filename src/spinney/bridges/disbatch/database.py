@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import UTC
 from enum import IntEnum
 from typing import Any, TypeAlias
-from urllib.parse import parse_qs, urlsplit
 
 from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import ASCENDING, DESCENDING, IndexModel, MongoClient, ReadPreference, WriteConcern
@@ -28,12 +27,8 @@ QUEUES = "queues"
 TASKS = "tasks"
 BALANCE = "balance"
 CHANGELOG = "changelog"
-RESULTS = "results"
-REPORTS = "reports"
-GRIDFS = "tasks"
-"""The prefix of the GridFS collections: their names are ``tasks.files`` and ``tasks.chunks``."""
-FILES = f"{GRIDFS}.files"
-CHUNKS = f"{GRIDFS}.chunks"
+FILES = "tasks.files"
+CHUNKS = "tasks.chunks"
 
 TIMEOUT_S = 30.0
 """How long one operation may take in all, with its retries after a failover."""
@@ -78,15 +73,7 @@ class Status(IntEnum):
     FAILED = 2
 
 
-def connect(
-    url: str,
-    database: str,
-    *,
-    username: str | None = None,
-    password: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    timeout_s: float = TIMEOUT_S,
-) -> Database:
+def connect(url: str, database: str, *, timeout_s: float = TIMEOUT_S) -> Database:
     """Return the database of this name at a MongoDB server, replica set or sharded cluster; nothing is sent yet.
 
     Everything is read from the primary. A write returns when a majority of a replica set has it on disk, and a read
@@ -94,28 +81,20 @@ def connect(
     The driver sends a read or a write again when the primary has changed meanwhile, and connects anew by itself; an
     operation takes at most ``timeout_s`` in all. Dates are aware of their zone, UTC.
 
-    ``username``, ``password``: those of a process in the configuration of Disbatch, whose users live in the database
-    itself unless the URL names an ``authSource``. ``options``: further options of ``pymongo.MongoClient``, such as
-    those for TLS. Raises UsageError when the URL, the name or an option is invalid; a message never shows the URL,
-    since it may hold a password."""
+    Raises UsageError when the URL, an option in it or the name is invalid; a message never shows the URL, since it may
+    hold a password."""
     settings: dict[str, Any] = {
         "appname": "spinney",
         "connectTimeoutMS": int(CONNECT_S * 1000),
         "serverSelectionTimeoutMS": int(min(SELECTION_S, timeout_s) * 1000),
         "timeoutMS": int(timeout_s * 1000),
-        **(options or {}),
         "retryReads": True,
         "retryWrites": True,
     }
-    if username is not None:
-        settings |= {"username": username, "password": password}
-        if "authsource" not in {name.lower() for name in [*_query(url), *settings]}:
-            settings["authSource"] = database
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "error", UserWarning
-            )  # the driver would ignore an invalid "tls", and go on without
+            # Without this the driver would ignore an invalid "tls", and go on without TLS.
+            warnings.simplefilter("error", UserWarning)
             client: MongoClient[Document] = MongoClient(
                 url if "://" in url else f"mongodb://{url}", **settings
             )
@@ -190,7 +169,3 @@ def ensure_indexes(db: Database) -> None:
                     f"(code {error.code}: {error.details and error.details.get('codeName')}); drop an index of "
                     "the same fields with other options, or let a user with the role dbAdmin start once"
                 ) from error
-
-
-def _query(url: str) -> list[str]:
-    return list(parse_qs(urlsplit(url).query))

@@ -1,6 +1,8 @@
 """A Disbatch database as the other side of a bridge: the node protocol of Disbatch 4."""
 
 import logging
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +12,7 @@ import orjson
 from bson import ObjectId, json_util
 from bson.errors import BSONError
 from pymongo import UpdateOne
-from pymongo.errors import PyMongoError, WriteError
+from pymongo.errors import BulkWriteError, DocumentTooLarge, PyMongoError, WriteError
 
 from spinney.bridges.disbatch import limits, results
 from spinney.bridges.disbatch.claims import TAKEN, UNFINISHED, Claims, utc_now
@@ -25,6 +27,11 @@ log = logging.getLogger("spinney.bridges.disbatch")
 
 UNABLE = "Unable to start"
 """What the releases write to stdout of a task that cannot be started."""
+BEAT_S = 1.0
+_NAMED: Document = {"_id": {"$type": "objectId"}}
+"""What the protocol says of a queue's id; a queue with another one has no tasks."""
+_BATCH_CHARS = 8 << 20
+"""A write of several results has about so many characters of output."""
 
 
 @dataclass
@@ -48,6 +55,7 @@ class DisbatchNode:
     _now: Settings = field(init=False)
     _config: Document | None = field(default=None, init=False)
     _unusable: set[str] = field(default_factory=set, init=False)
+    _tended_s: float = field(default=-1e9, init=False)
 
     def __post_init__(self) -> None:
         self.database = self.db.name
@@ -64,14 +72,36 @@ class DisbatchNode:
         self.tend()
 
     def tend(self) -> None:
-        """Beat, read the node's limit, the queues and the configuration, and mark tasks of dead hosts as orphaned."""
+        """Read the node's limit, the queues and the configuration, and mark tasks of dead hosts as orphaned."""
         with _reached():
-            self._limit = limits.maxthreads(self._registration.beat())
-            self._configure(self.db["config"].find_one({}))
-            queues = list(self.db["queues"].find({}))
+            self._limit = limits.maxthreads(self._registration.document())
+            self._configure(self.db["config"].find_one({}, sort=[("_id", 1)]))
+            queues = list(self.db["queues"].find(_NAMED))
             self._names = {queue["_id"]: str(queue.get("name")) for queue in queues}
             self._queues = [queue for queue in queues if self._now.serves(queue) and self._usable(queue)]
-            self._registration.mark_orphans(orphaned_after=self._now.orphaned_after)
+            self._registration.mark_orphans(list(self._names), orphaned_after=self._now.orphaned_after)
+        self._tended_s = time.monotonic()
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Write each second that the node is at work, however long a write of results takes."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._beat, args=(ended,), name="beat", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _beat(self, ended: threading.Event) -> None:
+        while not ended.wait(BEAT_S):
+            if time.monotonic() - self._tended_s >= self._now.orphaned_after:
+                continue  # the bridge has not begun, or stands still for so long that its tasks count as orphaned
+            try:
+                self._registration.beat()
+            except PyMongoError as error:
+                log.info("%s: no beat: %s", self.name, type(error).__name__)
 
     def _configure(self, document: Document | None) -> None:
         if document == self._config:
@@ -105,7 +135,7 @@ class DisbatchNode:
         with _reached():
             self._claims.give_back_left()
             listed = list(self.db["tasks"].find(ours | UNFINISHED, {"stdout": False, "stderr": False}))
-            plugins = {queue["_id"]: str(queue.get("plugin")) for queue in self.db["queues"].find({})}
+            plugins = {queue["_id"]: str(queue.get("plugin")) for queue in self.db["queues"].find(_NAMED)}
             self._registration.mark_unbegun(orphaned_after=self._now.orphaned_after)
         return [self._claim_of(task, plugins.get(task.get("queue"), "")) for task in listed]
 
@@ -124,6 +154,7 @@ class DisbatchNode:
         if isinstance(target, Program):
             document = json_util.dumps(task, json_options=json_util.RELAXED_JSON_OPTIONS)
             params = {"program": plugin, "kind": target.type, "task": document, "config": self._now.config}
+            params |= {"timeout": target.timeout or 0.0}
         else:
             params = orjson.loads(json_util.dumps(params, json_options=json_util.RELAXED_JSON_OPTIONS))
         return Claim(
@@ -140,47 +171,61 @@ class DisbatchNode:
 
     def reject(self, claim: Claim, reason: str) -> None:
         """End a task that cannot be started, as the releases do."""
-        self._finish(
-            claim.entry, claim.claim, {"status": int(Status.FAILED), "stdout": UNABLE, "stderr": reason}
-        )
+        fields = {"status": int(Status.FAILED), "stdout": UNABLE, "stderr": reason, "complete": True}
+        self._write_one(claim.entry, claim.claim, fields)
 
     # --- what becomes of jobs -----------------------------------------------------------------
 
     def report(self, reports: Sequence[Report]) -> Mapping[str, ClaimLost]:
-        """Write states, and results with output."""
-        written, lost = [], {}
+        """Write states, and results with output: many in one write, as long as they are small."""
+        lost: dict[str, ClaimLost] = {}
+        batch: dict[str, tuple[str, Document]] = {}
+        size = 0
         for each in reports:
-            if each.job is None or each.job.state in SETTLED:
-                if not self._finish(each.entry, each.claim, self._result(each)):
-                    lost[each.entry] = ClaimLost("the task was reset, deleted or taken away")
-            else:
-                written.append(each)
-        if written:
-            now = utc_now()
-            with _reached():
-                self.db["tasks"].bulk_write(
-                    [
-                        UpdateOne(
-                            self._ours(each.entry, each.claim),
-                            {"$set": {"status": _status(each), "mtime": now}, "$unset": {"complete": ""}},
-                        )
-                        for each in written
-                    ],
-                    ordered=False,
-                )
-                ids = [ObjectId(each.entry) for each in written]
-                here = {
-                    (str(task["_id"]), str(task.get("claim")))
-                    for task in self.db["tasks"].find(
-                        {"_id": {"$in": ids}, "node": self.node, "status": {"$in": TAKEN}}, {"claim": True}
-                    )
-                }
-            lost |= {
-                each.entry: ClaimLost("the task was reset, deleted or taken away")
-                for each in written
-                if (each.entry, each.claim) not in here
-            }
-        return lost
+            settled = each.job is None or each.job.state in SETTLED
+            fields = self._result(each) if settled else {"status": _status(each)}
+            batch[each.entry] = (each.claim, fields)
+            size += sum(len(text) for text in fields.values() if isinstance(text, str))
+            if size >= _BATCH_CHARS:
+                lost |= self._write(batch)
+                batch, size = {}, 0
+        return lost | self._write(batch)
+
+    def _write(self, batch: Mapping[str, tuple[str, Document]]) -> dict[str, ClaimLost]:
+        """Write these fields of entries by their claims; return the entries that are not ours."""
+        if not batch:
+            return {}
+        # Those that were finished before, and run again, are left to the second way: on some servers their filter is
+        # a scan.
+        unfinished = {"node": self.node, "status": UNFINISHED["status"]}
+        writes = [
+            UpdateOne({"_id": ObjectId(entry), "claim": int(claim)} | unfinished, _change(fields))
+            for entry, (claim, fields) in batch.items()
+        ]
+        with _reached():
+            try:
+                if self.db["tasks"].bulk_write(writes, ordered=False).matched_count == len(writes):
+                    return {}
+            except (BulkWriteError, DocumentTooLarge, BSONError) as error:
+                log.info("%s: results are written one by one: %s", self.name, type(error).__name__)
+        return {
+            entry: ClaimLost("the task was reset, deleted or taken away")
+            for entry, (claim, fields) in batch.items()
+            if not self._write_one(entry, claim, fields)
+        }
+
+    def _write_one(self, entry: str, claim: str, fields: Document) -> bool:
+        """Write fields of a task; return whether it was ours. A result that the database refuses (too large with the
+        rest of the task, or against a validation rule) is replaced by the reason."""
+        tasks, ours = self.db["tasks"], self._ours(entry, claim)
+        with _reached():
+            try:
+                return tasks.update_one(ours, _change(fields)).matched_count == 1
+            except (WriteError, DocumentTooLarge, BSONError) as error:
+                log.error("%s: the result of task %s is refused: %s", self.name, entry, error)
+                reason = f"MongoDB refused the result: {str(error).splitlines()[0][:300]}\n"
+                refused = {"status": int(Status.FAILED), "stdout": results.UNABLE, "stderr": reason}
+                return tasks.update_one(ours, _change(refused | {"complete": True})).matched_count == 1
 
     def _result(self, report: Report) -> Document:
         ended = results.result(report)
@@ -188,31 +233,12 @@ class DisbatchNode:
             output = stored(
                 self.db, ObjectId(report.entry), report.claim, ended.stdout, ended.stderr, gfs=self._now.gfs
             )
-        return {"status": ended.status, **output, **ended.more}
-
-    def _finish(self, entry: str, claim: str, fields: Document) -> bool:
-        """Write a result in one write; return whether the task was ours. A result that the database refuses (too large
-        with the rest of the task, or against a validation rule) is replaced by the reason."""
-        with _reached():
-            try:
-                return self._end(entry, claim, fields)
-            except (WriteError, BSONError) as error:
-                log.error("%s: the result of task %s is refused: %s", self.name, entry, error)
-                reason = f"MongoDB refused the result: {str(error).splitlines()[0][:300]}\n"
-                refused = {"status": int(Status.FAILED), "stdout": results.UNABLE, "stderr": reason}
-                return self._end(entry, claim, refused)
-
-    def _end(self, entry: str, claim: str, fields: Document) -> bool:
-        ended = self.db["tasks"].update_one(
-            self._ours(entry, claim),
-            {"$set": {**fields, "complete": True, "mtime": utc_now()}, "$unset": {"wish": ""}},
-        )
-        return ended.matched_count == 1
+        return {"status": ended.status, **output, **ended.more, "complete": True}
 
     def _ours(self, entry: str, claim: str) -> Document:
         """Return the filter of a task that is still ours: nobody has given it another status meanwhile."""
-        still = {"$or": [*UNFINISHED["$or"], {"complete": True}]}
-        return {"_id": ObjectId(entry), "node": self.node, "claim": int(claim), **still}
+        other = {"status": {"$nin": [*TAKEN, int(Status.ORPHANED)]}, "complete": {"$ne": True}}
+        return {"_id": ObjectId(entry), "node": self.node, "claim": int(claim), "$nor": [other]}
 
     # --- wishes and checks --------------------------------------------------------------------
 
@@ -251,6 +277,14 @@ class DisbatchNode:
                 yield entry, "its job has ended, and the task does not say so yet"
             elif tasks[entry]["status"] == Status.CLAIMED and job.state == "running":
                 yield entry, "its job is running, and the task is only claimed"
+
+
+def _change(fields: Document) -> Document:
+    """Return the update that sets these fields; with a result, what was wished is over."""
+    return {
+        "$set": {**fields, "mtime": utc_now()},
+        "$unset": {"wish" if "complete" in fields else "complete": ""},
+    }
 
 
 def _status(report: Report) -> int:

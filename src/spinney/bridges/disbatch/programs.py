@@ -22,23 +22,25 @@ app = Spinney()
 FAILED = 2
 
 
-def run(job: Job, program: str, kind: str, task: str, config: str = "") -> dict[str, Any]:
-    """Run a program for a task, and return its answer."""
+def run(
+    job: Job, program: str, kind: str, task: str, config: str = "", timeout: float = 0.0
+) -> dict[str, Any]:
+    """Run a program for a task, and return its answer. ``timeout``: seconds until it is killed; 0: never."""
     number = orjson.loads(task)["_id"]["$oid"]
     file, response = job.folder / f"{number}.json", job.folder / f"{number}-response.json"
     file.write_text(task, encoding="utf-8")
     response.unlink(missing_ok=True)
     words = [program, "--task", str(file), *(["--config", config] if kind == "default" else [])]
     try:
-        code = subprocess.run(words, stdin=subprocess.DEVNULL, cwd=job.folder, check=False).returncode
+        code = subprocess.run(
+            words, stdin=subprocess.DEVNULL, cwd=job.folder, check=False, timeout=timeout or None
+        ).returncode
+    except subprocess.TimeoutExpired:
+        why = f"{program} was killed after its timeout of {timeout:g} s"
+        return {"status": FAILED, "stdout": "Unable to complete", "stderr": why, "cmdExit": -1, "cmdErr": why}
     except OSError as error:
-        return {
-            "status": FAILED,
-            "stdout": "Unable to start",
-            "stderr": str(error),
-            "cmdExit": -3,
-            "cmdErr": str(error),
-        }
+        why = str(error)
+        return {"status": FAILED, "stdout": "Unable to start", "stderr": why, "cmdExit": -3, "cmdErr": why}
     answer = _answer(response)
     exited: dict[str, Any] = {"cmdExit": code if code >= 0 else -1}
     if code < 0:

@@ -6,15 +6,15 @@ backup from before the node's start, is seen before the jobs of all tasks that a
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from spinney.bridges.disbatch.claims import FREE, TAKEN, UNFINISHED, utc_now
+from spinney.bridges.disbatch.claims import TAKEN, UNFINISHED, utc_now
 from spinney.bridges.disbatch.database import Database, Document, Status
 from spinney.bridges.foreign import ForeignAway
 
@@ -36,65 +36,76 @@ class Registration:
     _beats: dict[str, tuple[Any, float]] = field(default_factory=dict, init=False)
     """The last beat of other hosts that have tasks, and since when it has not changed."""
     _looked_s: float = field(default=-1e9, init=False)
+    _store: str = field(default="", init=False)
 
     def enter(self, *, orphaned_after: float) -> None:
         """Mark the node's document. Raises ForeignAway when another store works under this name, or when the database
         does not know this node although jobs belong to its tasks."""
-        nodes, mark = self.db["nodes"], self.mark()
+        nodes, self._store = self.db["nodes"], self.mark()
         document = nodes.find_one({"node": self.node}) or {}
-        registered = document.get("spinney") or {}
-        if registered.get("store") == mark:
-            return
-        if registered:
-            if registered["seen"] > utc_now() - timedelta(seconds=orphaned_after):
+        registered = document.get("spinney")
+        store, seen = _stamp(registered)
+        if seen is None:
+            if self.has_links():
+                raise ForeignAway(
+                    f"the database {self.db.name} does not know the node {self.node!r}, and there are jobs for tasks "
+                    "of it: it is another database, or a backup from before the node's first start. Connect the right "
+                    "one; if this is it, end the bridge, run 'spinney bridges --forget NAME' and start again"
+                )
+        elif store != self._store:
+            if seen > self._server_time() - timedelta(seconds=orphaned_after):
                 raise ForeignAway(
                     f"another store of Spinney works as the node {self.node!r}; give this one another --name"
                 )
             # That store is gone, and this one has no jobs for its tasks.
             self._orphan({"node": self.node, **UNFINISHED}, {"$unset": {"claim": ""}})
-        elif self.has_links():
-            raise ForeignAway(
-                f"the database {self.db.name} does not know the node {self.node!r}, and there are jobs for tasks of "
-                "it: it is another database, or a backup from before the node's first start. Connect the right one; "
-                "if this is it, end the bridge, run 'spinney bridges --forget NAME' and start again"
-            )
-        as_read = {"node": self.node, "spinney": document.get("spinney")}
-        change = {"$set": {"spinney": {"store": mark, "seen": utc_now()}}}
-        try:
+        as_read = {"node": self.node, "spinney": registered}
+        change = {"$set": {"spinney": {"store": self._store, "seen": self._server_time()}}}
+        with suppress(DuplicateKeyError):  # another store was faster; ``document`` says so
             nodes.update_one(as_read, change, upsert=not document)
-        except DuplicateKeyError:  # another store was faster; the next beat says so
-            return
+        self.beat()
 
-    def beat(self) -> Document:
-        """Write that the node is at work; return its document. Raises ForeignAway when another store has its name."""
-        now = utc_now()
-        try:
-            document = self.db["nodes"].find_one_and_update(
-                {"node": self.node, "spinney.store": self.mark()},
-                {"$set": {"timestamp": now, "spinney.seen": now}, "$setOnInsert": {"maxthreads": None}},
-                upsert=True,
-                return_document=ReturnDocument.AFTER,
+    def beat(self) -> None:
+        """Write that the node is at work. ``spinney.seen`` is the time of MongoDB's server, so that two hosts whose
+        clocks differ agree on it."""
+        change = {
+            "$set": {"timestamp": utc_now()},
+            "$currentDate": {"spinney.seen": True},
+            "$setOnInsert": {"maxthreads": None},
+        }
+        with suppress(DuplicateKeyError):
+            self.db["nodes"].update_one(
+                {"node": self.node, "spinney.store": self._store}, change, upsert=True
             )
-        except DuplicateKeyError:
+
+    def document(self) -> Document:
+        """Return the node's document. Raises ForeignAway when another store has its name."""
+        document = self.db["nodes"].find_one({"node": self.node}) or {}
+        if document and _stamp(document.get("spinney"))[0] != self._store:
             raise ForeignAway(
                 f"another store of Spinney has taken the node {self.node!r}; give this one another --name"
-            ) from None
-        return document or {}
+            )
+        return document
 
-    def mark_orphans(self, *, orphaned_after: float) -> None:
-        """Mark tasks that hosts have claimed or run which no longer beat: whose document has not changed for so many
-        seconds of our own clock, whatever theirs show. The releases look for their own alone, and for none that runs.
-        """
+    def _server_time(self) -> datetime:
+        now: datetime = self.db.command("hello")["localTime"]
+        return now if now.tzinfo else now.replace(tzinfo=UTC)
+
+    def mark_orphans(self, queues: Sequence[Any], *, orphaned_after: float) -> None:
+        """Mark tasks of these queues that hosts have claimed or run which no longer beat: whose document has not
+        changed for so many seconds of our own clock, whatever theirs show. The releases look for their own alone, and
+        for none that runs."""
         seen_s = time.monotonic()
         if seen_s - self._looked_s < ORPHANS_EVERY_S:
             return
         self._looked_s = seen_s
-        hosts = self.db["tasks"].distinct(
-            "node", {"status": {"$in": TAKEN}, "node": {"$nin": [*FREE, self.node]}}
-        )
-        documents = self.db["nodes"].find({"node": {"$in": hosts}})
+        hosts: set[str] = set()
+        for queue in queues:  # one look into an index each
+            taken = {"queue": queue, "status": {"$in": TAKEN}, "node": {"$type": "string", "$ne": self.node}}
+            hosts |= {task["node"] for task in self.db["tasks"].find(taken, {"node": True, "_id": False})}
+        documents = self.db["nodes"].find({"node": {"$in": [*hosts]}})
         beats = {each["node"]: each.get("timestamp") for each in documents}
-        for host in self._beats.keys() - set(hosts):
+        for host in self._beats.keys() - hosts:
             del self._beats[host]
         for host in hosts:
             if host not in self._beats or self._beats[host][0] != beats.get(host):
@@ -114,3 +125,10 @@ class Registration:
         marked = self.db["tasks"].update_many(tasks, orphaned | (change or {})).modified_count
         if marked:
             log.warning("%d tasks of %s, which no longer works on them, are orphaned", marked, tasks["node"])
+
+
+def _stamp(value: Any) -> tuple[Any, datetime | None]:
+    """Return the store and the time of the field ``spinney``, as far as they are there."""
+    fields = value if isinstance(value, dict) else {}
+    seen = fields.get("seen")
+    return fields.get("store"), seen if isinstance(seen, datetime) else None

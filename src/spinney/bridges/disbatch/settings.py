@@ -8,7 +8,8 @@ config = "/etc/disbatch/config.json"   # handed to programs of the kind "default
 
 [plugins]
 "Disbatch::Plugin::Demo" = "demo"      # plugin = job type
-"/usr/lib/disbatch/migrate" = {type = "nomongo"}    # a program (release 4.4): default or nomongo
+# a program (release 4.4): default or nomongo; killed after so long
+"/usr/lib/disbatch/migrate" = {type = "nomongo", timeout = "2h"}
 """
 
 import re
@@ -33,6 +34,8 @@ class Program(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Literal["default", "nomongo"] = "default"
+    timeout: Annotated[Seconds, Field(gt=0)] | None = None
+    """It is killed after so long; None: never."""
 
 
 class Settings(BaseModel):

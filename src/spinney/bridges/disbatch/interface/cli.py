@@ -17,23 +17,23 @@ from spinney.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Serve the command interface of Disbatch.")
 PORT = 8080
+MongoOption = Annotated[
+    str,
+    typer.Option(
+        "--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO", show_default=False
+    ),
+]
+DatabaseOption = Annotated[
+    str,
+    typer.Option("--database", help="The database's name.", envvar="DISBATCH_DATABASE", show_default=False),
+]
 
 
 @app.command()
 def serve(
     *,
-    mongo: Annotated[
-        str,
-        typer.Option(
-            "--mongo", help="The server: mongodb://HOST:PORT.", envvar="DISBATCH_MONGO", show_default=False
-        ),
-    ],
-    database: Annotated[
-        str,
-        typer.Option(
-            "--database", help="The database's name.", envvar="DISBATCH_DATABASE", show_default=False
-        ),
-    ],
+    mongo: MongoOption,
+    database: DatabaseOption,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = PORT,
     users: Annotated[
