@@ -91,7 +91,7 @@ def test_what_the_pages_show_and_start(
     assert read(client, "/receivers/SG-NOBODY", 404)
 
     start = f"/apps/receivers/receivers/{RECEIVERS[0]}/jobs"
-    for fields, type_ in (({}, "receivers.export"), ({"first": "5"}, "receivers.rerun")):
+    for fields, type_ in (({}, "receivers.export"), ({"first": "3"}, "receivers.rerun")):
         assert client.post(start, data=fields, headers={"X-Asker": "submitter"}).status_code == 403
         answer = client.post(start, data=fields)
         assert answer.status_code == 303, answer.text
@@ -110,9 +110,14 @@ def test_what_the_pages_show_and_start(
 
 
 def test_people_with_limited_rights_see_their_uploads_only(
-    client: TestClient, uploads: tuple[int, int]
+    client: TestClient, service: Service, uploads: tuple[int, int], tmp_path: Path
 ) -> None:
     assert RECEIVERS[0] not in read(client, "", asker="limited")
     for path in ("/failures", f"/receivers/{RECEIVERS[0]}"):
         read(client, path, 403, "limited")
+    service.spinney("inbox", "add", "cards", str(tmp_path / "raw"), "receivers.upload")
+    upload = "/inboxes/cards/upload"
+    assert upload in read(client, "", asker="submitter")
+    assert client.get(upload, headers={"X-Asker": "submitter"}).status_code == 200
+    assert upload not in read(client, "", asker="viewer")
     read(client, f"/uploads/{uploads[0]}", 404, "limited")

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from spinney.apps.receivers import failures, settings, timeline
-from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, syncs
+from spinney.apps.receivers.application import ARRIVALS, MADE, exports, reruns, syncs, uploads
 from spinney.apps.receivers.database import ReceiverDatabase
 from spinney.errors import Forbidden
 from spinney.jobs import Filter, Job
@@ -41,6 +41,7 @@ async def overview(request: Request, context: Authenticated) -> Response:
             "jobs": sorted(listed, key=lambda job: -job.id)[:NEWEST],
             "receivers": _receivers() if control.rights.everywhere else None,
             "sync": syncs.name,
+            "inboxes": _inboxes(control),
         }
 
     return pages.show(
@@ -146,6 +147,13 @@ async def failures_page(request: Request, context: Authenticated) -> Response:
 def _require_everywhere(context: RequestContext) -> None:
     if not context.principal.rights.everywhere:
         raise Forbidden("the pages of receivers need rights that are not limited to collections or queues")
+
+
+def _inboxes(control: Control) -> list[str]:
+    """Return the names of the inboxes to which the caller may upload archives."""
+    if not control.rights.permits(Role.SUBMITTER):
+        return []
+    return [inbox.name for inbox in control.store.inboxes.all() if inbox.type == uploads.name]
 
 
 def _receivers() -> list[dict[str, Any]]:
