@@ -7,7 +7,9 @@ of words that fit. So a field that is new is in the examples at once, and a test
 from collections.abc import Mapping
 from typing import Any
 
-from spinney.web.api.json_routes import JSON, NDJSON
+import orjson
+
+from spinney.web.api.json_routes import JSON, LINE_SCHEMA, NDJSON
 
 Schema = Mapping[str, Any]
 
@@ -103,7 +105,6 @@ PARAMETERS: Mapping[str, Any] = {
 TEXTS: Mapping[str, str] = {
     "text/event-stream": 'retry: 1000\n\nid: 5f0c2a9be1d7.7\nevent: job:17\ndata: {"id":17,"state":"running"}\n\n',
     "text/plain": "fetching\ndone\n",
-    NDJSON: '{"step":{"touched":50,"reopened":0,"skipped":0,"refused":0,"jobs":[17],"waiting":[]}}\n',
 }
 """Responses that are not JSON, by media type."""
 _WORDS: dict[str, Any] = {
@@ -236,7 +237,10 @@ def add_to(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> None:
     for status, answer in operation["responses"].items():
         if status.startswith("2"):
             for kind, media in answer.get("content", {}).items():
-                if kind in TEXTS:
+                if kind == NDJSON:
+                    line = making.of(media["schema"][LINE_SCHEMA]["oneOf"][0])
+                    media.setdefault("example", orjson.dumps(line).decode() + "\n")
+                elif kind in TEXTS:
                     media.setdefault("example", TEXTS[kind])
                 elif kind == JSON:
                     media.setdefault("example", making.of(media["schema"]))
