@@ -57,7 +57,7 @@ def test_the_commands_and_stages_of_ingest_load_no_database_and_no_connections()
 
 
 def test_a_worker_without_coroutines_loads_no_event_loop() -> None:
-    """With ssl, which comes with it, it is a sixth of a worker's memory."""
+    """With ssl, which comes with it, it is 2 MB of a worker's memory."""
     assert not {"asyncio", "ssl"} & loads("node.worker.worker", "node.worker.serial_worker", "app")
 
 

@@ -52,7 +52,7 @@ class StageRunners:
         runner = self.runner(type_, stage)
         if not inspect.iscoroutinefunction(runner):
             return runner
-        import asyncio  # with ssl a sixth of a worker's memory, and most workers run no coroutines
+        import asyncio  # with ssl 2 MB of a worker's memory, and most workers run no coroutines
 
         start: Callable[[str, Job], Coroutine[Any, Any, Any]] = runner
         return lambda params, job: asyncio.run(start(params, job))
