@@ -4,12 +4,17 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from new_store import new_store, new_store_on_server
+from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
+from spinney.model.rights.operators import Actor
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection.postgres_connection import parsed
 
@@ -67,6 +72,41 @@ def test_a_beat_passes_a_writer_that_keeps_its_turn_on_a_server() -> None:
         writer.rollback()
     store.update_node(node_id, state="left", now_us=3)
     assert not store.beat(node_id, now_us=4)
+    store.close()
+
+
+@pytest.mark.parametrize("mark", ["expire", "declare_dead"])
+def test_a_beat_that_commits_meanwhile_keeps_a_node_from_being_marked_as_left_on_a_server(mark: str) -> None:
+    """The beat has changed the row and has not committed when the other transaction has read it."""
+    url = new_store_on_server()
+    store, node_id = _joined(url)
+    conninfo, schema = parsed(url)
+    late_us = 2 + 120_000_000
+
+    def mark_as_left() -> bool:
+        with closing(open_store(url)) as another:
+            if mark == "expire":
+                return another.external_workers.expire(node_id, 0, now_us=late_us)
+            try:
+                another.doctor.declare_dead("oak", Actor(by="ann", call="c"), now_us=late_us)
+            except Refused:
+                return False
+            return True
+
+    with (
+        psycopg.connect(conninfo) as beat,
+        psycopg.connect(conninfo, autocommit=True) as observer,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        beat.execute(f'update "{schema}".nodes set beat = beat + 1, seen_us = {late_us}')
+        marked = pool.submit(mark_as_left)
+        blocked = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
+        while not marked.done() and not observer.execute(blocked, (beat.info.backend_pid,)).fetchone():
+            pass
+        beat.commit()
+
+        assert not marked.result(timeout=60)
+    assert [(node.state, node.beat) for node in store.nodes()] == [("active", 1)]
     store.close()
 
 

@@ -176,10 +176,10 @@ class SqlExternalWorkers:
         """Mark a silent external worker as left, unless its heartbeat counter has moved on from ``beat``. Returns
         whether it has left; its leases are to be recovered then."""
         with self._session.write() as tx:
-            state, now = tx.one("select state, beat from nodes where id = ?", (node_id,)) or ("left", beat)
-            if state != "left" and now == beat:
-                nodes.update(tx, node_id, "left", now_us)
-            return bool(state == "left" or now == beat)
+            # One statement compares and marks: a heartbeat takes no writer's turn, so it may commit in between.
+            if nodes.update(tx, node_id, "left", now_us, beat):
+                return True
+            return (tx.value("select state from nodes where id = ?", (node_id,)) or "left") == "left"
 
     def left(self, external_worker: ExternalWorker, actor: Actor, *, now_us: int) -> None:
         """Mark an external worker as left; its leases are to be recovered."""

@@ -147,13 +147,14 @@ class SqlDoctor:
                     f"those that have not left are: {listed(names)}"
                 )
             for node in dead:
-                if now_us - node.seen_us < GRACE_US:
-                    ago_s = max(0, now_us - node.seen_us) // 1_000_000
+                # A heartbeat takes no writer's turn, so it may commit until the row is marked.
+                if now_us - node.seen_us < GRACE_US or not node_rows.update(
+                    tx, node.id, "left", now_us, node.beat
+                ):
                     raise Refused(
-                        f"node {name} on {node.host} beat {ago_s} seconds ago, so it is not dead; stop it "
-                        f"there (its pid is {node.pid}), or wait for a minute"
+                        f"node {name} on {node.host} beat less than a minute ago, so it is not dead; stop it there "
+                        f"(its pid is {node.pid}), or wait for a minute"
                     )
-                node_rows.update(tx, node.id, "left", now_us)
             details = {"node": name, "ids": [node.id for node in dead], "host": dead[0].host}
             note(tx, now_us, actor, "declare dead", details, sum(node.leases for node in dead))
         return dead
