@@ -26,4 +26,4 @@ def test_given_a_batch_when_its_group_is_opened_then_its_jobs_are_there_and_stay
 
 def test_given_a_tree_then_it_is_sound(sound: Sound, site: Site) -> None:
     batch = site.ended(site.submit("parent", "-p", "n=2"))
-    sound([f"/jobs/{batch}/tree", "/activity"])
+    sound([f"/jobs/{batch}/tree", "/activity", "/nodes/oak", "/retention"])

@@ -38,15 +38,18 @@ from spinney.features.jobs import job_page as job
 from spinney.features.jobs import list_page as jobs
 from spinney.features.jobs import tree_page as job_tree
 from spinney.features.locks import page as locks
+from spinney.features.nodes import node_page as node
 from spinney.features.nodes import page as nodes
 from spinney.features.postmortem import page as postmortem
 from spinney.features.queues import page as queues
+from spinney.features.retention import page as retention
 from spinney.features.saved_filters import page as saved_filters
 from spinney.features.schedules import page as schedules
 from spinney.features.stats import activity_page as activity
 from spinney.features.stats import page as overview
 from spinney.features.submission import batch_page as batch
 from spinney.features.submission import batches_page as batches
+from spinney.features.submission import job_upload_page as job_upload
 from spinney.features.submission import page as submit
 from spinney.features.webhooks import page as webhooks
 from spinney.pages import Pages
@@ -87,14 +90,17 @@ def routers() -> list[APIRouter]:
         batch.router,
         failures.router,
         submit.router,
+        job_upload.router,
         schedules.router,
         bridges.router,
         inboxes.router,
         queues.router,
         nodes.router,
+        node.router,
         holds.router,
         locks.router,
         audit.router,
+        retention.router,
         users.router,
         tokens.router,
         webhooks.router,

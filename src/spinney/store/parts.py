@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spinney.features.jobs.relatives_sql import SqlRelatives
     from spinney.features.jobs.sql import SqlJobLists
     from spinney.features.locks.sql import SqlLocks
+    from spinney.features.nodes.recent_sql import SqlNodeAttempts
     from spinney.features.nodes.sql import SqlFleet
     from spinney.features.queues.sql import SqlQueues
     from spinney.features.retention.sql import SqlRetention
@@ -75,6 +76,7 @@ class Parts(Protocol):
     inboxes: "ClassVar[Part[SqlInboxes]]" = Part("features.inboxes.sql:SqlInboxes")
     job_lists: "ClassVar[Part[SqlJobLists]]" = Part("features.jobs.sql:SqlJobLists")
     locks: "ClassVar[Part[SqlLocks]]" = Part("features.locks.sql:SqlLocks")
+    node_attempts: "ClassVar[Part[SqlNodeAttempts]]" = Part("features.nodes.recent_sql:SqlNodeAttempts")
     queue_admin: "ClassVar[Part[SqlQueues]]" = Part("features.queues.sql:SqlQueues")
     relatives: "ClassVar[Part[SqlRelatives]]" = Part("features.jobs.relatives_sql:SqlRelatives")
     retention: "ClassVar[Part[SqlRetention]]" = Part("features.retention.sql:SqlRetention")

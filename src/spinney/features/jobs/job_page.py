@@ -15,8 +15,9 @@ from spinney.features.audit.commands import ListAuditEntries
 from spinney.features.bulk import verb_forms as verbs
 from spinney.features.explain.service import Explainer
 from spinney.features.files import page as output
+from spinney.features.files.uploads import Uploads
 from spinney.model.audits import AuditEntry
-from spinney.model.errors import NoSuchJob, Refused, UnlawfulTransition, UsageError
+from spinney.model.errors import Forbidden, NoSuchJob, Refused, UnlawfulTransition, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Attempt, Filter, Job
 from spinney.model.rights.allowed_verbs import may
 from spinney.model.rights.operators import Explanation, Verb
@@ -166,6 +167,7 @@ async def job_files(
         entries=entries,
         trouble=trouble,
         most=output.FILES,
+        may_upload=not folder and await context.run(lambda control: _may_upload(control, job)),
     )
 
 
@@ -261,6 +263,14 @@ def _entries(control: Control, job_id: int) -> tuple[list[AuditEntry], bool]:
     whole = len(latest) < ENTRIES or latest[-1].at_us < job.created_us
     named = [entry for entry in latest if entry.at_us >= job.created_us and _names(entry, job_id)]
     return _calls(named), whole
+
+
+def _may_upload(control: Control, job_id: int) -> bool:
+    try:
+        control.part(Uploads).require_may_put(job_id)
+    except (Refused, Forbidden):
+        return False
+    return True
 
 
 def _calls(entries: Sequence[AuditEntry]) -> list[AuditEntry]:

@@ -19,7 +19,7 @@ from spinney.web.events.history import Sample
 from spinney.web.pages.charts import Spark, spark
 from spinney.web.pages.formatting import exception, plural
 from spinney.web.pages.forms import page_or_part
-from spinney.web.pages.rendering import with_query
+from spinney.web.pages.rendering import segment, with_query
 from spinney.web.request_context import Authenticated, RequestContext
 from spinney.web.stats_cache import OVERVIEW, StatsCache
 
@@ -207,7 +207,12 @@ def _stuck(queues: Sequence[QueueInfo], nodes: Sequence[NodeStatus]) -> Iterator
         jobs = sum(queue.pending for queue in pending)
         more = f"{plural(jobs, 'pending job')} {'waits' if jobs == 1 else 'wait'} for one: start it with 'spinney node'"
         yield ActionNeeded(
-            id="no-node", kind="dead", title="No node is running", more=more, path="/nodes", label="Nodes"
+            id="no-node",
+            kind="dead",
+            title="No node is running",
+            more=more,
+            path="/nodes",
+            label="Nodes",
         )
         return
     for queue in pending:
@@ -255,7 +260,7 @@ def _unwell(node: NodeStatus) -> ActionNeeded:
         kind=node.state if node.state in _UNWELL else "degraded",
         title=f"Node {node.node} is {node.state}",
         more=more,
-        path="/nodes",
+        path=f"/nodes/{segment(node.node)}",
         label="Nodes",
     )
 

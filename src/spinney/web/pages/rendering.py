@@ -56,6 +56,7 @@ NAV_ITEMS = (
     NavItem(path="/inboxes", label="Inboxes", icon="inboxes", key="i", role=Role.OPERATOR, everywhere=True),
     NavItem(path="/bridges", label="Bridges", icon="nodes", everywhere=True),
     NavItem(path="/webhooks", label="Webhooks", icon="webhooks", key="w", role=Role.OPERATOR),
+    NavItem(path="/retention", label="Retention", icon="retention", key="e"),
     NavItem(path="/audit", label="Audit", icon="audit", key="a", role=Role.OPERATOR, everywhere=True),
     NavItem(path="/users", label="Users", icon="users", key="u", role=Role.ADMIN),
     NavItem(path="/api", label="API", icon="api", key="p"),

@@ -1,0 +1,102 @@
+"""The page of one node: its state and orders, what it runs, and when its slots were in use."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.features.nodes.recent_sql import NodeAttempt
+from spinney.model.fleet import NodeStatus
+from spinney.model.jobs import Filter, Job
+from spinney.model.outcomes import PASSED
+from spinney.model.states import LEASED
+from spinney.web.pages.formatting import lasting
+from spinney.web.pages.forms import page_or_part, read_coalesced
+from spinney.web.pages.timelines import Segment, Timeline, TimelineRow, segment
+from spinney.web.request_context import Authenticated
+
+router = APIRouter(include_in_schema=False)
+
+RUNNING_MAX = 100
+DRAWN_US = 3_600_000_000
+"""The picture of the slots goes back for an hour, or to the first attempt in it."""
+ROWS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A node with what it does."""
+
+    node: NodeStatus
+    jobs: Sequence[Job]
+    """What it has claimed or runs."""
+    timeline: Timeline | None
+    """None: it has run nothing lately."""
+
+
+@router.get("/nodes/{name}", summary="One node")
+async def node(request: Request, context: Authenticated, name: str) -> Response:
+    """Show a node: its state, what it runs, and its slots over the last hour."""
+    key = ("node", name, context.principal.rights)
+    shown = await read_coalesced(request, key, lambda: context.run(lambda control: read(control, name)))
+    if shown is None:
+        raise HTTPException(404)
+    return page_or_part(request, context, "node", topics=("nodes", "overview"), shown=shown, node=shown.node)
+
+
+def read(control: Control, name: str) -> NodeView | None:
+    """Read the newest node of this name that has not left; None: there is none."""
+    nodes = [node for node in control.queries.nodes() if node.node == name]
+    if not nodes:
+        return None
+    shown = max(nodes, key=lambda node: node.id)
+    within, now_us = control.queries.within(Filter()).within, control.clock()
+    attempts = control.store.node_attempts
+    return NodeView(
+        node=shown,
+        jobs=control.queries.jobs(Filter(node=name, states=tuple(LEASED)), limit=RUNNING_MAX),
+        timeline=slots(
+            attempts.running(shown.id, within), attempts.ended(shown.id, now_us - DRAWN_US, within), now_us
+        ),
+    )
+
+
+def slots(running: Sequence[NodeAttempt], ended: Sequence[NodeAttempt], now_us: int) -> Timeline | None:
+    """Return the attempts in as few rows as hold them side by side, those that run first. The store does not record
+    the slot of an attempt that has ended."""
+    if not running and not ended:
+        return None
+    from_us = max(now_us - DRAWN_US, min(attempt.started_us for attempt in (*running, *ended)))
+    rows: list[list[Segment]] = []
+    busy_from_us: list[int] = []
+    for attempt in (*running, *ended):  # backwards in time: a row is free before what it holds already
+        end_us = attempt.ended_us or now_us
+        free = next((n for n, from_ in enumerate(busy_from_us) if end_us <= from_), None)
+        if free is None:
+            if len(rows) >= ROWS_MAX:
+                continue
+            free = len(rows)
+            rows.append([])
+            busy_from_us.append(now_us)
+        rows[free].append(_segment(attempt, end_us, from_us, now_us))
+        busy_from_us[free] = attempt.started_us
+    return Timeline(
+        from_us=from_us,
+        until_us=now_us,
+        rows=[TimelineRow(label=str(number), segments=row) for number, row in enumerate(rows, start=1)],
+    )
+
+
+def _segment(attempt: NodeAttempt, end_us: int, from_us: int, now_us: int) -> Segment:
+    seconds = (end_us - attempt.started_us) / 1e6
+    if attempt.outcome is None:
+        kind, ended = "running", f"runs for {lasting(seconds)}"
+    else:
+        kind = "completed" if attempt.outcome in PASSED else "failed"
+        ended = f"ran {lasting(seconds)}, {attempt.outcome.replace('_', ' ')}"
+    stage = attempt.type if attempt.stage == attempt.type else f"{attempt.type}.{attempt.stage}"
+    title = f"#{attempt.job_id} {stage}: {ended}"
+    return segment(kind, attempt.started_us, end_us, from_us, now_us, title, attempt.job_id)

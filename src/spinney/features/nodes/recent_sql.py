@@ -1,0 +1,66 @@
+"""What a node ran lately, for the picture of its slots.
+
+No index has the node of an attempt. So the newest jobs are looked through, and what the node runs now is read from its
+leases; work on older jobs is not found."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from spinney.model.access import AccessScope
+from spinney.model.jobs import Filter
+from spinney.store.sql.read import filter_queries
+from spinney.store.sql.registry.job_rows import VISIBLE
+from spinney.store.sql.session import Session
+
+LOOKED_AT = 2_000
+"""So many of the newest jobs are looked through."""
+ATTEMPTS_MAX = 600
+
+
+class NodeAttempt(NamedTuple):
+    """An attempt that a node ran, or runs."""
+
+    job_id: int
+    type: str
+    stage: str
+    outcome: str | None
+    """None: it runs."""
+    started_us: int
+    ended_us: int | None
+
+
+class SqlNodeAttempts:
+    """Attempts of nodes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def running(self, node_id: int, within: AccessScope | None) -> list[NodeAttempt]:
+        """Return the attempts that a node runs now, by slot."""
+        where, values = filter_queries.conditions(Filter(within=within))
+        sql = (
+            "select l.job_id, jobs.type, lanes.stage, null, l.running_us, null from leases l "
+            "cross join jobs on jobs.id = l.job_id join lanes on lanes.id = l.lane "
+            f"where l.node_id = ? and l.running_us is not null and {' and '.join([VISIBLE, *where])} "
+            "order by l.slot limit ?"
+        )
+        return self._attempts(sql, (node_id, *values, ATTEMPTS_MAX))
+
+    def ended(self, node_id: int, since_us: int, within: AccessScope | None) -> list[NodeAttempt]:
+        """Return the attempts of the newest jobs that a node ended since then, the latest first."""
+        where, values = filter_queries.conditions(Filter(within=within))
+        seen = " and ".join(["jobs.id > (select coalesce(max(id), 0) from jobs) - ?", VISIBLE, *where])
+        sql = (
+            "select a.job_id, jobs.type, a.stage, a.outcome, a.started_us, a.ended_us as ended_us "
+            "from jobs cross join attempts a on a.job_id = jobs.id "
+            f"where a.node_id = ? and a.ended_us > ? and a.started_us > 0 and {seen} "
+            "union all select jobs.id, jobs.type, jobs.stage, 'ok', jobs.final_began_us, jobs.final_ended_us "
+            "from jobs where jobs.final_fence is not null and jobs.node_id = ? and jobs.final_ended_us > ? "
+            f"and {seen} order by ended_us desc limit ?"
+        )
+        chosen = (node_id, since_us, LOOKED_AT, *values)
+        return self._attempts(sql, (*chosen, *chosen, ATTEMPTS_MAX))
+
+    def _attempts(self, sql: str, values: Sequence[object]) -> list[NodeAttempt]:
+        with self._session.read() as tx:
+            return [NodeAttempt(*row) for row in tx.all(sql, values)]

@@ -1,0 +1,42 @@
+"""The form on a job's page with which files are put into its folder, such as one that its next attempt needs."""
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from spinney.control import Control
+from spinney.features.files import folder_writes
+from spinney.features.files.uploads import Uploads
+from spinney.features.jobs.job_page import JobId
+from spinney.features.submission.page import read_form, redirect_from
+from spinney.model.errors import Refused, UsageError
+from spinney.web.files import spool
+from spinney.web.pages.formatting import plural
+from spinney.web.request_context import Authenticated
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.post("/jobs/{job}/upload", summary="Upload files into a job's folder")
+async def upload(request: Request, context: Authenticated, job: JobId) -> Response:
+    """Put the files into the folder, unless the job is at work, and lead back to its page."""
+    root, back = request.app.state.folders, f"/jobs/{job}"
+
+    def require(control: Control) -> None:
+        control.part(Uploads).require_may_put(job)
+        folder_writes.require_local_folder(control.store, root, job)
+
+    try:
+        await context.run(require)
+        with spool.upload(root) as received:
+            await read_form(request, context, received)
+            if not received.files:
+                return redirect_from(request, back, refused="no file was chosen; choose one, then upload it")
+            await context.run(require)  # it may have begun meanwhile
+            await asyncio.to_thread(folder_writes.put, root, job, received.files)
+            count = len(received.files)
+    except (Refused, UsageError, HTTPException) as error:
+        return redirect_from(request, back, refused=str(getattr(error, "detail", error)))
+    return redirect_from(request, back, done=f"{plural(count, 'file')} uploaded into the folder of job {job}")
