@@ -157,12 +157,11 @@ def tree(
         return
     top = min(j.lineage.count(".") for j in shown)
     display.print_table(
-        ("JOB", "TYPE", "SUBJECT", "STAGE", "STATE", "MESSAGE"),
+        ("JOB", "TYPE", "STAGE", "STATE", "MESSAGE"),
         (
             (
                 "  " * (j.lineage.count(".") - top) + str(j.id),
                 j.type,
-                j.subject,
                 j.stage,
                 display.state_text(j),
                 tell(j),
@@ -193,7 +192,6 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
     )
     facts: list[tuple[str, Any]] = [
         ("job", f"{job.id} {job.type}"),
-        ("subject", job.subject),
         ("state", display.state_text(job)),
         ("message", note),
         ("stage", job.stage),
