@@ -7,6 +7,7 @@ import pytest
 from spinney.model.jobs import Lease
 from spinney.model.types import QueueSpec
 
+from .behind import RUN_MAX
 from .words import Site
 
 
@@ -163,3 +164,19 @@ def test_a_turn_is_a_floor_of_the_quota(site: Site) -> None:
 
     assert max(_shares(site, leases).values()) <= 4
     assert len(leases) == 10
+
+
+def test_claims_ahead_serve_no_more_shares_while_others_hold_leases(site: Site) -> None:
+    for n in range(100):
+        site.submit(n=RUN_MAX, share=f"s{n}")
+    here, ahead = site.node("two", 2), 4 * RUN_MAX
+
+    served, leases = [], {slot: site.claim(here, 1, jobs=ahead, run_us=10.0) for slot in (0, 1)}
+    for turn in range(12):
+        site.flush_and_claim([site.entry(lease) for lease in leases[turn % 2]])
+        leases[turn % 2] = site.claim(here, 1, jobs=ahead, run_us=10.0)
+        served.append(len(_shares(site, leases[turn % 2])))
+
+    # The first job of a slot comes from a share of its own, and a last run may be cut.
+    assert min(served) >= 4
+    assert max(served) <= 4 + 2

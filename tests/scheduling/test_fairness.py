@@ -121,3 +121,12 @@ def test_runs_are_cut_so_that_the_rest_is_even() -> None:
 
     assert Counter(picks) == {"ann": 10, "bob": 10}
     assert picks[:8] == ["ann"] * 8
+
+
+def test_shares_that_hold_slots_do_not_cut_the_runs_of_those_that_hold_none() -> None:
+    free, busy = [f"free{n}" for n in range(51)], [f"busy{n}" for n in range(400)]
+
+    picks = deal(dict.fromkeys(busy, 1), [*busy, *free], dict.fromkeys([*busy, *free], 400), 400, run=8)
+
+    assert set(picks) == set(free)
+    assert min(Counter(picks).values()) >= 7

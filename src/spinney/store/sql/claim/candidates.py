@@ -215,7 +215,9 @@ class Candidates:
         held = self._held_by(queue)
         if len(shares) >= enough + counted and len(held) > counted and any(held.get(s) for s in shares):
             shares = self._scan_around(lanes, priority, after, enough + len(held))
-        return shares
+        # More would only shorten the runs, and the next claim would find still more that hold leases.
+        free = [place for place, share in enumerate(shares) if not held.get(share)]
+        return shares if len(free) < enough else shares[: free[enough - 1] + 1]
 
     def _scan_around(self, lanes: list[Lane], priority: int, after: int, limit: int) -> list[int]:
         """Return the shares after ``after``, continuing with the first ones after the last."""

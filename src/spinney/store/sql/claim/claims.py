@@ -32,11 +32,11 @@ CLAIM_MAX = 1_000
 """The most jobs of one claim: with many slots, further jobs ahead come with the next claim, so that other writers only
 wait milliseconds."""
 _NO_BOUND_US = 1e18
-RUN_MAX = 8
-RUN_US = 100.0
+RUN_MAX = 16
+RUN_US = 160.0
 """How many jobs of a share, or how much run time, may be assigned ahead one after the other, before it is the next
-share's turn: with one job of each share in turn every page of the table would be written for one job. A round over a
-thousand shares takes no longer than slots are filled ahead anyway."""
+share's turn: with one job of each share in turn every page of the table would be written for one job. A round of two
+slots over a thousand shares takes no longer than slots are filled ahead anyway."""
 AHEAD_US = 100_000
 """How long slots may be filled ahead while another job waits for a free one."""
 
