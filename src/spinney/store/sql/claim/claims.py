@@ -49,6 +49,10 @@ _HEADS = (
     ">= (l.priority, l.share, l.position) order by ready.priority, ready.share, ready.position limit 2) r"
 )
 """Selects the first two rows of each lane from a position on, for PostgreSQL."""
+_FIRST_TWO = (
+    "select priority, position, job_id, lane, share from ready where lane = ? "
+    "order by priority, share, position limit 2"
+)
 SlotBudget = tuple[int, int, float]
 """(slot, number of jobs, run time in µs)."""
 
@@ -79,8 +83,7 @@ class Claim:
             tx, registry, rotation, claim_request.node_id, self._assignments, self._hold_filter
         )
         self._alone: dict[int, tuple[int, Candidate]] = {}
-        """Lanes with a single row, with its priority, on a server, where another query would cost more than the
-        work."""
+        """Lanes with a single row, with its priority: an idle node that claims one job spares the other queries."""
         self._emptied: set[int] = set()
         """Those of them whose row was taken."""
         # No job is put behind a stage that may take long.
@@ -290,8 +293,18 @@ class Claim:
             "order by r.priority limit 1) "
             "from json_each(?) l"
         )
-        rows = self.tx.all(sql, (above, orjson.dumps([lane.id for lane in lanes]).decode()))
-        return {lane: head for lane, head in rows if head is not None}
+        ids = [lane.id for lane in lanes if lane.id not in self._emptied]
+        if not ids:
+            return {}
+        rows = self.tx.all(sql, (above, orjson.dumps(ids).decode()))
+        heads = {lane: head for lane, head in rows if head is not None}
+        if above < 0 and len(heads) == 1:
+            (lane_id,) = heads
+            first = self.tx.all(_FIRST_TWO, (lane_id,))
+            self._alone = {lane_id: (first[0][0], first[0][1:])} if len(first) == 1 else {}
+        elif above < 0:
+            self._alone = {}
+        return heads
 
     def _marked_heads(self, lanes: list[Lane], above: int) -> dict[int, int]:
         """Return the same for PostgreSQL, from the low mark of each lane on; now and then the first rows become the
