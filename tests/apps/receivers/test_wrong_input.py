@@ -6,13 +6,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from new_store import new_store
+from spinney import Fail
 from spinney.apps.receivers import app, arrivals
 from spinney.apps.receivers.application import exports, imports, reruns, syncs, uploads
 from spinney.apps.receivers.database import ReceiverDatabase
 from spinney.apps.receivers.demo.simulation import BEGUN, TAGS, file_name
+from spinney.apps.receivers.detections import listed_files
 from spinney.control import Control
 from spinney.errors import BadParameters, Forbidden
 from spinney.jobs import Outcome
@@ -81,6 +84,28 @@ def test_a_folder_with_links_pipes_and_names_that_are_no_text(service: Service, 
     empty = service.upload(tmp_path / "nothing")
     assert service.ended(empty) == "completed"
     assert "no files were in it" in service.spinney("show", empty)
+
+
+def test_a_list_in_the_folder_of_an_upload_leads_to_no_files_of_others(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(service.place)
+    own = service.place / "receivers" / "files" / "SG-1"
+    files = tmp_path / "job" / "made" / "files"
+    files.mkdir(parents=True)
+
+    def listed(path: Path) -> list[Path]:
+        (files / "SG-1.json").write_bytes(orjson.dumps([str(path)]))
+        return listed_files(tmp_path / "job", "SG-1")
+
+    assert listed(own / "000003" / "a.txt.gz") == [own / "000003" / "a.txt.gz"]
+    for path in (
+        own.with_name("SG-2") / "000001" / "a.txt.gz",
+        own / ".." / "SG-2" / "a.txt",
+        Path("/etc/passwd"),
+    ):
+        with pytest.raises(Fail, match="files that are not its own"):
+            listed(path)
 
 
 def test_different_files_of_one_name_that_come_at_once_are_each_kept(tmp_path: Path) -> None:

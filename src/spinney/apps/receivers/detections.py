@@ -37,13 +37,23 @@ def detect(job: Job, receiver: Receiver) -> dict[str, object]:
     """Detect in the new files of a receiver, which its parent has stored and listed."""
     parent = job.parent
     assert parent is not None, "only uploads and syncs spawn it"
-    paths = orjson.loads((parent.folder / MADE / "files" / f"{receiver}.json").read_bytes())
+    paths = listed_files(parent.folder, receiver)
     return _reported(
-        job,
-        database(receiver).detect(
-            map(Path, paths), now_s=time.time(), job=job.id, between=job.check_cancelled
-        ),
+        job, database(receiver).detect(paths, now_s=time.time(), job=job.id, between=job.check_cancelled)
     )
+
+
+def listed_files(folder: Path, receiver: str) -> list[Path]:
+    """Return the new raw files of a receiver, as an upload has listed them in its folder.
+
+    Submitters may put files into the folder of their own upload, a list among them: raises Fail where it names a file
+    that is not below the folder of the receiver's raw files."""
+    own = settings.load().files(receiver).resolve()
+    listed = orjson.loads((folder / MADE / "files" / f"{receiver}.json").read_bytes())
+    paths = [Path(path).resolve() for path in listed]
+    if not all(path.is_relative_to(own) for path in paths):
+        raise Fail(f"the list of {receiver} names files that are not its own", retryable=False)
+    return paths
 
 
 @reruns.stage(locks=[LOCK], max_attempts=3)
