@@ -213,7 +213,7 @@ class Oracle:
                 self.violated(f"node {name} has {slots} slots and leases in {sorted(taken)}")
 
     def _look_at_locks(self, tx: Tx) -> None:
-        said = CapacityRules.of(tx.all("select name, capacity from lock_capacities"))
+        said = CapacityRules.of(tx.all("select name, coalesce(set_to, declared) from lock_capacities"))
         owners: dict[str, list[tuple[int, int | None, int]]] = {}
         for name, *had in tx.all("select name, job_id, fence, amount from locks order by name, job_id"):
             owners.setdefault(name, []).append(tuple(had))
