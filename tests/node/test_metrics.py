@@ -1,14 +1,17 @@
 """The metrics that a node exposes, read from a real one over HTTP."""
 
+import os
 import re
 import socket
 import sqlite3
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from node_fixtures import Cluster, cluster, lines, until
+from node_fixtures import HERE, Cluster, cluster, lines, until
 from prometheus_client.parser import text_string_to_metric_families
 
 from spinney.model.errors import UsageError
@@ -117,6 +120,34 @@ def test_a_node_waits_for_a_port_that_is_taken(cluster: Cluster) -> None:
         until(lambda: any("metrics wait for 127.0.0.1" in line for line in lines(log)), "it says so")
         assert cluster.run("noop")
     until(lambda: f"metrics are at http://127.0.0.1:{port}/metrics" in log.read_text(), "it listens")
+
+
+def test_a_node_without_prometheus_client_says_so_before_it_joins(cluster: Cluster) -> None:
+    folder = cluster.place / "without"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys\nsys.modules['prometheus_client'] = None\n")
+    path = os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", "")))
+    words = (
+        "node",
+        "node_app:app",
+        "--metrics",
+        "0",
+        "--store",
+        cluster.url,
+        "--folders",
+        str(cluster.folders),
+    )
+    node = subprocess.run(
+        [sys.executable, "-m", "spinney", *words],
+        cwd=HERE,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert node.stderr.endswith("install it with: pip install 'spinney[metrics]'\n")
+    assert node.returncode == 2
+    with cluster.store.database.look() as tx:
+        assert tx.value("select count(*) from nodes") == 0
 
 
 def test_a_node_without_the_option_listens_nowhere_and_loads_nothing(cluster: Cluster) -> None:

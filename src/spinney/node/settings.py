@@ -6,6 +6,7 @@ import os
 import re
 import socket
 from dataclasses import asdict, dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,17 @@ class NodeSettings:
 
     def metrics_address(self) -> tuple[str, int] | None:
         """Return address and port of ``metrics``; without an address it is that of this host alone. Raises
-        UsageError."""
+        UsageError, also where prometheus-client is not installed."""
         if self.metrics is None:
             return None
         address, _, port = self.metrics.rpartition(":")
         if not (port.isascii() and port.isdigit() and int(port) < 2**16):
             raise UsageError(
                 f"metrics is {self.metrics!r:.80}; write a port, or an address and a port, as in 192.0.2.7:9620"
+            )
+        if find_spec("prometheus_client") is None:
+            raise UsageError(
+                "a node that exposes metrics needs prometheus-client; install it with: pip install 'spinney[metrics]'"
             )
         return address.strip("[]") or LOCAL_ADDRESS, int(port)
 

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from spinney.model.errors import UsageError
 from spinney.node.context import NodeContext
 from spinney.node.measurements import NodeMeasurements, TimeHistogram
 from spinney.node.services.loop import every
@@ -45,13 +44,9 @@ class MetricsService:
         self._address = address
 
     async def run(self) -> None:
-        """Serve, for ever. Raises UsageError where prometheus-client is not installed."""
-        try:
-            from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
-        except ImportError as error:
-            raise UsageError(
-                f"metrics need another package ({error}); pip install spinney[metrics]"
-            ) from None
+        """Serve, for ever. ``NodeSettings`` has seen that prometheus-client is installed."""
+        from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         registry.register(_Collector(self._measurements, self._gauges, self._context.settings.name))
