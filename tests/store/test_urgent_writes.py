@@ -1,5 +1,6 @@
-"""Heartbeats do not wait behind other writers."""
+"""Heartbeats of nodes do not wait behind other writers."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,9 +13,12 @@ import psycopg
 import pytest
 
 from new_store import new_store, new_store_on_server
+from spinney.control import Control
+from spinney.features.external.service import External
 from spinney.model.errors import Refused
 from spinney.model.jobs import NodeInfo
 from spinney.model.rights.operators import Actor
+from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.store.sql import SqlStore, open_store
 from spinney.store.sql.connection.postgres_connection import parsed
 
@@ -118,7 +122,7 @@ def test_a_beat_passes_the_queue_of_writers_of_a_file(tmp_path: Path) -> None:
     assert at_work.stdout is not None
     assert at_work.stdout.readline() == "entered\n"
     waiting = _process(tmp_path / "x.db.run")
-    _until_it_waits(waiting.pid)
+    _until_it_waits(waiting.pid)  # and so has the lock 'next'
     waiting.send_signal(signal.SIGSTOP)
     beaten: list[bool] = []
     beating = threading.Thread(target=lambda: beaten.append(store.beat(node_id, now_us=2)))
@@ -137,8 +141,32 @@ def test_a_beat_passes_the_queue_of_writers_of_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-def _until_it_waits(pid: int) -> None:
-    """Return when a process waits for the lock ``write``, and so has the lock ``next``."""
+def test_external_workers_wait_for_their_turn(tmp_path: Path) -> None:
+    url = new_store(tmp_path / "x.db")
+    store = open_store(url)
+    store.register([TypeSpec(name="t", stages=(StageSpec(name="s", isolation=Isolation.EXTERNAL),))], [])
+    external = Control(store=store, clock=lambda: 2, wake_nodes=lambda: None, by="ann").part(External)
+    worker = external.join("w", [("t", "s")])
+    at_work, following = _process(tmp_path / "x.db.run"), _process(tmp_path / "x.db.run")
+    _until_it_waits(following.pid)
+    beating = threading.Thread(target=lambda: external.heartbeat(worker.key, seen=0, fences=[]))
+    beating.start()
+    try:
+        place = _until_it_waits(os.getpid())
+    finally:
+        for process in (at_work, following):
+            process.kill()
+            process.communicate()
+        beating.join()
+    assert place.endswith(f":{(tmp_path / 'x.db.run' / 'next.lock').stat().st_ino}")
+    assert [node.beat for node in store.nodes()] == [1]
+    store.close()
+
+
+def _until_it_waits(pid: int) -> str:
+    """Return for which file a process waits that wants to write, as ``device:inode``."""
     waits = ["->", "FLOCK", "ADVISORY", "WRITE", str(pid)]
-    while not any(line.split()[1:6] == waits for line in Path("/proc/locks").read_text().splitlines()):
-        pass
+    while True:
+        for line in Path("/proc/locks").read_text().splitlines():
+            if line.split()[1:6] == waits:
+                return line.split()[6]

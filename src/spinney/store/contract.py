@@ -282,12 +282,21 @@ class Kernel(Protocol):
         is in use."""
 
     def beat(
-        self, node_id: int, *, load: Load | None = None, trouble: str | None = None, now_us: int
+        self,
+        node_id: int,
+        *,
+        load: Load | None = None,
+        trouble: str | None = None,
+        urgent: bool = True,
+        now_us: int,
     ) -> bool:
         """Increment the heartbeat counter; return False when the node has been declared dead meanwhile.
 
         The node also reports the load of its host (``load``; None: unchanged), and why it is degraded (``trouble``;
-        None: it is not)."""
+        None: it is not).
+
+        ``urgent``: in a file the heartbeat goes ahead of the writers that wait, because a node whose heartbeats wait
+        too long is ended. External workers wait for their turn: hundreds of them would hold up the nodes."""
 
     def keep_out(self, node_id: int) -> bool:
         """Let no other process write before the next ``beat`` of this object is committed, except others that keep out,

@@ -280,7 +280,7 @@ class External(Service):
     def _beating(self, key: str) -> ExternalWorker:
         external_worker = self._find(key)
         external_worker.require_joined()
-        if not self.store.beat(external_worker.id, now_us=self.clock()):
+        if not self.store.beat(external_worker.id, urgent=False, now_us=self.clock()):
             raise ExternalWorkerGone(
                 f"external worker {external_worker.name} has just been taken back; stop what it does and "
                 "let it join again"

@@ -274,10 +274,16 @@ class SqlStore(SqlSubmissions, SqlJobOperations, Parts):
             return nodes.join(tx, node, home, now_us)
 
     def beat(
-        self, node_id: int, *, load: Load | None = None, trouble: str | None = None, now_us: int
+        self,
+        node_id: int,
+        *,
+        load: Load | None = None,
+        trouble: str | None = None,
+        urgent: bool = True,
+        now_us: int,
     ) -> bool:
-        # Not behind other writers: a node whose beats wait too long is ended. Its registry is not needed either.
-        with self.database.write(durable=False, urgent=True) as tx:
+        # A heartbeat needs no registry. On a server it waits for nobody and so need not be urgent.
+        with self.database.write(durable=False, urgent=urgent or self.database.has_row_locks) as tx:
             alive = nodes.beat(tx, node_id, now_us, load, trouble)
         self.database.let_in()
         return alive

@@ -143,6 +143,8 @@ class Database(ABC):
 
     name: str
     """Its name in messages: the file, or the URL without the password."""
+    has_row_locks: ClassVar[bool]
+    """Whether writers of different rows need not wait for each other."""
     connected = 0
     """Counts the connections made to a server. After a new one, what was read before is void: a server that crashed has
     lost commits that were not synced, and assigns their numbers again."""

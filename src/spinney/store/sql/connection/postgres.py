@@ -45,6 +45,8 @@ _BEGIN_LIGHTLY = f"{_BEGIN}; set local synchronous_commit = off"
 class PostgresDatabase(Database):
     """A schema of a PostgreSQL database, on a connection for writing and one for reading."""
 
+    has_row_locks = True
+
     def __init__(self, url: str, patience_s: float | None = None) -> None:
         """``patience_s``: see ``Connector``."""
         self._connector = Connector(url, patience_s)

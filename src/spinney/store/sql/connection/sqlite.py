@@ -37,6 +37,8 @@ size from which even a commit that somebody waits for does so, because no other 
 class SqliteDatabase(Database):
     """A database in one SQLite file."""
 
+    has_row_locks = False
+
     def __init__(
         self,
         path: Path,
