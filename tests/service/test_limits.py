@@ -14,7 +14,6 @@ from spinney.control import Control
 from spinney.define.job.options import Options
 from spinney.features.bulk.service import Bulk
 from spinney.features.holds.commands import LayHold, LiftHold
-from spinney.features.homes.service import Homes
 from spinney.features.jobs.commands import CancelJob, DeleteJob, ReleaseJob, RerunJob, RetryJob
 from spinney.features.locks.commands import FreeLock, SetCapacity
 from spinney.features.queues.commands import ChangeQueue
@@ -150,7 +149,6 @@ NOT_THERE = 999
         lambda c, n: c.do(LayHold(scope=Scope.JOB, name=str(n), reason="x")),
         lambda c, n: c.do(LayHold(scope=Scope.TREE, name=str(n), reason="x")),
         lambda c, n: c.do(LiftHold(hold=n)),
-        lambda c, n: c.part(Homes).let_go_of_job(n),
         lambda c, n: c.do(FreeLock(name="x", reason="x", job=n)),
         lambda c, n: c.submit("one", [{}], Options(needs=[n])),
         lambda c, n: c.part(Bulk).plan(Order(verb=Verb.CANCEL), Filter(root_id=n)),

@@ -33,6 +33,7 @@ from spinney.features.bridges.commands import ForgetBridge, ListBridges
 from spinney.features.bulk.commands import PlanBulk, RunBulk
 from spinney.features.bulk.service import Bulk
 from spinney.features.collections.commands import RelabelJob
+from spinney.features.doctor.commands import ExamineStore, ListRules, RepairStore
 from spinney.features.doctor.service import Doctor
 from spinney.features.explain.commands import ExplainJob, ListObstacles
 from spinney.features.failures.commands import ListFailures, ShowFailure
@@ -46,7 +47,7 @@ from spinney.features.holds.commands import (
     PlanRelease,
     lift_holds,
 )
-from spinney.features.homes.service import Homes
+from spinney.features.homes.commands import ListHomes, RehomeJob, ReleaseHome
 from spinney.features.inboxes.commands import (
     ListArrivals,
     ListInboxes,
@@ -86,7 +87,6 @@ from spinney.features.submission.commands import ListBatches, ListObjects, ShowB
 from spinney.features.types.commands import ListTypes, ShowType
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.errors import Forbidden, NoSuch, NoSuchJob, Refused, SpinneyError, UsageError
-from spinney.model.homes import Home
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import Actor, Order, Verb
 from spinney.model.settings.holds import Scope
@@ -97,7 +97,7 @@ from spinney.service.service import Service
 from spinney.store.contract import Store
 from spinney.store.sql import open_store
 
-PARTS = {"bulk": Bulk, "doctor": Doctor, "homes": Homes}
+PARTS = {"bulk": Bulk, "doctor": Doctor}
 ELSEWHERE = ("queries", "accounts", "sign_in", "webhooks", "external")
 """Features whose rules are their own, and tried in their own tests."""
 
@@ -173,7 +173,6 @@ def some(found: Any) -> None:
 
 HOLD = Order(verb=Verb.HOLD, reason="look at it")
 RERUN = Order(verb=Verb.RERUN)
-HOME = Home(id=1, mark="m", host="host", path="/x")
 
 
 def laying(scope: Scope, name: str) -> Call:
@@ -374,8 +373,6 @@ CASES: dict[str, Case] = {
             ("ListAuditCalls", doing(ListAuditCalls()), None),
             ("ListAuditEntries", doing(ListAuditEntries()), None),
             ("ShowAuditHead", doing(ShowAuditHead()), None),
-            ("homes.on_host", lambda c, t: c.part(Homes).on_host("host"), Refused),
-            ("homes.let_go", lambda c, t: c.part(Homes).let_go(HOME.id), Refused),
             ("doctor.examine", lambda c, t: c.part(Doctor).examine(), None),
             ("doctor.repair", lambda c, t: list(c.part(Doctor).repair()), None),
             ("doctor.recover_dead_node", lambda c, t: c.part(Doctor).recover_dead_node("nobody"), Refused),
@@ -385,11 +382,17 @@ CASES: dict[str, Case] = {
     "ListQueues": Case(call=lambda c, t: c.do(ListQueues()), least=Role.VIEWER, outside=None),
     "ListRetention": Case(call=lambda c, t: c.do(ListRetention()), least=Role.VIEWER, outside=None),
     "ShowQueue": Case(call=lambda c, t: c.do(ShowQueue(name="typed")), least=Role.VIEWER, outside=None),
-    "homes.let_go_of_job": Case(
-        call=lambda c, t: c.part(Homes).let_go_of_job(t.jobs["ben failed"]),
-        least=Role.OPERATOR,
-        stops=Refused,
-    ),
+    **{
+        name: Case(call=call, least=Role.ADMIN, limited=Forbidden, outside=Forbidden, stops=stops)
+        for name, call, stops in (
+            ("ListHomes", doing(ListHomes(host="host")), Refused),
+            ("ReleaseHome", doing(ReleaseHome(home=1)), Refused),
+            ("RehomeJob", lambda c, t: c.do(RehomeJob(job=t.jobs["ben failed"])), Refused),
+            ("ListRules", doing(ListRules()), None),
+            ("ExamineStore", doing(ExamineStore()), None),
+            ("RepairStore", doing(RepairStore()), None),
+        )
+    },
     **{
         name: Case(call=call, least=Role.ADMIN, limited=Forbidden, outside=Forbidden)
         for name, call in (

@@ -60,7 +60,7 @@ class ReleaseHome(Command, route="POST /homes/{home}/release", role=Role.ADMIN, 
         return service.part(Homes).let_go(self.home, reason=self.reason)
 
 
-class RehomeJob(Command, route="POST /jobs/{job}/rehome", role=Role.ADMIN, to=_ACTION):
+class RehomeJob(Command, route="POST /jobs/{job}/rehome", role=Role.ADMIN, everywhere=True, to=_ACTION):
     """Release a job from its host.
 
     It continues where it is claimed next, at the stage where it stopped, with an empty folder."""
