@@ -76,13 +76,37 @@ def test_each_field_is_a_column_and_those_of_a_part_have_its_name_before_them() 
     ]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"])
-def test_no_text_begins_as_a_formula_does(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "harmless"),
+    [
+        *((sign + "1", f"'{sign}1") for sign in "=+-@＝＋－＠"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        *(
+            (f"{blank}=1", f"{blank}'=1")
+            for blank in ("\t", "\r", "\n", " ", "\u00a0", "\ufeff", " \ufeff\u3000")
+        ),
+        ("x;=cmd|' /C calc'!A0", "x;'=cmd|' /C calc'!A0"),
+        ("a; -b;\u00a0@c;+d", "a; '-b;\u00a0'@c;'+d"),
+        ("a \t; =b", "a \t; '=b"),
+        ("line\n=1", "line\n'=1"),
+        ("=1;=2", "'=1;'=2"),
+    ],
+)
+def test_no_part_of_a_text_begins_as_a_formula_does(text: str, harmless: str) -> None:
     (row,) = read(thing(text, at=Point(1, text)))
-    assert (row["name"], row["at.note"]) == (f"'{text}", f"'{text}")
+    assert (row["name"], row["at.note"]) == (harmless, harmless)
 
 
-@pytest.mark.parametrize("text", ["", "a=1", "1-2", "'=1", "ä"])
+def test_formulas_in_parameters_are_made_harmless_too() -> None:
+    assert read(thing("", params={"a": "x;=1"}))[0]["params"] == '{"a":"x;\'=1"}'
+
+
+def test_all_texts_are_quoted_and_numbers_are_not() -> None:
+    (line,) = csv_lines.lines(Thing, [thing("a", share=0.5)]).decode().splitlines()
+    assert line == '"a",-3,"","red","[""a"",""b""]","{}","true",0.5'
+
+
+@pytest.mark.parametrize("text", ["", "a=1", "1-2", "'=1", "ä", "a -b", "a;b", "\ta", "; "])
 def test_other_texts_are_as_they_are(text: str) -> None:
     assert read(thing(text))[0]["name"] == text
 

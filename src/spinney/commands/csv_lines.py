@@ -1,13 +1,17 @@
 """Any list as CSV (RFC 4180, UTF-8): the columns are the fields of its items, in their order.
 
 A field that is itself an object of fields has a column for each of them (``rights.role``). Other values that are more
-than one are JSON. Spreadsheets run a text as a formula when it begins with one of ``=+-@``; such a text gets an
-apostrophe before it, which they take as "this is text". Numbers stay numbers.
+than one are JSON. Texts are quoted; numbers are not, and stay numbers.
+
+Spreadsheets run a text as a formula when it begins with one of ``=+-@``, also behind white space. Where a semicolon
+separates their columns, they ignore quotes in the middle of a line, so that a cell may also begin behind a semicolon, a
+tab or the end of a line within the text. An apostrophe before the sign makes it harmless.
 """
 
 import csv
 import dataclasses
 import io
+import re
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
@@ -17,7 +21,11 @@ from typing import Any
 import orjson
 
 CSV = "text/csv"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_BLANK = r"[\s;\ufeff]"
+_BEFORE_SIGN = re.compile(
+    rf"(?<!{_BLANK})(?:^|(?:(?![;\t\r\n]){_BLANK})*+[;\t\r\n]){_BLANK}*+(?=[=+\-@＝＋－＠])"
+)
+"""What precedes a sign that begins a formula. It takes a run of blanks as a whole, so that a search is linear."""
 
 
 def item_type(answer: Any) -> type | None:
@@ -67,7 +75,7 @@ def _cell(value: Any) -> str | int | float:
         if isinstance(value, str | Enum)
         else _json(value)
     )
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+    return _BEFORE_SIGN.sub(r"\g<0>'", text)
 
 
 def _json(value: Any) -> str:
@@ -82,5 +90,5 @@ def _plain(value: Any) -> Any:
 
 def _written(rows: Iterable[Sequence[Any]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
     return text.getvalue().encode(errors="replace")
