@@ -55,6 +55,22 @@ def test_all_pages_are_in_one_file_and_filters_hold(world: World) -> None:
     assert len(limited) == 3
 
 
+def test_a_tree_is_in_one_file_whole_or_refused(world: World) -> None:
+    client = world.client("viewer")
+    trees = []
+    for children in (1_200, 10_000):
+        top = world.submit("batch", priority=10)
+        lease = world.site.run(top)
+        world.site.spawn(lease, "one", n=children)
+        world.site.pass_(lease)
+        trees.append(f"/api/v1/jobs/{top}/tree")
+    assert len(rows(client.get(trees[0], params={"format": "csv"}).text)) == 1_201
+    refused = client.get(trees[1], params={"format": "csv"})
+    assert refused.status_code == 422
+    assert "10,000 lines or more" in refused.json()["detail"]
+    assert len(rows(client.get(trees[1], params={"format": "csv", "limit": 7}).text)) == 7
+
+
 def test_what_a_caller_may_not_see_is_not_in_it(world: World) -> None:
     job = world.submit("one", collection="lab")
     world.submit("one", collection="secret")

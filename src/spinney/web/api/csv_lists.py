@@ -4,7 +4,7 @@ Each page is read when the ones before it have been sent, with the rights that t
 """
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from fastapi import Request
 from pydantic.fields import FieldInfo
@@ -12,7 +12,8 @@ from starlette.responses import StreamingResponse
 
 from spinney.commands import Command, csv_lines
 from spinney.commands.csv_lines import CSV
-from spinney.commands.fields import PAGE_MAX
+from spinney.model.errors import UsageError
+from spinney.model.values.lists import All
 from spinney.web.long_responses import or_abort
 from spinney.web.request_context import RequestContext
 
@@ -32,11 +33,16 @@ def is_wanted(request: Request, format_: Format | None) -> bool:
 
 
 async def answer(context: RequestContext, command: Command, item: type) -> StreamingResponse:
-    """Return the list as a file. Raises what the command raises: the first page is read before anything is sent."""
-    is_limited = "limit" in command.model_fields_set
-    if "limit" in type(command).model_fields and not is_limited:
-        command = command.model_copy(update={"limit": PAGE_MAX})
+    """Return the list as a file. Raises what the command raises, since the first page is read before anything is sent,
+    and UsageError for a list without pages that is too long."""
+    most, is_limited = _most(type(command)), "limit" in command.model_fields_set
+    if most is not None and not is_limited:
+        command = command.model_copy(update={"limit": most})
     first = await _page(context, command)
+    if isinstance(first, All) and not is_limited and len(first.items) == most:
+        raise UsageError(
+            f"the list has {most:,} lines or more, and one file has up to {most:,}; name a limit for the first of them"
+        )
 
     async def pieces() -> AsyncIterator[bytes]:
         yield csv_lines.header(item)
@@ -51,6 +57,12 @@ async def answer(context: RequestContext, command: Command, item: type) -> Strea
     name = [part for part in command.route.path.split("/") if "{" not in part][-1]
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return StreamingResponse(or_abort(pieces()), media_type=f"{CSV}; charset=utf-8", headers=headers)
+
+
+def _most(command: type[Command]) -> int | None:
+    """Return the largest ``limit`` that the command allows; None: it has no such field."""
+    limit = command.model_json_schema()["properties"].get("limit", {})
+    return cast("int | None", limit.get("maximum"))
 
 
 async def _page(context: RequestContext, command: Command) -> Any:
