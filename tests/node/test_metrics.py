@@ -101,6 +101,16 @@ def test_exchanges_and_transactions_are_timed(cluster: Cluster) -> None:
     assert figures["spinney_own_degraded{}"] == 0
 
 
+def test_a_node_counts_the_dead_nodes_whose_jobs_it_takes_back(cluster: Cluster) -> None:
+    long = {"lease_period_s": 600.0, "beat_s": 0.2}
+    dies, leaves = cluster.node(name="elm", **long), cluster.node(name="ash", **long)
+    scraped = Scraped(cluster, **long)
+    assert scraped.figures()["spinney_dead_nodes_total{}"] == 0
+    leaves.stop()
+    dies.kill()
+    scraped.until("spinney_dead_nodes_total{}", 1)
+
+
 def test_database_errors_are_counted_while_the_file_is_locked(cluster: Cluster) -> None:
     scraped = Scraped(cluster, lease_period_s=4.0)
     foreign = sqlite3.connect(cluster.place / "spinney.db", isolation_level=None)

@@ -18,8 +18,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from contract.words import Site
 from new_store import new_store
 from spinney.control import Control
+from spinney.features.external.service import External
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
-from spinney.model.types import StageSpec, TypeSpec
+from spinney.model.jobs import NodeInfo
+from spinney.model.types import Isolation, StageSpec, TypeSpec
 from spinney.server.application import Parts, make
 from spinney.store.sql import open_store
 from spinney.web.request_context import AuthMethod, Principal, now_us
@@ -94,6 +96,47 @@ async def test_metrics_tell_how_jobs_stand_and_what_was_asked(url: str) -> None:
     assert found["spinney_http_requests_total", health] == 1
     nowhere = frozenset({("method", "(none)"), ("route", "(none)"), ("status", "404")})
     assert found["spinney_http_requests_total", nowhere] == 1
+
+
+async def test_a_node_is_presumed_dead_by_its_own_lease_and_external_workers_are_left_out(url: str) -> None:
+    def seen(ago_s: float) -> int:
+        return now_us() - round(ago_s * 1e6)
+
+    with closing(open_store(url)) as store:
+        for name, lease_s, ago_s in (("dead", 15.0, 61), ("patient", 60.0, 61), ("new", 15.0, 1)):
+            node = NodeInfo(
+                id=0,
+                name=name,
+                boot_id="",
+                host="",
+                pid=0,
+                slots=1,
+                state="active",
+                beat=0,
+                started_us=1,
+                seen_us=1,
+                version="",
+                types=(),
+                lease_s=lease_s,
+            )
+            store.join(node, now_us=seen(ago_s))
+        store.register(
+            [TypeSpec(name="far", stages=(StageSpec(name="s", isolation=Isolation.EXTERNAL),))], []
+        )
+        control = Control(store=store, clock=lambda: seen(3_000), wake_nodes=lambda: None, by="ann")
+        control.part(External).join("worker", [("far", "s")])
+    async with served(url) as client:
+        samples = figures((await client.get("/metrics")).text)
+    dead = {
+        dict(labels)["node"]: value
+        for (name, labels), value in samples.items()
+        if name == "spinney_node_presumed_dead"
+    }
+    assert dead == {"dead": 1, "patient": 0, "new": 0}
+    times = {
+        dict(labels)["node"] for name, labels in samples if name == "spinney_node_seen_timestamp_seconds"
+    }
+    assert times == set(dead)
 
 
 async def test_metrics_are_for_whoever_may_see_all(url: str) -> None:

@@ -77,6 +77,8 @@ class NodeMeasurements:
         """By phase: ``turn`` (until it is this writer's turn), ``statements``, ``commit``."""
         self._lock = threading.Lock()
         self.claimed = self.recorded = self.refused = 0
+        self.dead_nodes = 0
+        """How many dead nodes this one has taken the jobs back from."""
         self.store_errors: Counter[str] = Counter()
         self.sample: list[tuple[int, int]] = []
         """(job, start in us) of attempts whose waiting time is to be looked up."""

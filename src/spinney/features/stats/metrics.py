@@ -107,7 +107,13 @@ class _Once(CollectorRegistry):
             "node_seen_timestamp_seconds",
             "When its heartbeat was last seen to move.",
             ["node"],
-            {(n.node,): n.seen_us / 1e6 for n in stats.nodes},
+            {(n.node,): n.seen_us / 1e6 for n in stats.nodes if not n.is_external_worker},
+        )
+        yield _family(
+            "node_presumed_dead",
+            "1 while it has been silent for longer than its lease.",
+            ["node"],
+            {(n.node,): n.presumed_dead for n in stats.nodes if not n.is_external_worker},
         )
         for name, about in (
             ("links", "Entries of another system that are claimed and not finished."),

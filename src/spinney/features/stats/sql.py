@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from spinney.model.access import AccessScope
+from spinney.model.fleet import presumed_dead
 from spinney.model.jobs import Filter
 from spinney.model.rights.operators import NodeStats, QueueStats, ShareStats, StageStats, Stats
 from spinney.model.states import State
@@ -210,6 +211,8 @@ class _Look:
                 state=node.status,
                 slots=node.slots,
                 seen_us=node.seen_us,
+                presumed_dead=node.state != "left" and presumed_dead(node.seen_us, node.lease_s, self.now_us),
+                is_external_worker=node.is_external_worker,
                 leases=sum(slot.leases for slot in self.slots if slot.node == node.id),
                 running=len({slot.slot for slot in self.slots if slot.node == node.id}),
             )

@@ -359,6 +359,10 @@ class NodeStats:
     leases: int
     """How many jobs it has claimed, including those ahead."""
     seen_us: int
+    presumed_dead: bool
+    """Whether it has been silent for longer than its lease, so that other nodes would have taken its jobs back."""
+    is_external_worker: bool
+    """Whether it only runs external stages, and is no node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,7 @@ class Maintenance:
         self._writer, self._reader, self._now_us = context.writer, context.reader, context.now_us
         self._node_id, self._home = node_id, home
         self._host, self._root = context.host, context.folder_root
+        self._measurements = context.measurements
         self._watch = LivenessWatch()
         self._deleted = DeletedFolders(self._writer, self._reader, self._root, home=home)
         self._leader: int | None = None
@@ -196,6 +197,8 @@ class Maintenance:
         for node in dead:
             if self._status.is_leader or (node.id in proven and self._stands_in(alive)):
                 await take_back(self._writer, self._host, node, self._now_us)
+                if self._measurements is not None and node.state != "left" and not node.is_external_worker:
+                    self._measurements.dead_nodes += 1
                 self._promoted()
         external_workers = self._status.is_leader and any(node.is_external_worker for node in alive)
         if external_workers and await self._writer.call(
