@@ -122,6 +122,23 @@ def test_database_errors_are_counted_while_the_file_is_locked(cluster: Cluster) 
     scraped.until("spinney_own_degraded{}", 0)
 
 
+def test_the_wait_of_an_attempt_that_ends_while_the_file_is_locked_is_looked_up_later(
+    cluster: Cluster,
+) -> None:
+    scraped = Scraped(cluster)
+    go, notes = cluster.file("go"), cluster.file("notes")
+    cluster.submit("wait_for", {"file": str(go), "note_in": str(notes)})
+    until(lambda: lines(notes), "it runs")
+    foreign = sqlite3.connect(cluster.place / "spinney.db", isolation_level=None)
+    foreign.execute("begin exclusive")
+    go.touch()
+    scraped.until("spinney_own_degraded{}", 1)
+    scraped.until("spinney_own_records_waiting{}", 1)
+    foreign.execute("rollback")
+    foreign.close()
+    scraped.until("spinney_attempt_wait_seconds_count{stage=wait_for,type=wait_for}", 1)
+
+
 def test_a_node_waits_for_a_port_that_is_taken(cluster: Cluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

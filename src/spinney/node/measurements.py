@@ -81,30 +81,29 @@ class NodeMeasurements:
         """How many dead nodes this one has taken the jobs back from."""
         self.store_errors: Counter[str] = Counter()
         self.sample: list[tuple[int, int]] = []
-        """(job, start in us) of attempts whose waiting time is to be looked up."""
+        """(job, start in us) of recorded attempts whose waiting time is to be looked up."""
 
-    def passed(self, stage: Stage, job_ids: Sequence[int], rows: Sequence[Sequence[int]]) -> None:
+    def passed(self, stage: Stage, rows: Sequence[Sequence[int]]) -> None:
         """Add attempts that simply passed; ``rows`` have fence, start and end."""
         self.attempts[(*stage, Outcome.OK)] += len(rows)
         run = self.run[stage]
         for row in rows:
             run.add(row[2] - row[1])
-        room = SAMPLE - len(self.sample)
-        if room > 0:
-            starts = [row[1] for row in rows[:room]]
-            self.sample += zip(job_ids, starts, strict=False)
 
     def ended(self, stage: Stage, record: Record) -> None:
         """Add an attempt that ended in any way. One that never started has no times."""
         self.attempts[(*stage, record.outcome)] += 1
         if record.started_us:
             self.run[stage].add(record.ended_us - record.started_us)
-            if len(self.sample) < SAMPLE:
-                self.sample.append((record.job_id, record.started_us))
 
-    def exchanged(self, took_s: float, *, records: int, refused: int, leases: int, claims: bool) -> None:
-        """Add an exchange of records for leases with the store."""
-        self.recorded += records
+    def exchanged(
+        self, took_s: float, *, records: Sequence[Record], refused: int, leases: int, claims: bool
+    ) -> None:
+        """Add an exchange of records for leases with the store. Some of the records become the sample, since the store
+        has them now."""
+        room = max(0, SAMPLE - len(self.sample))
+        self.sample += [(record.job_id, record.started_us) for record in records[:room] if record.started_us]
+        self.recorded += len(records)
         self.refused += refused
         self.claimed += leases
         kind = "claim" if not records else "both" if claims else "flush"

@@ -305,7 +305,7 @@ class Dispatcher:
     ) -> None:
         records += success_records(tasks, rows, keep=keep)
         if self._measurements is not None:
-            self._measurements.passed(lane.key, [task.lease.job_id for task in tasks], rows)
+            self._measurements.passed(lane.key, rows)
 
     def _unusual(self, worker: Worker, task: Task, row: Row, keep: bool, records: list[Record]) -> None:
         """Record an attempt whose row has more than a plain success. Only the dispatcher knows which attempts were

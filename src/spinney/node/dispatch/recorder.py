@@ -101,7 +101,7 @@ class Recorder:
         if self._measurements is not None:
             self._measurements.exchanged(
                 time.perf_counter() - begun_s,
-                records=len(records),
+                records=records,
                 refused=len(answer.refused),
                 leases=len(answer.leases),
                 claims=claim_request is not None and bool(claim_request.slots),

@@ -1,7 +1,8 @@
 """The node's own ``/metrics`` for Prometheus: an HTTP server of prometheus-client in a thread of the supervisor.
 
 A scrape reads the figures that ``NodeMeasurements`` has added up. Waiting times are not measured by anything that jobs
-pass: once a second this service looks them up in the store, for up to a hundred of the attempts that have ended since.
+pass: once a second this service looks them up in the store, for up to a hundred of the attempts that have been
+recorded since.
 """
 
 import asyncio
@@ -65,12 +66,14 @@ class MetricsService:
         await every(SAMPLE_EVERY_S, self._look_up_waits, "metrics")  # the server ends with the process
 
     async def _look_up_waits(self) -> None:
-        sample, self._measurements.sample = self._measurements.sample, []
-        if not sample:
+        sample = self._measurements.sample
+        looked_up = len(sample)
+        if not looked_up:
             return
-        began = set(sample)
-        job_ids = sorted({job_id for job_id, _ in sample})
-        for wait in await self._context.reader.call(lambda store: store.statistics.waits(job_ids)):
+        began, job_ids = set(sample), sorted({job_id for job_id, _ in sample})
+        waits = await self._context.reader.call(lambda store: store.statistics.waits(job_ids))
+        del sample[:looked_up]  # not when the store could not be read: then they are looked up again
+        for wait in waits:
             if (wait.job_id, wait.started_us) in began:
                 self._measurements.wait[wait.type, wait.stage].add(wait.wait_us)
 
