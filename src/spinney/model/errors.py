@@ -111,6 +111,14 @@ class StoreUnusable(SpinneyError):
     """The store cannot be used as it is; the message names the cause and the remedy."""
 
 
+def store_error_kinds() -> list[str]:
+    """Return the names by which metrics count the classes of StoreUnusable."""
+    kinds: list[type[StoreUnusable]] = [StoreUnusable]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return [kind.__name__ for kind in kinds]
+
+
 class DiskFull(StoreUnusable):
     """The disk of the job folders has no room; the message names it. The request may be repeated when there is room."""
 

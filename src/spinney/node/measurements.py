@@ -6,11 +6,12 @@ list of jobs. Types and stages are those that the application registers, so that
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from spinney.model.errors import StoreUnusable
+from spinney.model.errors import StoreUnusable, store_error_kinds
 from spinney.model.jobs import Record
 from spinney.model.outcomes import Outcome
+from spinney.model.types import Isolation, TypeSpec
 
 Stage = tuple[str, str]
 """(type, stage)"""
@@ -79,9 +80,17 @@ class NodeMeasurements:
         self.claimed = self.recorded = self.refused = 0
         self.dead_nodes = 0
         """How many dead nodes this one has taken the jobs back from."""
-        self.store_errors: Counter[str] = Counter()
+        self.store_errors: Counter[str] = Counter(dict.fromkeys(store_error_kinds(), 0))
         self.sample: list[tuple[int, int]] = []
         """(job, start in us) of recorded attempts whose waiting time is to be looked up."""
+
+    def expect(self, types: Iterable[TypeSpec]) -> None:
+        """Begin to count the deaths of workers in each stage with 0, since Prometheus sees no increase where a counter
+        begins with 1."""
+        for spec in types:
+            for stage in spec.stages:
+                if stage.isolation is not Isolation.EXTERNAL:
+                    self.attempts[spec.name, stage.name, Outcome.DIED] += 0
 
     def passed(self, stage: Stage, rows: Sequence[Sequence[int]]) -> None:
         """Add attempts that simply passed; ``rows`` have fence, start and end."""

@@ -198,6 +198,8 @@ class Supervisor:
             await writer.insist(
                 lambda store: store.register(hello.types, hello.queues, hello.locks), for_s=lease_s
             )
+            if self._measurements is not None:
+                self._measurements.expect(hello.types)
             await self._declare(writer, hello.schedules)
             async with membership(
                 context,
