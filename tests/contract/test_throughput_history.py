@@ -54,7 +54,7 @@ def test_given_attempts_in_two_minutes_then_each_width_has_their_sums(site: Site
     assert minutes[second].run_s == 10, "the median of 10, 20 and 4 s"
     for width_s in (QUARTER_S, HOUR_S):
         (whole,) = by_slice(site, width_s).values()
-        assert whole[:3] == (3, 1, 3), width_s
+        assert whole[:3] == (3, 1, 2.5), width_s
         assert whole.run_s is not None
 
 
@@ -68,6 +68,61 @@ def test_given_a_leader_that_was_away_then_what_it_missed_is_made_up_for(site: S
     record(site)
 
     assert by_slice(site, MINUTE_S)[first].ended == 1
+
+
+def test_given_a_minute_that_was_missed_then_it_has_attempts_and_no_numbers_of_jobs(site: Site) -> None:
+    site.submit(n=3)
+    to_next(site, HOUR_S)
+    run_one(site, 1)
+    missed = to_next(site, MINUTE_S)
+    looked_at = to_next(site, MINUTE_S)
+    record(site)
+
+    minutes = by_slice(site, MINUTE_S)
+    assert (minutes[missed].ended, minutes[missed].pending, minutes[missed].running) == (1, None, None)
+    assert (minutes[looked_at].ended, minutes[looked_at].pending, minutes[looked_at].running) == (0, 2, 0)
+    (hour,) = by_slice(site, HOUR_S).values()
+    assert hour.pending == 2, "the average of one count"
+
+
+def test_given_an_idle_minute_then_it_has_zeros_and_an_outage_has_nothing(site: Site) -> None:
+    to_next(site, HOUR_S)
+    site.clock.forward(5 * MINUTE_S)
+    record(site)
+
+    (idle,) = by_slice(site, MINUTE_S).values()
+    assert idle == (0, 0, 0, 0, None, None)
+
+
+def test_given_lanes_whose_peaks_never_coincided_then_an_hour_does_not_add_them(site: Site) -> None:
+    site.knows(kind("one", "work"), queues=[QueueSpec(name="other")])
+    to_next(site, HOUR_S)
+    for queue in ("default", "other"):
+        site.submit(n=4, queue=queue)
+        to_next(site, MINUTE_S)
+        record(site)
+        for _ in range(4):
+            run_one(site, 1)
+
+    for width_s in (QUARTER_S, HOUR_S):
+        (whole,) = by_slice(site, width_s).values()
+        assert whole.pending == 4, width_s
+        lanes = [lane for lane, *_ in site.store.throughput_history.lanes()]
+        by_lane = site.store.throughput_history.by_lane(width_s, 0, site.now // 1_000_000 // width_s, lanes)
+        assert [f.pending for f in by_lane.values()] == [2, 2]
+
+
+def test_given_queues_then_times_of_one_are_not_those_of_another(site: Site) -> None:
+    site.knows(kind("one", "work"), queues=[QueueSpec(name="other")])
+    to_next(site, HOUR_S)
+    for queue, seconds in (("default", 20), ("other", 2)):
+        site.submit(n=1, queue=queue)
+        run_one(site, seconds)
+    minute = to_next(site, MINUTE_S)
+    record(site)
+
+    times = [by_slice(site, MINUTE_S, (queue,))[minute].run_s for queue in ("default", "other")]
+    assert times == [20, 2]
 
 
 def test_given_queues_then_only_their_lanes_count(site: Site) -> None:

@@ -1,5 +1,6 @@
 """The node that leads rolls up throughput; others leave it to that one."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,14 @@ from spinney.node.services.throughput_history import ThroughputRecorder
 from spinney.node.settings import NodeSettings
 from spinney.node.signals import NodeStatus
 from spinney.node.store_thread import StoreThread
+from spinney.store.contract import Store
 from spinney.store.sql import open_store
 
 NOW_US = 10 * MINUTE_S * 1_000_000
+
+
+async def no_pause(seconds: float) -> None:
+    """Do not wait."""
 
 
 @pytest.mark.parametrize("leads", [True, False])
@@ -34,9 +40,41 @@ async def test_given_a_minute_then_the_leader_alone_records_it(tmp_path: Path, l
             now_us=lambda: NOW_US,
             status=NodeStatus(is_leader=leads),
         )
-        await ThroughputRecorder(context)._record()
+        recorder = ThroughputRecorder(context, lambda: open_store(url), pause=no_pause)
+        await recorder._next_minute()
 
     history = store.throughput_history
     figures = history.by_slice(MINUTE_S, 0, 10, [lane for lane, *_ in history.lanes()])
     assert {minute: figure.pending for minute, figure in figures.items()} == ({9: 1} if leads else {})
+    store.close()
+
+
+async def test_given_steps_that_take_long_then_each_minute_is_recorded_without_the_readers_thread(
+    tmp_path: Path,
+) -> None:
+    url = new_store(tmp_path / "spinney.db")
+    clock_us = [NOW_US + 17_000_000]
+
+    async def pause(seconds: float) -> None:
+        clock_us[0] += round(seconds * 1e6)
+        if clock_us[0] > NOW_US + 5 * MINUTE_S * 1_000_000:
+            raise asyncio.CancelledError
+
+    def opened() -> Store:
+        clock_us[0] += 9_000_000  # so long does a step take
+        return open_store(url)
+
+    context = NodeContext(
+        settings=NodeSettings(store=url, app="jobs:app", folders=str(tmp_path / "folders")),
+        host=LocalHost(host="h", boot_id="b", run_dir=tmp_path, folder_root=tmp_path / "folders"),
+        writer=(unused := StoreThread("unused", opened)),  # never started: a call of it would wait for ever
+        reader=unused,
+        now_us=lambda: clock_us[0],
+        status=NodeStatus(is_leader=True),
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await ThroughputRecorder(context, opened, pause=pause).run()
+
+    store = open_store(url)
+    assert [*store.throughput_history.by_slice(MINUTE_S, 0, 100, [])] == [10, 11, 12, 13, 14]
     store.close()

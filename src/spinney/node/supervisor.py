@@ -262,7 +262,7 @@ class Supervisor:
             OrderWatcher(context, dispatching.dispatcher, dispatching.pool).run(),
             HoldEnforcer(context, dispatching.pool, node_id=node_id).run(),
             Pruner(context).run(),
-            ThroughputRecorder(context).run(),
+            ThroughputRecorder(context, self._open_store).run(),
             PeerWaker(context, node_id=node_id, but=own_socket).run(),
             listener.run(),
             FolderWatch(self._root, self._health).run(),

@@ -6,6 +6,9 @@ import pytest
 
 from server.conftest import World
 from server.pages.test_pages import get
+from spinney.control import Control
+from spinney.features.stats import activity_page
+from spinney.features.stats.activity_page import SPANS
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.outcomes import Outcome
 from spinney.web.pages import time_charts
@@ -60,6 +63,18 @@ def test_given_a_highest_value_then_the_top_is_round_and_near(highest: float, to
     assert float(chart.y_ticks[-1].label) == pytest.approx(top)
 
 
+def test_given_no_figures_then_a_column_is_a_gap_and_an_empty_chart_has_whole_numbers() -> None:
+    starts = [START_US + n * MINUTE_US for n in range(2)]
+
+    chart = time_charts.stacked(
+        starts, MINUTE_US, {"failed": [0, None]}, lambda value: f"{value:g}", {"failed": "failed"}
+    )
+
+    assert [column.is_gap for column in chart.columns] == [False, True]
+    assert chart.columns[1].title.endswith(": no figures")
+    assert [tick.label for tick in chart.y_ticks] == ["1", "2", "3"]
+
+
 # --- the page ---------------------------------------------------------------------------------
 
 
@@ -74,13 +89,34 @@ def test_given_what_happened_then_each_period_shows_it_by_type_and_stage(world: 
         text = get(world.client("viewer"), f"/activity?span={span}")
         assert "passed 1, failed 1" in text
         assert re.search(r'data-label="Attempts" class="right"><span class="figure">2</span>', text)
-        assert 'href="/jobs?type=three&amp;stage=first&amp;state=failed">1</a>' in text
+        assert '<td data-label="Failed" class="right"><span class="figure">1</span></td>' in text
     assert "Nothing happened in this period" in get(world.client("viewer"), "/activity?queue=slow")
 
 
+def test_given_a_present_minute_then_the_chart_ends_before_it_and_a_recorded_one_is_its_last(
+    world: World,
+) -> None:
+    minute = now_us() // MINUTE_US
+    world.store.throughput_history.record(now_us=(minute - 2) * MINUTE_US)  # the minute three before this one
+    control = Control(store=world.store, clock=lambda: minute * MINUTE_US, wake_nodes=lambda: None, by="ann")
+
+    ((_, _, chart), *_) = activity_page.read(control, SPANS["hour"], "", "", None).charts
+
+    columns = chart.columns
+    assert len(columns) == 60
+    assert [column.is_gap for column in columns[-4:]] == [True, False, True, True]
+    world.store.throughput_history.record(now_us=minute * MINUTE_US)
+    ((_, _, chart), *_) = activity_page.read(control, SPANS["hour"], "", "", None).charts
+    assert [column.is_gap for column in chart.columns[-3:]] == [False, True, False]
+
+
 def test_given_limits_then_others_queues_are_not_shown_and_by_collection_nothing_is(world: World) -> None:
+    jobs = [world.submit("three", queue=queue) for queue in ("slow", "default")]
+    began_us, leases = now_us(), world.site.claim_by_job()
+    for job, seconds in zip(jobs, (5, 40), strict=True):
+        ended_us = began_us + seconds * 1_000_000
+        world.site.record(leases[job], Outcome.ERROR, started_us=began_us, ended_us=ended_us, retryable=False)
     world.submit("three", queue="slow")
-    world.submit("three", queue="default")
     world.rights["narrow"] = Rights(role=Role.VIEWER, within=AccessScope(queues=("slow",)))
     world.store.throughput_history.record(now_us=now_us() + MINUTE_US)
 
@@ -89,6 +125,8 @@ def test_given_limits_then_others_queues_are_not_shown_and_by_collection_nothing
     assert '<option value="slow">' in text
     assert '<option value="default">' not in text
     assert "pending 1, running 0" in text
+    assert "ran 5.0 s" in text
+    assert "ran 40 s" not in text
     assert "Not measured by collection" in get(world.client("limited"), "/activity")
 
 

@@ -84,6 +84,7 @@ async def activity(
         queue=queue,
         type=type_,
         shown=shown,
+        average=_count,
     )
 
 
@@ -97,8 +98,10 @@ def read(control: Control, span: Span, queue: str, type_: str, visible: Collecti
         if queue in ("", of_queue) and type_ in ("", of_type)
     }
     last = control.clock() // 1_000_000 // span.width_s
+    by_slice = history.by_slice(span.width_s, last - span.slices, last, chosen)
+    if last not in by_slice:
+        last -= 1  # a slice is recorded after its first minute
     first = last - span.slices + 1
-    by_slice = history.by_slice(span.width_s, first, last, chosen)
     by_lane = history.by_lane(span.width_s, first, last, chosen)
     return Activity(
         charts=_charts(span, first, by_slice),
@@ -114,8 +117,8 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
     starts_us = [n * width_us for n in numbers]
     figures = [by_slice.get(n) for n in numbers]
     ended = {
-        "completed": [0 if f is None else f.ended - f.failed for f in figures],
-        "failed": [0 if f is None else f.failed for f in figures],
+        "completed": [None if f is None else f.ended - f.failed for f in figures],
+        "failed": [None if f is None else f.failed for f in figures],
     }
     depth = {
         "pending": [None if f is None else f.pending for f in figures],
@@ -135,9 +138,9 @@ def _charts(span: Span, first: int, by_slice: Mapping[int, Figures]) -> list[tup
         ),
         (
             "depth",
-            "Jobs, the most in each slice",
+            "Jobs, on average",
             time_charts.lines(
-                starts_us, width_us, depth, _count, {"pending": "pending", "running": "running"}
+                starts_us, width_us, depth, _count, {"pending": "pending", "running": "running"}, least=3
             ),
         ),
         (
@@ -161,6 +164,10 @@ def _stages(chosen: Mapping[int, tuple[str, str]], by_lane: Mapping[int, Figures
 
 
 def _together(parts: Sequence[Figures]) -> Figures:
+    def total(values: Sequence[float | None]) -> float | None:
+        counted = [value for value in values if value is not None]
+        return sum(counted) if counted else None
+
     def mean(values: Sequence[tuple[float | None, int]]) -> float | None:
         known = [(value, weight) for value, weight in values if value is not None]
         total = sum(weight for _, weight in known)
@@ -169,12 +176,12 @@ def _together(parts: Sequence[Figures]) -> Figures:
     return Figures(
         ended=sum(part.ended for part in parts),
         failed=sum(part.failed for part in parts),
-        pending=sum(part.pending for part in parts),
-        running=sum(part.running for part in parts),
+        pending=total([part.pending for part in parts]),
+        running=total([part.running for part in parts]),
         wait_s=mean([(part.wait_s, part.ended) for part in parts]),
         run_s=mean([(part.run_s, part.ended) for part in parts]),
     )
 
 
-def _count(value: float) -> str:
-    return number(int(value) if value == int(value) else round(value, 1))
+def _count(value: float | None) -> str:
+    return "–" if value is None else number(int(value) if value == int(value) else round(value, 1))

@@ -2,12 +2,15 @@
 
 ``throughput`` counts every ended attempt in slices of ten seconds and keeps them for a quarter of an hour. ``record``
 sums them up by minute, and those minutes by quarter and hour, for each lane in which something happened. It also notes
-how many jobs were pending and running, and how long a sample of jobs waited and ran. Every step replaces what an
-earlier call wrote for the same slice, so a call that is repeated, or made by two leaders, changes nothing."""
+how many jobs were pending and running, and how long a sample of jobs waited and ran. Quarters and hours have averages
+of these numbers, because averages of lanes add up, as maxima do not. Every step replaces what an earlier call wrote for
+the same slice, so a call that is repeated, or made by two leaders, changes nothing.
+
+A row of ``NO_LANE`` says that somebody recorded a slice: an idle slice has zeros, a missed one no figures."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spinney.store.sql.connection.database import Tx
 from spinney.store.sql.read import duration_samples
@@ -19,8 +22,9 @@ KEPT: Mapping[int, int] = {MINUTE_S: 180, QUARTER_S: 200, HOUR_S: 400}
 """How many slices of each width are kept: 3 hours, 2 days, 16 days. So the table has at most 780 rows for a lane."""
 _AGAIN = 14 * MINUTE_S
 """So much of ``throughput`` is summed up again, because a leader may have been missing for a while."""
-_FIGURES = (
-    "sum(h.ended), sum(h.failed), {highest}(h.pending), {highest}(h.running), "
+NO_LANE = 0
+"""The lane of the rows that say which slices were recorded."""
+_TIMES = (
     "sum(h.wait_s * h.ended) / nullif(sum(case when h.wait_s is not null then h.ended end), 0), "
     "sum(h.run_s * h.ended) / nullif(sum(case when h.run_s is not null then h.ended end), 0)"
 )
@@ -35,9 +39,9 @@ class Figures(NamedTuple):
 
     ended: int
     failed: int
-    pending: int
-    """The highest number of each lane in it, added up."""
-    running: int
+    pending: float | None
+    """How many jobs there were on average; None: nobody counted."""
+    running: float | None
     wait_s: float | None
     """How long jobs waited, on the average of the stages, weighted by their attempts; None: not measured."""
     run_s: float | None
@@ -63,19 +67,30 @@ class SqlThroughputHistory:
                 "run_s = excluded.run_s",
                 [(MINUTE_S, minute, lane, *figures) for lane, figures in observed.items()],
             )
-            for width_s, finer_s in ((QUARTER_S, MINUTE_S), (HOUR_S, QUARTER_S)):
-                _sum_up(tx, width_s, finer_s, minute * MINUTE_S)
+            for width_s in (QUARTER_S, HOUR_S):
+                _sum_up(tx, width_s, minute * MINUTE_S)
             for width_s, kept in KEPT.items():
                 oldest = minute * MINUTE_S // width_s - kept
                 tx.run("delete from throughput_history where width_s = ? and slice < ?", (width_s, oldest))
 
     def by_slice(self, width_s: int, first: int, last: int, lanes: Collection[int]) -> Mapping[int, Figures]:
-        """Return the figures of these slices over some lanes, as far as anything happened in them."""
-        return self._figures("slice", width_s, first, last, lanes, highest="sum")
+        """Return the figures of these slices over some lanes, as far as the slices were recorded."""
+        return self._figures("slice", width_s, first, last, [NO_LANE, *lanes])
 
     def by_lane(self, width_s: int, first: int, last: int, lanes: Collection[int]) -> Mapping[int, Figures]:
         """Return the figures of some lanes over these slices."""
-        return self._figures("lane", width_s, first, last, lanes, highest="max")
+        figures = self._figures("lane", width_s, first, last, lanes)
+        sql = "select count(*) from throughput_history where width_s = ? and slice >= ? and slice <= ? and lane = ?"
+        with self._session.look() as tx:
+            recorded = tx.value(sql, (width_s, first, last, NO_LANE))
+
+        def average(total: float | None) -> float | None:
+            return (total or 0) / recorded if recorded else None
+
+        return {
+            lane: each._replace(pending=average(each.pending), running=average(each.running))
+            for lane, each in figures.items()
+        }
 
     def lanes(self, *, queues: Collection[str] | None = None) -> Sequence[tuple[int, str, str, str]]:
         """Return the lanes there have been: id, queue, type and stage. ``queues``: only those of these queues."""
@@ -88,37 +103,34 @@ class SqlThroughputHistory:
         ]
 
     def _figures(
-        self, column: str, width_s: int, first: int, last: int, lanes: Collection[int], *, highest: str
+        self, column: str, width_s: int, first: int, last: int, lanes: Collection[int]
     ) -> Mapping[int, Figures]:
         sql = (
-            f"select h.{column}, {_FIGURES.format(highest=highest)} from throughput_history h "
-            "where h.width_s = ? and h.slice >= ? and h.slice <= ? "
+            f"select h.{column}, sum(h.ended), sum(h.failed), sum(h.pending), sum(h.running), {_TIMES} "
+            "from throughput_history h where h.width_s = ? and h.slice >= ? and h.slice <= ? "
             f"and h.lane in (select j.value from json_each(?) j) group by h.{column}"
         )
         with self._session.look() as tx:
             rows = tx.all(sql, (width_s, first, last, json.dumps([*lanes])))
-        return {
-            key: Figures(int(ended), int(failed), int(pending), int(running), wait_s, run_s)
-            for key, ended, failed, pending, running, wait_s, run_s in rows
-        }
+        return {key: Figures(int(ended), int(failed), *figures) for key, ended, failed, *figures in rows}
 
     def _observed(self, tx: Tx) -> Mapping[int, tuple[int, int, float | None, float | None]]:
-        """Return, by lane, how many jobs are pending and running, and the median times of its stage."""
+        """Return, by lane, how many jobs are pending and running, and the median times of its stage in its queue."""
         registry = self._session.registry
         pending = {lane: (n, lowest) for lane, n, lowest in tx.all(_PENDING)}
         running = {lane: (n, highest) for lane, n, highest in tx.all(_RUNNING)}
         fronts = [(lane, lowest) for lane, (_, lowest) in pending.items()]
         fronts += [(lane, highest + 1) for lane, (_, highest) in running.items()]
-        samples = duration_samples.samples(tx, registry, fronts)
+        samples = duration_samples.samples_by_queue(tx, registry, fronts)
         active = {lane for (lane,) in tx.all("select distinct lane from throughput")} | {*pending, *running}
-        return {
-            lane: (
-                pending.get(lane, _NONE)[0],
-                running.get(lane, _NONE)[0],
-                *_medians(samples.get((registry.lanes[lane].type, registry.lanes[lane].stage))),
+        lanes = [registry.lanes[lane] for lane in active if lane in registry.lanes]
+        return {NO_LANE: (0, 0, None, None)} | {
+            lane.id: (
+                pending.get(lane.id, _NONE)[0],
+                running.get(lane.id, _NONE)[0],
+                *_medians(samples.get((lane.queue, lane.type, lane.stage))),
             )
-            for lane in active
-            if lane in registry.lanes
+            for lane in lanes
         }
 
 
@@ -141,22 +153,27 @@ def _sum_up_minutes(tx: Tx, minute: int) -> None:
     each = MINUTE_S * 1_000_000 // throughput.SLICE_US
     first = minute - _AGAIN // MINUTE_S + 1
     tx.run(
-        "insert into throughput_history (width_s, slice, lane, ended, failed, pending, running) "
-        f"select ?, t.slice / {each}, t.lane, sum(t.ended), sum(t.failed), 0, 0 from throughput t "
+        "insert into throughput_history (width_s, slice, lane, ended, failed) "
+        f"select ?, t.slice / {each}, t.lane, sum(t.ended), sum(t.failed) from throughput t "
         f"where t.slice >= ? and t.slice < ? group by t.slice / {each}, t.lane "
         "on conflict (width_s, slice, lane) do update set ended = excluded.ended, failed = excluded.failed",
         (MINUTE_S, first * each, (minute + 1) * each),
     )
 
 
-def _sum_up(tx: Tx, width_s: int, finer_s: int, until_s: int) -> None:
-    """Replace the slice of this width that has the moment, and the one before, by the sums of finer slices."""
-    each = width_s // finer_s
+def _sum_up(tx: Tx, width_s: int, until_s: int) -> None:
+    """Replace the slice of this width that has the moment, and the one before, by the sums of its minutes."""
+    each = width_s // MINUTE_S
     last = until_s // width_s
-    values: Sequence[Any] = (width_s, finer_s, (last - 1) * each, (last + 1) * each)
+    minutes = (MINUTE_S, (last - 1) * each, (last + 1) * each)
+    within = "h.width_s = ? and h.slice >= ? and h.slice < ?"
+    average = "coalesce(sum(h.{}), 0) / nullif(max(r.minutes), 0)"
     tx.run(
         "insert into throughput_history (width_s, slice, lane, ended, failed, pending, running, wait_s, run_s) "
-        f"select ?, h.slice / {each}, h.lane, {_FIGURES.format(highest='max')} from throughput_history h "
-        f"where h.width_s = ? and h.slice >= ? and h.slice < ? group by h.slice / {each}, h.lane {_REPLACE}",
-        values,
+        f"select ?, h.slice / {each}, h.lane, sum(h.ended), sum(h.failed), {average.format('pending')}, "
+        f"{average.format('running')}, {_TIMES} from throughput_history h "
+        f"left join (select h.slice / {each} as slice, 1.0 * count(*) as minutes from throughput_history h "
+        f"where {within} and h.lane = {NO_LANE} group by h.slice / {each}) r on r.slice = h.slice / {each} "
+        f"where {within} group by h.slice / {each}, h.lane {_REPLACE}",
+        (width_s, *minutes, *minutes),
     )

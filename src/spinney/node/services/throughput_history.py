@@ -1,24 +1,43 @@
-"""Roll up throughput for charts, once a minute, on the leader.
+"""Roll up throughput for charts, at every full minute, on the leader.
 
-It runs in the reader's thread, so that no claim and no record waits for it."""
+Each time it opens a store of its own in a thread: it counts all pending jobs, so no claim, no record, no hold and no
+order is to wait for it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
 
 from spinney.node.context import NodeContext
 from spinney.node.services.loop import every
+from spinney.store.contract import Store
 
-EVERY_S = 60.0
+MINUTE_US = 60_000_000
 
 
 class ThroughputRecorder:
     """``run`` is its task."""
 
-    def __init__(self, context: NodeContext) -> None:
-        self._context = context
+    def __init__(
+        self,
+        context: NodeContext,
+        open_store: Callable[[], Store],
+        *,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._context, self._open_store, self._pause = context, open_store, pause
 
     async def run(self) -> None:
         """Roll up, for ever."""
-        await every(EVERY_S, self._record, "the record of throughput")
+        await every(0.0, self._next_minute, "the record of throughput")
 
-    async def _record(self) -> None:
+    async def _next_minute(self) -> None:
+        """Wait for the next full minute, however long the last step took, and roll up the minute before it."""
+        await self._pause((MINUTE_US - self._context.now_us() % MINUTE_US) / 1e6)
         if self._context.status.is_leader:
-            now_us = self._context.now_us()
-            await self._context.reader.call(lambda store: store.throughput_history.record(now_us=now_us))
+            await asyncio.to_thread(self._record)
+
+    def _record(self) -> None:
+        store = self._open_store()
+        try:
+            store.throughput_history.record(now_us=self._context.now_us())
+        finally:
+            store.close()

@@ -40,6 +40,8 @@ class Column:
     title: str
     """What it says when it is pointed at."""
     bars: Sequence[Bar]
+    is_gap: bool = False
+    """Whether nothing was recorded in it, which looks different from none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +73,9 @@ def stacked(
     text: Callable[[float], str],
     names: Mapping[str, str],
 ) -> TimeChart:
-    """Return columns in which the kinds stand upon each other. ``names``: what the kinds are called."""
+    """Return columns of whole numbers, in which the kinds stand upon each other. ``names``: what kinds are called."""
     totals = [sum(value or 0 for value in values) for values in zip(*series.values(), strict=True)]
-    top, y_ticks = _scale(max(totals, default=0), text)
+    top, y_ticks = _scale(max(totals, default=0), text, least=_Y_TICKS)
     columns = []
     for column in _columns(starts_us, width_us, series, text, names):
         bars, y = [], float(FLOOR)
@@ -82,7 +84,8 @@ def stacked(
                 height = max(_SHORTEST, value / top * (FLOOR - TOP))
                 y -= height
                 bars.append(Bar(kind=kind, y=round(y, 1), height=round(height, 1)))
-        columns.append(Column(x=column.x, width=column.width, title=column.title, bars=bars))
+        is_gap = all(value is None for value in column.values.values())
+        columns.append(Column(x=column.x, width=column.width, title=column.title, bars=bars, is_gap=is_gap))
     return TimeChart(columns=columns, lines=(), y_ticks=y_ticks, x_ticks=_x_ticks(starts_us, width_us))
 
 
@@ -92,10 +95,12 @@ def lines(
     series: Series,
     text: Callable[[float], str],
     names: Mapping[str, str],
+    *,
+    least: float = 0,
 ) -> TimeChart:
-    """Return a line for each kind."""
+    """Return a line for each kind. ``least``: the top of the chart is not below it."""
     highest = max((value or 0 for values in series.values() for value in values), default=0)
-    top, y_ticks = _scale(highest, text)
+    top, y_ticks = _scale(highest, text, least=least)
     columns = [
         Column(x=c.x, width=c.width, title=c.title, bars=())
         for c in _columns(starts_us, width_us, series, text, names)
@@ -132,7 +137,7 @@ def _columns(
         values = {kind: of[number] for kind, of in series.items()}
         parts = [f"{names[kind]} {text(value)}" for kind, value in values.items() if value is not None]
         until = _clock(start_us + width_us, "%H:%M")
-        title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or 'nothing'}"
+        title = f"{_clock(start_us, '%a %d %b, %H:%M')} to {until}: {', '.join(parts) or 'no figures'}"
         slices.append(_Slice(x=round(number * each, 3), width=round(each, 3), title=title, values=values))
     return slices
 
@@ -150,8 +155,9 @@ def _segments(values: Sequence[float | None], top: float) -> list[str]:
     return [" ".join(points) for points in segments if points]
 
 
-def _scale(highest: float, text: Callable[[float], str]) -> tuple[float, list[Tick]]:
+def _scale(highest: float, text: Callable[[float], str], *, least: float) -> tuple[float, list[Tick]]:
     """Return the value at the top, of which a third is a round number, and the marks up to it."""
+    highest = max(highest, least)
     size = 10.0 ** (len(str(int(highest))) - 1) if highest >= 1 else 1.0
     while size > highest > 0:
         size /= 10

@@ -569,8 +569,8 @@ CREATE TABLE throughput_history (
 	lane INTEGER NOT NULL, 
 	ended INTEGER NOT NULL, 
 	failed INTEGER NOT NULL, 
-	pending INTEGER NOT NULL, 
-	running INTEGER NOT NULL, 
+	pending FLOAT, 
+	running FLOAT, 
 	wait_s FLOAT, 
 	run_s FLOAT, 
 	PRIMARY KEY (width_s, slice, lane)

@@ -43,25 +43,44 @@ Kind = tuple[str, str]
 """(type, queue)"""
 Stage = tuple[str, str]
 """(type, stage)"""
+QueueStage = tuple[str, str, str]
+"""(queue, type, stage)"""
 
 
 def samples(
     tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]], queues: Collection[str] | None = None
 ) -> Mapping[Stage, Sample]:
     """Return the samples by stage. ``fronts``: (lane, job id) of jobs in progress. ``queues``: only these."""
+    stages: dict[Stage, list[_Attempt]] = {}
+    for (_, type_, stage), attempts in _attempts_by_queue(tx, registry, fronts, queues).items():
+        stages.setdefault((type_, stage), []).extend(attempts)
+    return {stage: _sample(attempts) for stage, attempts in stages.items()}
+
+
+def samples_by_queue(
+    tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]]
+) -> Mapping[QueueStage, Sample]:
+    """Return the samples by queue and stage, for readers who may not see the times of each queue."""
+    attempts_by_queue = _attempts_by_queue(tx, registry, fronts, None)
+    return {place: _sample(attempts) for place, attempts in attempts_by_queue.items()}
+
+
+def _attempts_by_queue(
+    tx: Tx, registry: Registry, fronts: Iterable[tuple[int, int]], queues: Collection[str] | None
+) -> Mapping[QueueStage, list[_Attempt]]:
     places = [place for place in _places(tx, registry, fronts) if queues is None or place[0][1] in queues]
     limit = min(MOST, max(LEAST, LOOKED_AT // max(1, len(places))))
-    jobs: dict[int, list[Any]] = {}
+    jobs: dict[int, tuple[str, list[Any]]] = {}
     for (type_, queue), before in places:
         rows_of: dict[int, list[Any]] = {}
         for row in tx.all(_LOOK, (type_, queue, before, limit)):
             rows_of.setdefault(row[0], []).append(row)
-        jobs |= rows_of
-    stages: dict[Stage, list[_Attempt]] = {}
-    for rows in jobs.values():
+        jobs |= {job_id: (queue, rows) for job_id, rows in rows_of.items()}
+    attempts_by_queue: dict[QueueStage, list[_Attempt]] = {}
+    for queue, rows in jobs.values():
         for stage, attempt in _attempts(rows):
-            stages.setdefault((rows[0][1], stage), []).append(attempt)
-    return {stage: _sample(attempts) for stage, attempts in stages.items()}
+            attempts_by_queue.setdefault((queue, rows[0][1], stage), []).append(attempt)
+    return attempts_by_queue
 
 
 class Wait(NamedTuple):

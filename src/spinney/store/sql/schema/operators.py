@@ -25,15 +25,16 @@ throughput_history = Table(
     Column("lane", Id, primary_key=True),
     Column("ended", Id, nullable=False),
     Column("failed", Id, nullable=False),
-    Column("pending", Id, nullable=False),
-    Column("running", Id, nullable=False),
+    Column("pending", Float),
+    Column("running", Float),
     Column("wait_s", Float),
     Column("run_s", Float),
     sqlite_with_rowid=False,
 )
 """What ``throughput`` had, rolled up for charts: slices of a minute for some hours, of a quarter of an hour for some
-days, of an hour for some weeks (``width_s``, in seconds). ``pending``, ``running``: the highest numbers of jobs that
-were counted in the slice, once a minute. ``wait_s``, ``run_s``: how long a sample of jobs waited and ran."""
+days, of an hour for some weeks (``width_s``, in seconds). ``pending``, ``running``: how many jobs there were, on the
+average of the counts that were made in the slice, once a minute; null: none was made. ``wait_s``, ``run_s``: how long a
+sample of jobs waited and ran. A row of lane 0 says that the slice was recorded, though no lane may have a row in it."""
 
 deleted_folders = Table(
     "deleted_folders",
