@@ -1,9 +1,15 @@
 """The tree of a batch in a browser: groups open in place, one after the other."""
 
+from pathlib import Path
+
 from playwright.sync_api import Page, expect
 
 from browser.conftest import Sound
 from browser.site import Site
+from browser.site import site as served
+from spinney.model.jobs import Submission
+from spinney.model.types import StageSpec, TypeSpec
+from spinney.store.sql import open_store
 
 
 def test_given_a_batch_when_its_group_is_opened_then_its_jobs_are_there_and_stay(
@@ -22,6 +28,25 @@ def test_given_a_batch_when_its_group_is_opened_then_its_jobs_are_there_and_stay
     group.locator(".member a").first.click()
     page.get_by_role("link", name="Tree", exact=True).first.click()
     expect(page.locator(".ancestor")).to_contain_text("parent")
+
+
+def test_given_a_type_with_a_dotted_name_when_its_group_is_opened_then_its_jobs_are_there(
+    page: Page, tmp_path: Path
+) -> None:
+    dotted = TypeSpec(name="monitor.thin:v1@lab", stages=(StageSpec(name="work"),))
+    with served(tmp_path, node=False) as own:
+        store = open_store(f"sqlite:///{own.folder}/spinney.db")
+        store.register([dotted], [])
+        (needed,) = store.submit([Submission(type=dotted.name)], now_us=1).ids
+        store.submit([Submission(type=dotted.name, needs=(needed,))], now_us=1)
+        store.close()
+        page.goto(f"{own.url}/jobs/{needed}/tree")
+
+        group = page.locator(".relations details").first
+        group.locator("summary").click()
+
+        expect(group.locator(".member")).to_have_count(1)
+        page.goto("about:blank")  # closes its stream of events
 
 
 def test_given_a_tree_then_it_is_sound(sound: Sound, site: Site) -> None:

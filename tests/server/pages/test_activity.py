@@ -1,6 +1,7 @@
 """Charts over time: axes, what they say when pointed at, and who sees them; timelines of jobs."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from spinney.features.stats import activity_page
 from spinney.features.stats.activity_page import SPANS
 from spinney.model.access import AccessScope, Rights, Role
 from spinney.model.outcomes import Outcome
-from spinney.web.pages import time_charts
+from spinney.web.pages import time_charts, timelines
 from spinney.web.request_context import now_us
 
 MINUTE_US = 60_000_000
@@ -142,3 +143,25 @@ def test_given_attempts_then_the_jobs_page_shows_when_they_waited_and_ran(world:
     assert "ran 3.0 s, error" in text
     assert 'class="subject break">&lt;b&gt;x&lt;/b&gt;</p>' in text
     assert "Timeline" not in get(world.client("viewer"), f"/jobs/{world.submit('one')}")
+
+
+def test_given_more_attempts_than_are_drawn_then_they_keep_their_numbers_and_the_time_they_waited(
+    world: World,
+) -> None:
+    job = world.submit("one")
+    world.site.fail(world.site.claim_by_job()[job], started_us=now_us(), ended_us=now_us())
+    (attempt,) = world.store.attempts(job)
+    second_us = 1_000_000
+    attempts = [
+        replace(attempt, fence=n, started_us=at_us, ended_us=at_us + 4 * second_us)
+        for n in range(1, 6)
+        for at_us in [now_us() + n * 10 * second_us]
+    ]
+
+    drawn = timelines.of_job(world.store.job(job), attempts, now_us(), most=2)
+
+    assert drawn is not None
+    waited, ran, *_ = [segment.title for segment in drawn.rows[0].segments]
+    assert waited == "work, attempt 4: waited 6.0 s"
+    assert ran.startswith("work, attempt 4 on ")
+    assert drawn.from_us == attempts[2].ended_us

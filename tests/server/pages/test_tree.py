@@ -45,6 +45,21 @@ def test_given_many_subjobs_then_a_few_groups_say_how_many_stand_where(world: Wo
     assert 'href="/jobs/1/tree"' in get(world.client("viewer"), f"/jobs/{batch}")
 
 
+def test_given_groups_then_only_those_at_the_top_have_ids_since_others_may_be_shown_twice(
+    world: World,
+) -> None:
+    top = world.submit("batch")
+    lease = world.site.claim_by_job()[top]
+    world.site.spawn(lease, "one", n=1)
+    world.site.pass_(lease)
+    text = get(world.client("viewer"), f"/jobs/{top}/tree")
+
+    assert text.count('id="group-subjobs-one-') == 1
+    below = get(world.client("viewer"), f"/jobs/{top}/tree/groups")
+    assert 'id="group-' not in below
+    assert 'hx-target="#' not in text + below
+
+
 def test_given_a_group_then_it_opens_some_at_a_time_until_all_have_been_shown(
     world: World, batch: int
 ) -> None:

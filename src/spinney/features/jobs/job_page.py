@@ -210,7 +210,7 @@ def read(control: Control, job_id: int) -> JobView:
         explanation=(explanation := control.part(Explainer).explain(job_id)),
         because=_because(explanation),
         steps=steps(shown_job, spec, attempts),
-        timeline=of_job(shown_job, attempts[-ATTEMPTS:], control.clock()),
+        timeline=of_job(shown_job, attempts, control.clock(), most=ATTEMPTS),
         attempts=attempts[::-1][:ATTEMPTS],
         numbers=numbered(attempts),
         failure=failure,

@@ -43,14 +43,15 @@ class Timeline:
     rows: Sequence[TimelineRow]
 
 
-def of_job(job: Job, attempts: Sequence[Attempt], now_us: int) -> Timeline | None:
+def of_job(job: Job, attempts: Sequence[Attempt], now_us: int, *, most: int) -> Timeline | None:
     """Return when each stage of a job waited and ran, in the order in which stages began; None before the first
-    attempt. ``attempts``: the oldest first."""
-    begun = [attempt for attempt in attempts if attempt.started_us]
-    if not begun:
+    attempt. ``attempts``: all of them, the oldest first, of which the latest ``most`` are drawn."""
+    all_begun = [attempt for attempt in attempts if attempt.started_us]
+    if not all_begun:
         return None
+    earlier, begun = all_begun[:-most], all_begun[-most:]
     ends = [attempt.ended_us or now_us for attempt in begun]
-    from_us = min(job.created_us, begun[0].started_us)
+    from_us = min(earlier[-1].ended_us or now_us if earlier else job.created_us, begun[0].started_us)
     until_us = max(*ends, job.settled_us or 0, from_us + 1)
     if job.state not in SETTLED:
         until_us = max(until_us, now_us)
