@@ -79,6 +79,18 @@ def test_given_jobs_whose_worker_died_and_others_held_by_a_stage_then_their_numb
     assert found[0].more == "its worker was killed by SIGKILL"
 
 
+def test_given_a_hold_then_jobs_held_by_their_own_stages_still_need_a_hand(world: World) -> None:
+    (own, _) = world.site.submit("one", n=2)
+    world.site.record(world.site.claim_by_job()[own], Outcome.HOLD, message="compare the owners")
+    world.control().do(LayHold(scope=Scope.QUEUE, name="slow", reason="move"))
+    world.submit("one", queue="slow")
+
+    shown = looked(world)
+
+    assert shown.stats.states["held"] == 2
+    assert titles(shown) == ["1 job held by its own stage"]
+
+
 def test_given_poison_and_an_old_hold_then_both_are_told(world: World) -> None:
     hold = world.control().do(LayHold(scope=Scope.EVERYTHING, reason="move"))
     found = looked(world)

@@ -83,6 +83,8 @@ class Overview:
     queues: Sequence[QueueInfo]
     failed: Sequence[FailedBatch]
     """The latest failed jobs that have subjobs. Single jobs are among the failures by cause."""
+    held_by_stages: int
+    """Held jobs that no hold covers."""
 
 
 @router.get("/", summary="The overview")
@@ -124,6 +126,13 @@ def read(control: Control, stats_cache: StatsCache) -> Overview:
         failed=stats_cache.get(OVERVIEW, ("failed", look.rights), lambda: _failed_batches(look))
         if bad
         else (),
+        held_by_stages=stats_cache.get(
+            OVERVIEW,
+            ("held", look.rights),
+            lambda: look.store.statistics.held_by_stages(look.rights.within),
+        )
+        if stats.states.get(State.HELD)
+        else 0,
     )
 
 
@@ -147,9 +156,8 @@ def needs(shown: Overview) -> Iterator[ActionNeeded]:
     yield from (_failed_batch(batch) for batch in shown.failed)
     others = [group for group in groups if group.exception not in (_POISON, Outcome.DIED)]
     yield from (_cause(group) for group in others[:CAUSES])
-    held = shown.stats.states.get(State.HELD, 0)
-    if held and not shown.holds:
-        yield _held(held)
+    if shown.held_by_stages:
+        yield _held(shown.held_by_stages)
     for hold in shown.holds:
         if shown.stats.at_us - hold.since_us > OLD_HOLD_US or hold.automatic:
             yield _lasting_hold(hold)

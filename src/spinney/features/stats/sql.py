@@ -41,6 +41,16 @@ class SqlStatistics:
         with self._session.look() as tx:
             return _Look(tx, self._session.registry, round(window_s * 1e6), now_us, within).stats()
 
+    def held_by_stages(self, within: AccessScope) -> int:
+        """Return how many visible jobs are held by their own stages, and by no hold."""
+        where, args = filter_queries.conditions(Filter(within=within))
+        sql = (
+            "select count(*) from inactive_jobs narrow join jobs on jobs.id = narrow.job_id "
+            f"where {' and '.join(['narrow.state = ?', 'narrow.waits_for is null', *where])}"
+        )
+        with self._session.look() as tx:
+            return int(tx.value(sql, (State.HELD, *args)))
+
     def waits(self, job_ids: Sequence[int]) -> list[Wait]:
         """Return how long each attempt of these jobs that has ended had waited; attempts after a failure, which wait
         for something else than their turn, are left out."""
