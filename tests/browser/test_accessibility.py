@@ -37,7 +37,7 @@ def pages(jobs: dict[str, int]) -> list[str]:
         "/",
         f"/jobs/{jobs['failed']}",
         "/jobs?state=failed&type=fragile&message=flag",
-        "/jobs/verbs?verb=hold",
+        "/jobs/verbs?verb=hold&all=1",
         f"/jobs/{jobs['batch']}",
         "/jobs?type=nothing",
         "/jobs?root=seven",

@@ -72,7 +72,7 @@ def test_given_a_batch_when_opened_then_its_objects_stand_in_a_grid_by_their_sta
 
     states = ["failed", "completed", "pending", "pending"]
     assert cells(text) == list(zip(children, states, strict=True))
-    assert f"/jobs/verbs?verb=retry&amp;root={top}&amp;failure=" in text
+    assert f"/jobs/verbs?verb=retry&amp;all=1&amp;root={top}&amp;failure=" in text
     assert f'href="/jobs?parent={top}"' in text
     assert cells(get(world, f"/batches/{top}?state=failed&state=pending")) == [
         (children[0], "failed"),

@@ -53,7 +53,7 @@ def test_given_a_cause_when_opened_then_its_jobs_and_frames_are_there_and_all_ca
     assert "/srv/jobs.py" in text
     assert "&lt;b&gt;open" in text
     assert len(re.findall(r'<tr id="job-', text)) == 12
-    assert f"/jobs/verbs?verb=retry&amp;failure={mark}" in text
+    assert f"/jobs/verbs?verb=retry&amp;all=1&amp;failure={mark}" in text
     assert (
         len(
             re.findall(r"id=\d+", next(iter(re.findall(r'href="/jobs/verbs\?verb=retry&amp;id=[^"]+', text))))

@@ -82,6 +82,22 @@ def test_given_more_jobs_than_are_sorted_then_the_page_says_so_and_each_page_goe
     assert "Sorted among" not in get(client, "/jobs?sort=priority&type=three")
 
 
+def test_given_a_filter_without_index_when_sorted_then_only_the_newest_jobs_are_examined(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = world.site.submit("three", n=5)
+    monkeypatch.setattr(sql, "EXAMINED_MAX", 3)
+    client = world.client("viewer")
+
+    text = get(client, "/jobs?sort=priority&stage=first")
+
+    assert listed(text) == jobs[:1:-1]
+    assert "Sorted among the newest" in text
+    assert "data-topics" not in text
+    assert "data-topics" in get(client, "/jobs?sort=priority&type=three")
+    assert listed(get(client, "/jobs?sort=priority&type=three")) == jobs[::-1]
+
+
 def test_given_limits_when_sorted_then_only_visible_jobs_are_there(world: World) -> None:
     world.submit("one", collection="other")
     mine = world.submit("one", collection="lab")
@@ -198,3 +214,16 @@ def test_given_the_box_for_all_when_a_verb_is_asked_for_then_it_is_for_all_that_
 
     assert "Cancel 1 job?" in get(client, f"/jobs/verbs?verb=cancel&type=one&id={jobs[0]}")
     assert "Cancel 3 jobs?" in get(client, f"/jobs/verbs?verb=cancel&type=one&all=1&id={jobs[0]}")
+
+
+def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(world: World) -> None:
+    jobs = world.site.submit("one", n=3)
+    client = world.client("operator")
+
+    shown = client.get("/jobs/verbs?verb=cancel&type=one", headers=HTML)
+    done = client.post("/jobs/verbs", data={"verb": "cancel", "type": "one", "expect": "3"}, headers=HTML)
+
+    for answer in (shown, done):
+        assert answer.status_code == 422
+        assert "no job is chosen" in answer.text.lower()
+    assert {world.store.job(job).state for job in jobs} == {"pending"}

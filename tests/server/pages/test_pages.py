@@ -53,7 +53,7 @@ def paths(job: int) -> Iterator[str]:
         "/",
         "/jobs",
         "/jobs?state=failed",
-        "/jobs/verbs?verb=retry&state=failed",
+        "/jobs/verbs?verb=retry&all=1&state=failed",
     )
     yield from (f"/jobs/{job}{part}" for part in ("", "/output", "/files", "/below", "/postmortem"))
 
@@ -93,7 +93,7 @@ def test_given_any_role_when_pages_are_read_then_all_are_there(world: World, fai
         if "/verbs" not in path or role.rank >= Role.OPERATOR.rank:
             get(world.client(str(role)), path)
     if role is Role.VIEWER:
-        refused = world.client("viewer").get("/jobs/verbs?verb=retry&state=failed", headers=HTML)
+        refused = world.client("viewer").get("/jobs/verbs?verb=retry&all=1&state=failed", headers=HTML)
         assert refused.status_code == 403
 
 
@@ -219,7 +219,9 @@ def test_given_a_cause_that_is_no_more_when_its_jobs_are_asked_for_then_there_ar
     mark = world.store.failures.groups(limit=1).groups[0].fingerprint
     client = world.client("operator")
 
-    answer = client.post("/jobs/verbs", data={"verb": "retry", "failure": mark, "expect": "1"}, headers=HTML)
+    answer = client.post(
+        "/jobs/verbs", data={"verb": "retry", "all": "1", "failure": mark, "expect": "1"}, headers=HTML
+    )
 
     assert answer.headers["location"] == f"/jobs?failure={mark}"
     text = get(client, f"/jobs?failure={mark}")
@@ -307,10 +309,10 @@ def test_given_a_filter_when_a_verb_is_asked_for_then_what_would_run_is_shown_an
     world.site.drain(failing=ids)
     client = world.client("operator")
 
-    shown = get(client, "/jobs/verbs?verb=retry&state=failed&type=three")
+    shown = get(client, "/jobs/verbs?verb=retry&all=1&state=failed&type=three")
     assert "Retry 3 jobs?" in shown
     assert "third" in shown
-    form = {"verb": "retry", "state": "failed", "type": "three", "expect": "3"}
+    form = {"verb": "retry", "all": "1", "state": "failed", "type": "three", "expect": "3"}
     answer = client.post("/jobs/verbs", data=form, headers=HTML)
 
     assert answer.status_code == 303
@@ -322,7 +324,9 @@ def test_given_more_fit_than_were_shown_when_confirmed_then_it_is_asked_again(wo
     ids = world.site.submit("three", n=3)
     client = world.client("operator")
 
-    answer = client.post("/jobs/verbs", data={"verb": "cancel", "type": "three", "expect": "2"}, headers=HTML)
+    answer = client.post(
+        "/jobs/verbs", data={"verb": "cancel", "all": "1", "type": "three", "expect": "2"}, headers=HTML
+    )
 
     assert answer.status_code == 422
     assert "3 jobs match now" in answer.text
@@ -335,7 +339,7 @@ def test_given_more_fit_than_were_shown_when_confirmed_then_it_is_asked_again(wo
 def test_given_each_verb_when_asked_about_then_its_particulars_are_asked_for(world: World, verb: str) -> None:
     world.submit("one")
 
-    assert get(world.client("operator"), f"/jobs/verbs?verb={verb}&type=one")
+    assert get(world.client("operator"), f"/jobs/verbs?verb={verb}&all=1&type=one")
 
 
 # --- static -----------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ def test_given_verbs_on_all_below_a_batch_then_they_stand_in_its_history_once_a_
     client = world.client("operator")
     form = {
         "verb": "retry",
+        "all": "1",
         "root": batch,
         "state": "failed",
         "type": "one",

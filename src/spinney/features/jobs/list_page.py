@@ -13,7 +13,7 @@ from spinney.features.bulk import verb_forms as verbs
 from spinney.features.bulk.service import Bulk
 from spinney.features.jobs import columns
 from spinney.features.jobs.columns import Sort
-from spinney.features.jobs.sql import SORTED_MAX
+from spinney.features.jobs.sql import EXAMINED_MAX, SORTED_MAX
 from spinney.model.bulk_runs import Plan, StageCount
 from spinney.model.errors import Refused, SpinneyError, UsageError
 from spinney.model.jobs import JOB_ID_MAX, Filter, Job
@@ -21,7 +21,7 @@ from spinney.model.rights.operators import Verb
 from spinney.service.filter_checks import require_known
 from spinney.web.pages.filters import FINGERPRINT, FilterQuery, parse_filters
 from spinney.web.pages.formatting import plural
-from spinney.web.pages.forms import page_or_part
+from spinney.web.pages.forms import page_or_part, read_coalesced
 from spinney.web.pages.rendering import page, redirect
 from spinney.web.request_context import Authenticated, RequestContext, now_us
 
@@ -76,7 +76,8 @@ async def jobs(request: Request, context: Authenticated) -> Response:
     """Show the jobs that match the filters in the address."""
     shown = await _shown(request, context)
     filters: FilterQuery = shown["filters"]
-    topics = () if shown["first"] or filters.errors else (filters.topic,)
+    is_dear = shown["sort"] is not None and not filters.countable
+    topics = () if shown["first"] or filters.errors or is_dear else (filters.topic,)
     return page_or_part(
         request, context, "jobs", topics=topics, status=422 if filters.errors else 200, **shown
     )
@@ -158,8 +159,10 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         job_page = _NOTHING
     else:
         try:
-            job_page = await context.run(
-                lambda control: _job_page(control, filters, sort, after, page_number)
+            job_page = await read_coalesced(
+                request,
+                ("jobs", context.principal.rights, filters.query(), sort, after, page_number),
+                lambda: context.run(lambda control: _job_page(control, filters, sort, after, page_number)),
             )
         except SpinneyError as error:
             if not filters.value("failure"):
@@ -176,6 +179,7 @@ async def _shown(request: Request, context: RequestContext) -> dict[str, Any]:
         "sort": sort,
         "query": query,
         "sorted_max": SORTED_MAX,
+        "examined_max": None if filters.countable else EXAMINED_MAX,
         "columns": columns.chosen(request),
         "all_columns": columns.COLUMNS,
         "headings": columns.headings(filters, sort),
@@ -210,7 +214,7 @@ def _job_page(
         # Whoever retries all that failed so comes back here, and so does each link to it that somebody kept.
         return replace(_NOTHING, hint="no failed job has this failure any more")
     if sort is not None and sort.column != columns.OLDEST:
-        return _sorted_page(control, fits, sort, page_number)
+        return _sorted_page(control, fits, sort, page_number, is_indexed=filters.countable)
     jobs = control.queries.jobs(fits, after=after, limit=PAGE + 1, newest=sort is None)
     hint = None
     if not jobs and filters.any:
@@ -225,7 +229,9 @@ def _job_page(
     )
 
 
-def _sorted_page(control: Control, fits: Filter, sort: Sort, page_number: int) -> JobPage:
+def _sorted_page(
+    control: Control, fits: Filter, sort: Sort, page_number: int, *, is_indexed: bool
+) -> JobPage:
     order = control.store.job_lists.sorted_ids(
         control.queries.within(fits),
         sort.column,
@@ -233,6 +239,7 @@ def _sorted_page(control: Control, fits: Filter, sort: Sort, page_number: int) -
         offset=page_number * PAGE,
         limit=PAGE + 1,
         now_us=control.clock(),
+        is_indexed=is_indexed,
     )
     by_id = {job.id: job for job in control.queries.jobs(Filter(ids=tuple(order.ids[:PAGE])), limit=PAGE)}
     return JobPage(
@@ -333,7 +340,10 @@ async def _asked_about(
 
 
 def _whom(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], FilterQuery]:
-    """Those that were chosen by their boxes, or else all that the filter fits, as does the box ``all``."""
+    """Return the jobs that were chosen by their boxes; none if the box ``all`` chose all that the filter fits. Raises
+    UsageError if nothing was chosen."""
     every = any(name == "all" and value for name, value in pairs)
     ids = () if every else verbs.numbers([value for name, value in pairs if name == "id"])
+    if not every and not ids:
+        raise UsageError("no job is chosen; go back and tick jobs, or all that match")
     return ids, parse_filters(pairs, now_us(), beside=(*verbs.FIELDS, *_BESIDE))

@@ -15,6 +15,8 @@ from spinney.store.sql.session import Session
 
 SORTED_MAX = 3_000
 """So many of the newest matching jobs are sorted."""
+EXAMINED_MAX = 100_000
+"""Among so many of the newest jobs a list looks for matches of a filter that no index answers."""
 SUGGESTED_MAX = 200
 _STARTED = "coalesce(jobs.started_us, l.running_us)"
 SORT_KEYS: Mapping[str, str] = {
@@ -36,7 +38,7 @@ class SortedIds:
 
     ids: Sequence[int]
     partial: bool
-    """Whether more than ``SORTED_MAX`` jobs match, of which only the newest were sorted."""
+    """Whether more jobs may match, of which only the newest were sorted."""
 
 
 class SqlJobLists:
@@ -46,11 +48,23 @@ class SqlJobLists:
         self._session = session
 
     def sorted_ids(
-        self, job_filter: Filter, key: str, *, descending: bool, offset: int, limit: int, now_us: int
+        self,
+        job_filter: Filter,
+        key: str,
+        *,
+        descending: bool,
+        offset: int,
+        limit: int,
+        now_us: int,
+        is_indexed: bool = True,
     ) -> SortedIds:
-        """Return matching jobs by a key of ``SORT_KEYS``, jobs without a value last, the newest first among equals."""
+        """Return matching jobs by a key of ``SORT_KEYS``, jobs without a value last, the newest first among equals.
+        ``is_indexed``: an index answers the filter; otherwise only the newest ``EXAMINED_MAX`` jobs are examined."""
         with self._session.look() as tx:
-            newest = filter_queries.ids(tx.all, job_filter, limit=SORTED_MAX + 1, newest=True)
+            until = 0 if is_indexed else (tx.value("select max(id) from jobs") or 0) - EXAMINED_MAX + 1
+            newest = filter_queries.ids(
+                tx.all, job_filter, until=max(0, until) or None, limit=SORTED_MAX + 1, newest=True
+            )
             expression = SORT_KEYS[key]
             sql = (
                 f"select id from (select jobs.id as id, {expression} as sort_key from jobs "
@@ -61,7 +75,7 @@ class SqlJobLists:
             values = [now_us] * expression.count("?")
             listed = orjson.dumps(newest[:SORTED_MAX]).decode()
             rows = tx.all(sql, [*values, listed, limit, offset])
-        return SortedIds(ids=[job_id for (job_id,) in rows], partial=len(newest) > SORTED_MAX)
+        return SortedIds(ids=[job_id for (job_id,) in rows], partial=len(newest) > SORTED_MAX or until > 1)
 
     def names(self, kind: str) -> list[str]:
         """Return the first values that all jobs have as ``collection`` or ``submitter``, by one seek each."""
