@@ -227,3 +227,33 @@ def test_given_nothing_ticked_when_a_verb_is_asked_for_then_it_is_for_no_job(wor
         assert answer.status_code == 422
         assert "no job is chosen" in answer.text.lower()
     assert {world.store.job(job).state for job in jobs} == {"pending"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/jobs?state=pending&state=failed&type=one&created_after=2h",
+        "/batches?type=batch",
+        "/holds",
+        "/locks",
+        "/nodes",
+        "/queues",
+        "/inboxes",
+        "/schedules",
+        "/audit?verb=hold",
+        "/webhooks",
+        "/users",
+    ],
+)
+def test_given_a_page_with_a_list_then_its_link_leads_to_the_list_as_csv(world: World, path: str) -> None:
+    jobs = world.site.submit("one", n=2)
+    world.submit("three")
+    client = world.client("admin")
+
+    (address,) = re.findall(r'href="(/api/v1/[^"]*format=csv[^"]*)"', get(client, path))
+    answer = client.get(address.replace("&amp;", "&"))
+
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/csv")
+    if path.startswith("/jobs"):
+        assert [line.split(",")[0] for line in answer.text.splitlines()[1:]] == [str(n) for n in jobs[::-1]]

@@ -6,6 +6,7 @@ An invalid filter is reported at its field, and nothing is listed: a typing erro
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode
 
 from spinney.control import Control
@@ -43,6 +44,12 @@ class FilterQuery:
     def any(self) -> bool:
         """Whether there is any filter."""
         return bool(self.values)
+
+    @property
+    def api_values(self) -> Mapping[str, Any]:
+        """Return the values as the API takes them, with times in place of ages."""
+        times = {name: getattr(self.job_filter, f"{name}_us") for name in AGES if name in self.values}
+        return {**self.values, **times}
 
     @property
     def countable(self) -> bool:
