@@ -37,6 +37,7 @@ RIGHTS: Mapping[str, Rights] = {
     "limited": LIMITED,
 }
 """By the name of who asks, which is that of the role."""
+HAS_ACCOUNT = ("ann", "bob")
 DOUBLE = TypeSpec(
     name="double",
     stages=(stage("double"),),
@@ -67,8 +68,8 @@ class RealClock:
 
 
 class Askers:
-    """Identity made for tests: whoever the header ``X-Asker`` names, with the rights that the world has for him. The
-    store has no account of him."""
+    """Identity made for tests: whoever the header ``X-Asker`` names, with the rights that the world has for him. Rights
+    of ``HAS_ACCOUNT`` count as those of an account, others as configured."""
 
     def __init__(self, rights: Mapping[str, Rights]) -> None:
         self._rights = rights
@@ -77,7 +78,12 @@ class Askers:
         name = request.headers.get("x-asker")
         if name is None:
             return None
-        return Principal(name=name, rights=self._rights[name], how=AuthMethod.TOKEN, by_configuration=True)
+        return Principal(
+            name=name,
+            rights=self._rights[name],
+            how=AuthMethod.TOKEN,
+            by_configuration=name not in HAS_ACCOUNT,
+        )
 
     async def reauthenticate(self, request: Request) -> Principal | None:
         return await self.authenticate(request)

@@ -147,18 +147,26 @@ def save(client: TestClient, name: str, query: str) -> str:
     return get(client, answer.headers["location"])
 
 
-def test_given_a_filter_that_was_saved_then_its_owner_alone_sees_it_wherever_he_looks(world: World) -> None:
-    text = save(world.client("operator"), "my <failures>", "state=failed&created_after=2h&sort=-ended")
+@pytest.fixture
+def users(world: World) -> World:
+    """A world in which Ann and Bob have accounts."""
+    world.rights |= {"ann": RIGHTS["viewer"], "bob": RIGHTS["viewer"]}
+    return world
+
+
+def test_given_a_filter_that_was_saved_then_its_owner_alone_sees_it_wherever_he_looks(users: World) -> None:
+    world = users
+    text = save(world.client("ann"), "my <failures>", "state=failed&created_after=2h&sort=-ended")
 
     assert "saved as “my &lt;failures&gt;”" in text
     link = 'href="/jobs?state=failed&amp;created_after=2h&amp;sort=-ended">my &lt;failures&gt;</a>'
     assert link in text
     world.clients.clear()  # another browser
-    assert link in get(world.client("operator"), "/jobs")
-    assert "my &lt;failures" not in get(world.client("admin"), "/jobs")
+    assert link in get(world.client("ann"), "/jobs")
+    assert "my &lt;failures" not in get(world.client("bob"), "/jobs")
 
-    world.client("operator").post("/jobs/saved", data={"name": "my <failures>", "query": "", "remove": "1"})
-    assert world.store.saved_filters.all("operator") == {}
+    world.client("ann").post("/jobs/saved", data={"name": "my <failures>", "query": "", "remove": "1"})
+    assert world.store.saved_filters.all("ann") == {}
 
 
 @pytest.mark.parametrize(
@@ -171,12 +179,20 @@ def test_given_a_filter_that_was_saved_then_its_owner_alone_sees_it_wherever_he_
     ],
 )
 def test_given_what_cannot_be_saved_then_the_page_says_why(
-    world: World, name: str, query: str, reason: str
+    users: World, name: str, query: str, reason: str
 ) -> None:
-    answer = world.client("viewer").post("/jobs/saved", data={"name": name, "query": query}, headers=HTML)
+    answer = users.client("ann").post("/jobs/saved", data={"name": name, "query": query}, headers=HTML)
 
-    assert reason in world.client("viewer").get("/jobs", headers=HTML).text
+    assert reason in users.client("ann").get("/jobs", headers=HTML).text
     assert answer.status_code == 303
+    assert users.store.saved_filters.all("ann") == {}
+
+
+def test_given_somebody_without_an_account_then_no_filter_is_saved(world: World) -> None:
+    text = save(world.client("viewer"), "mine", "state=failed")
+
+    assert "Filters are saved for users who have an account" in text
+    assert "Save this filter" not in get(world.client("viewer"), "/jobs?state=failed")
     assert world.store.saved_filters.all("viewer") == {}
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from spinney.control import Control
-from spinney.model.errors import UsageError
+from spinney.model.errors import Refused, UsageError
 from spinney.web.pages.filters import parse_filters
 from spinney.web.pages.forms import Form, run_and_redirect
 from spinney.web.request_context import Authenticated, now_us
@@ -34,6 +34,8 @@ async def save(context: Authenticated, form: Form) -> Response:
         )
 
     def call(control: Control) -> None:
+        if control.by_configuration:
+            raise Refused("filters are saved for users who have an account")
         if not name or len(name) > NAME_MAX or not name.isprintable():
             raise UsageError(f"give the filter a name of 1 to {NAME_MAX} characters")
         if len(query) > QUERY_MAX or parse_filters(pairs, now_us(), beside=BESIDE).errors:
