@@ -1,11 +1,15 @@
 """Claims and a node's registration against a real server, without a node of Spinney behind them."""
 
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from bson import ObjectId
+from pymongo import MongoClient
+from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
 from bridges.mongo import MongoServer
 from node.node_fixtures import until
@@ -27,7 +31,7 @@ def node(db: Database, *, mark: str = "one", linked: bool = False, name: str = "
 
 
 def queue(db: Database, threads: Any = 4, name: str = "mail") -> ObjectId:
-    document = {"name": name, "plugin": DEMO, "threads": threads}
+    document: dict[str, Any] = {"name": name, "plugin": DEMO, "threads": threads}
     return db["queues"].insert_one(document).inserted_id  # type: ignore[no-any-return]
 
 
@@ -44,11 +48,10 @@ def test_what_exceeds_a_limit_behind_the_claim_is_given_back(db: Database) -> No
     mail = queue(db, threads=2)
     first, second = task(db, mail), task(db, mail)
     claims, limited = Claims(db, "oak"), [{"_id": mail, "sort": "fifo", "threads": 2}]
-    claims._free(limited[0]).clear()
-    marked = claims._mark({first: mail, second: mail})
+    marked = claims._mark({first: mail, second: mail}, -1)
     other = task(db, mail, node="elm", status=0)  # another node saw the same free places
 
-    kept = claims._within(limited, marked)
+    kept = claims._within(limited, marked, -1)
 
     assert [each["_id"] for each in kept] == [first]
     assert states(db) == {first: (-1, "oak", True), second: (-2, None, False), other: (0, "elm", False)}
@@ -59,7 +62,7 @@ def test_a_claim_that_a_kill_left_before_the_second_count_is_given_back(db: Data
     mail = queue(db)
     left, cancelled, confirmed = task(db, mail), task(db, mail), task(db, mail)
     claims = Claims(db, "oak")
-    claims._mark({left: mail, cancelled: mail})  # and then the process was killed
+    claims._mark({left: mail, cancelled: mail}, -1)  # and then the process was killed
     (taken,) = Claims(db, "oak").take([{"_id": mail, "threads": 4}], 1, None)
     db["tasks"].update_one({"_id": cancelled}, {"$set": {"wish": "cancel"}})
 
@@ -151,27 +154,142 @@ def test_limits(threads: object, limit: int) -> None:
     assert limits.threads({"threads": threads}) == limit
 
 
-def test_what_is_given_back_comes_first_again_and_what_is_newer_within_a_second(db: Database) -> None:
+class AtOnce(Claims):
+    """Marks and counts at the same moments as another node."""
+
+    moments: ClassVar[threading.Barrier]
+
+    def _mark(self, *words: Any) -> list[dict[str, Any]]:
+        marked = super()._mark(*words)
+        self.moments.wait(60)
+        self.has_marked = True
+        return marked
+
+    def _count(self, tasks: dict[str, Any]) -> int:
+        count = super()._count(tasks)
+        if self.__dict__.pop("has_marked", False):
+            self.moments.wait(60)
+        return count
+
+
+def test_of_two_nodes_that_see_the_same_free_place_one_keeps_it(db: Database) -> None:
+    mail = queue(db, threads=1)
+    for _ in range(20):
+        task(db, mail)
+    AtOnce.moments = threading.Barrier(2)
+    kept = []
+    with ThreadPoolExecutor() as pool:
+        for name, order in (("oak", "fifo"), ("elm", "lifo")):  # so that they mark different tasks
+            limited = {"_id": mail, "threads": 1, "sort": order}
+            kept.append(pool.submit(AtOnce(db, name).take, [limited], 1, None))
+
+    assert sorted(len(each.result()) for each in kept) == [0, 1]
+    assert db["tasks"].count_documents({"status": -1}) == 1
+
+
+def test_nodes_that_claim_at_once_stay_within_the_limit_and_never_share_a_task(db: Database) -> None:
+    mail = queue(db, threads=3)
+    ids = {task(db, mail) for _ in range(45)}
+    ran: list[ObjectId] = []
+    held: set[ObjectId] = set()
+    at_once: list[int] = []
+
+    def work(name: str) -> None:
+        claims = Claims(db, name)
+        while len(ran) < len(ids):
+            for each in (
+                taken := [each["_id"] for each in claims.take([{"_id": mail, "threads": 3}], 2, None)]
+            ):
+                held.add(each)
+                ran.append(each)
+            at_once.append(len(held))
+            held.difference_update(taken)
+            db["tasks"].update_many({"_id": {"$in": taken}}, {"$set": {"status": 1}})
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(work, name) for name in ("oak", "elm", "ash")]:
+            done.result()
+
+    assert sorted(ran) == sorted(ids)
+    assert 0 < max(at_once) <= 3
+
+
+def test_what_another_node_was_faster_to_take_is_replaced_at_once(db: Database) -> None:
     mail = queue(db)
     ids = [task(db, mail) for _ in range(4)]
-    claims, fifo = Claims(db, "oak"), {"_id": mail, "sort": "fifo", "threads": 1}
-    other = task(db, mail, node="elm", status=0)
-    assert list(claims.take([fifo], 4, None)) == []
-    marked = claims._mark({ids[0]: mail})
-    assert list(claims._within([fifo], marked)) == []
-    db["tasks"].update_one({"_id": other}, {"$set": {"status": 1}})
 
-    assert [each["_id"] for each in claims.take([fifo], 4, None)] == ids[:1]
+    class Slow(Claims):
+        def _mark(self, chosen: dict[Any, Any], claim: int) -> list[dict[str, Any]]:
+            if self.node == "oak" and not fast:
+                fast.extend(Claims(db, "elm").take([fifo], 2, None))
+            return super()._mark(chosen, claim)
 
-    lifo, newest = fifo | {"sort": "lifo", "threads": 9}, task(db, mail)
-    claims._ahead.clear()  # as after a second
-    assert [each["_id"] for each in claims.take([lifo], 2, None)] == [newest, ids[3]]
+    fast: list[Any] = []
+    fifo = {"_id": mail, "sort": "fifo", "threads": 9}
+
+    taken = Slow(db, "oak").take([fifo], 2, None)
+
+    assert [each["_id"] for each in (*fast, *taken)] == ids
+
+
+def test_each_claim_reads_the_order_anew(db: Database) -> None:
+    mail = queue(db)
+    lifo, claims = {"_id": mail, "sort": "lifo", "threads": 9}, Claims(db, "oak")
+    for _ in range(3):
+        task(db, mail)
+        newest = task(db, mail)
+        assert [each["_id"] for each in claims.take([lifo], 1, None)] == [newest]
+
+
+def test_without_an_order_nodes_choose_different_tasks(db: Database) -> None:
+    mail = queue(db)
+    for _ in range(20):
+        task(db, mail)
+    claims = Claims(db, "oak")
+
+    choices = [claims._free({"_id": mail, "threads": 9}, 2) for _ in range(20)]
+
+    assert {len(each) for each in choices} == {2}
+    assert len({each for choice in choices for each in choice}) > 2
+
+
+def test_tasks_with_other_ids_do_not_block_an_ordered_queue(db: Database) -> None:
+    mail = queue(db)
+    free = {"queue": mail, "node": None, "status": -2}
+    db["tasks"].insert_many([{"_id": each, **free} for each in range(300)])
+    good = task(db, mail)
+
+    taken = Claims(db, "oak").take([{"_id": mail, "sort": "fifo", "threads": 2}], 2, None)
+
+    assert [each["_id"] for each in taken] == [good]
+
+
+def test_a_claim_reads_no_more_queues_than_it_has_slots_for(db: Database, mongo_server: MongoServer) -> None:
+    ids = [queue(db, name=f"q{number}") for number in range(100)]
+    queues = [{"_id": each, "threads": 2} for each in ids]
+    for each in ids:
+        task(db, each)
+    commands: list[str] = []
+
+    class Listener(CommandListener):
+        def started(self, event: CommandStartedEvent) -> None:
+            commands.append(event.command_name)
+
+        def succeeded(self, event: CommandSucceededEvent) -> None: ...
+
+        def failed(self, event: CommandFailedEvent) -> None: ...
+
+    with MongoClient[Any](mongo_server.url, event_listeners=[Listener()]) as client:
+        assert len(Claims(client[db.name], "oak").take(queues, 1, None)) == 1
+
+    assert len(commands) < 10, commands
 
 
 def test_one_claim_serves_several_queues_within_all_limits(db: Database) -> None:
-    queues = [{"_id": queue(db, name=name), "threads": 2} for name in ("one", "two", "three")]
-    for each in queues:
-        [task(db, each["_id"]) for _ in range(3)]
+    ids = [queue(db, name=name) for name in ("one", "two", "three")]
+    for each in ids * 3:
+        task(db, each)
+    queues = [{"_id": each, "threads": 2} for each in ids]
     claims = Claims(db, "oak")
 
     taken = claims.take(queues, 9, 5)

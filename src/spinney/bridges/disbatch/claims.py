@@ -1,22 +1,20 @@
 """Takes tasks of queues, within the limits that hold over all nodes.
 
-A claim has the filter of the protocol, narrowed to ids that were read before, and MongoDB applies it to each document
-at once, as ``findOneAndUpdate`` would: so nodes of the releases and ours share a database, and two never get the same
-task. One write claims tasks of several queues. Ids are read ahead, in the order of their queue, for a second at most.
+A claim reads the ids of free tasks, in the order of their queue, and marks them by one write with the filter of the
+protocol. MongoDB applies it to each document at once, as ``findOneAndUpdate`` would: so nodes of the releases and ours
+share a database, and two never get the same task. What another node was faster to take is replaced once.
 
 Limits over all nodes are checked again behind the claim, by counting what is claimed: of two nodes that have seen the
-same free place, each sees both claims, and what exceeds the limit is given back before it starts. Until then the field
-``claim`` is negative. A claim that is still so at the next look was left by a kill between the two, and is given back,
-too."""
+same free place, each sees both claims, and the one whose claim is later gives back before it starts what exceeds the
+limit. Until then the field ``claim`` is negative. A claim that is still so at the next look was left by a kill between
+the two, and is given back, too."""
 
+import random
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-
-from bson import ObjectId
 
 from spinney.bridges.disbatch import limits
 from spinney.bridges.disbatch.database import Database, Document, Status, newest
@@ -27,12 +25,13 @@ UNFINISHED: Document = {
     "$nor": [{"status": int(Status.ORPHANED), "complete": True}],
 }
 """Tasks without a result. An orphaned one has none when another node thought that this one was dead."""
-FREE = [None, -1]
-"""What the field ``node`` of a queued task may be."""
-AHEAD = 256
-"""How many ids of a queue are read at once."""
-AHEAD_S = 1.0
-"""How old they may be: a task that was created or given back meanwhile is not among them."""
+FREE: Document = {"status": int(Status.QUEUED), "node": {"$in": [None, -1]}}
+"""Tasks that may be claimed."""
+WINDOW = 4
+"""Of so many times the ids that are needed some are chosen at random, in queues without an order."""
+COUNTS = 20
+"""How often a node counts again while one whose claim is later has not given back yet."""
+COUNT_PAUSE_S = 0.02
 
 
 @dataclass
@@ -42,8 +41,6 @@ class Claims:
     db: Database
     node: str
     _turn: int = field(default=0, init=False)
-    _ahead: dict[Any, tuple[float, deque[Any]]] = field(default_factory=dict, init=False)
-    """When the free tasks of a queue were read, and the ids that were not tried yet."""
 
     def take(self, queues: Sequence[Document], slots: int, node_limit: int | None) -> Sequence[Document]:
         """Return tasks of these queues that are ours now, at most ``slots``. Each time another queue is first."""
@@ -51,25 +48,16 @@ class Claims:
             return ()
         self._turn += 1
         start = self._turn % len(queues)
-        queues = [
-            each for each in (*queues[start:], *queues[:start]) if limits.threads(each) and self._free(each)
-        ]
-        if not queues:
-            return ()
-        on_node = 0 if node_limit is None else self._count({"node": self.node})
-        in_queue = self._in_queues(queues)
-        chosen: dict[Any, Any] = {}
-        for queue in queues:
-            most = limits.room(
-                slots=slots - len(chosen),
-                node_limit=node_limit,
-                on_node=on_node + len(chosen),
-                queue_limit=limits.threads(queue),
-                in_queue=in_queue[queue["_id"]],
-            )
-            free = self._free(queue)
-            chosen |= {free.popleft(): queue["_id"] for _ in range(min(most, len(free)))}
-        return self._within(queues, self._mark(chosen)) if chosen else ()
+        queues = [each for each in (*queues[start:], *queues[:start]) if limits.threads(each)]
+        claim = -int(utc_now().timestamp() * 1000)
+        marked: list[Document] = []
+        for _ in range(2):
+            chosen = self._chosen(queues, slots - len(marked), node_limit)
+            ours = self._mark(chosen, claim)
+            marked += ours
+            if len(ours) == len(chosen):
+                break
+        return self._within(queues, marked, claim)
 
     def give_back_left(self) -> None:
         """Give back what was claimed when this node was killed, before the limits had been checked again."""
@@ -79,55 +67,57 @@ class Claims:
         for task in list(left):
             self._give_back([task["_id"]], task["claim"])
 
-    def _free(self, queue: Document) -> deque[Any]:
-        """Return the ids of free tasks in the queue's order, read again when none is left or they are too old."""
-        read_s, ids = self._ahead.get(queue["_id"], (-1e9, deque()))
-        if not ids or time.monotonic() - read_s >= AHEAD_S:
-            free = {"queue": queue["_id"], "status": int(Status.QUEUED), "node": {"$in": FREE}}
-            cursor, order = self.db["tasks"].find(free, {"_id": True}).limit(AHEAD), limits.sort(queue)
-            cursor = cursor.sort(list(order)) if order else cursor
-            ids = deque(task["_id"] for task in cursor if isinstance(task["_id"], ObjectId))
-            self._ahead[queue["_id"]] = (time.monotonic(), ids)
-        return ids
+    def _chosen(self, queues: Sequence[Document], slots: int, node_limit: int | None) -> dict[Any, Any]:
+        """Return the ids of free tasks with their queues, at most ``slots``; no more queues are read than needed."""
+        if node_limit is not None:
+            slots = min(slots, node_limit - self._count({"node": self.node}))
+        chosen: dict[Any, Any] = {}
+        for queue in queues:
+            most = min(slots - len(chosen), limits.threads(queue))
+            if most <= 0:
+                break
+            if free := self._free(queue, most):
+                places = max(0, limits.threads(queue) - self._count({"queue": queue["_id"]}))
+                chosen |= dict.fromkeys(free[:places], queue["_id"])
+        return chosen
+
+    def _free(self, queue: Document, most: int) -> list[Any]:
+        """Return ids of free tasks, in the queue's order. Without one they are chosen at random among the first, so
+        that several nodes rarely try the same."""
+        order = limits.sort(queue)
+        cursor = self.db["tasks"].find(
+            {"queue": queue["_id"], "_id": {"$type": "objectId"}} | FREE, {"_id": True}
+        )
+        cursor = cursor.sort(list(order)).limit(most) if order else cursor.limit(most * WINDOW)
+        ids = [task["_id"] for task in cursor]
+        return ids if order else random.sample(ids, min(most, len(ids)))
 
     def _count(self, tasks: Document) -> int:
-        """Count claimed and running tasks."""
+        """Count claimed and running tasks. It is a look into an index; a group over several queues would be a scan on
+        some servers."""
         return newest(self.db["tasks"]).count_documents(tasks | {"status": {"$in": TAKEN}})
 
-    def _in_queues(self, queues: Sequence[Document]) -> dict[Any, int]:
-        """Count the claimed and running tasks of each queue, on all nodes. Each count is a look into an index; a group
-        over several queues is a scan on some servers."""
-        return {queue["_id"]: self._count({"queue": queue["_id"]}) for queue in queues}
-
-    def _mark(self, chosen: Mapping[Any, Any]) -> list[Document]:
+    def _mark(self, chosen: dict[Any, Any], claim: int) -> list[Document]:
         """Claim these tasks of these queues; their limits are not yet checked. Return those that are ours."""
-        tasks, now = self.db["tasks"], utc_now()
-        claim = -int(now.timestamp() * 1000)
-        free = {
-            "queue": {"$in": [*set(chosen.values())]},
-            "status": int(Status.QUEUED),
-            "node": {"$in": FREE},
-        }
-        ours = {"node": self.node, "status": int(Status.CLAIMED), "claim": claim}
-        if not tasks.update_many(
-            {"_id": {"$in": [*chosen]}} | free, {"$set": ours | {"mtime": now}}
-        ).matched_count:
+        if not chosen:
             return []
-        marked = {task["_id"]: task for task in tasks.find({"_id": {"$in": [*chosen]}} | ours)}
+        tasks, named = self.db["tasks"], {"_id": {"$in": [*chosen]}}
+        ours = {"node": self.node, "status": int(Status.CLAIMED), "claim": claim}
+        free = named | {"queue": {"$in": [*set(chosen.values())]}} | FREE
+        if not tasks.update_many(free, {"$set": ours | {"mtime": utc_now()}}).matched_count:
+            return []
+        marked = {task["_id"]: task for task in tasks.find(named | ours)}
         return [marked[task_id] for task_id in chosen if task_id in marked]
 
-    def _within(self, queues: Sequence[Document], marked: list[Document]) -> Sequence[Document]:
+    def _within(
+        self, queues: Sequence[Document], marked: Sequence[Document], claim: int
+    ) -> Sequence[Document]:
         """Give back what exceeds the limits of queues; return the rest."""
-        if not marked:
-            return ()
-        in_queue, claim = self._in_queues(queues), marked[0]["claim"]
         excess: list[Any] = []
-        over = {queue["_id"]: in_queue[queue["_id"]] - limits.threads(queue) for queue in queues}
-        for task in reversed(marked):
-            if over.get(task["queue"], 0) > 0:
-                over[task["queue"]] -= 1
-                excess.append(task["_id"])
-                self._ahead[task["queue"]][1].appendleft(task["_id"])
+        for queue in queues:
+            ids = [task["_id"] for task in marked if task["queue"] == queue["_id"]]
+            if ids and (over := self._over(queue, claim)) > 0:
+                excess += ids[-over:]
         self._give_back(excess, claim)
         kept = [task["_id"] for task in marked if task["_id"] not in excess]
         if not kept:
@@ -136,6 +126,20 @@ class Claims:
         self.db["tasks"].update_many(ours | {"claim": claim}, {"$set": {"claim": -claim}})
         confirmed = {task["_id"]: task for task in self.db["tasks"].find(ours | {"claim": -claim})}
         return [confirmed[task_id] for task_id in kept if task_id in confirmed]
+
+    def _over(self, queue: Document, claim: int) -> int:
+        """Return by how many tasks the queue exceeds its limit. A node whose claim is later has to give back first:
+        until it has, this one counts again, since otherwise both would give back all, and perhaps again and again."""
+        taken = {"queue": queue["_id"]}
+        later = {"$or": [{"claim": {"$lt": claim}}, {"claim": claim, "node": {"$gt": self.node}}]}
+        is_later = True
+        for _ in range(COUNTS):
+            over = self._count(taken) - limits.threads(queue)
+            if over <= 0 or not is_later:
+                break
+            is_later = self._count(taken | later) > 0
+            time.sleep(COUNT_PAUSE_S if is_later else 0)
+        return over
 
     def _give_back(self, ids: Sequence[Any], claim: int) -> None:
         """Queue claimed tasks again; those whose cancellation was wished meanwhile are cancelled."""

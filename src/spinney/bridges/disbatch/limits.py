@@ -22,15 +22,6 @@ def maxthreads(node: Mapping[str, Any]) -> int | None:
     return None if value is None else _number(value)
 
 
-def room(*, slots: int, node_limit: int | None, on_node: int, queue_limit: int, in_queue: int) -> int:
-    """Return how many tasks of a queue may be taken now. ``slots``: free ones here; ``on_node``, ``in_queue``: tasks
-    that are claimed or running on this node, and in this queue on all nodes."""
-    most = min(slots, queue_limit - in_queue)
-    if node_limit is not None:
-        most = min(most, node_limit - on_node)
-    return max(0, most)
-
-
 def sort(queue: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
     """Return the order in which tasks of a queue are taken."""
     return SORTS.get(str(queue.get("sort", "default")), ())
