@@ -29,7 +29,7 @@ FREE: Document = {"status": int(Status.QUEUED), "node": {"$in": [None, -1]}}
 """Tasks that may be claimed."""
 WINDOW = 4
 """Of so many times the ids that are needed some are chosen at random, in queues without an order."""
-COUNTS = 20
+COUNTS = 100
 """How often a node counts again while one whose claim is later has not given back yet."""
 COUNT_PAUSE_S = 0.02
 

@@ -51,7 +51,6 @@ class DisbatchNode:
     parked: int = field(default=0, init=False)
     _queues: Sequence[Document] = field(default=(), init=False)
     _names: dict[Any, str] = field(default_factory=dict, init=False)
-    _limit: int | None = field(default=None, init=False)
     _now: Settings = field(init=False)
     _config: Document | None = field(default=None, init=False)
     _unusable: set[str] = field(default_factory=set, init=False)
@@ -72,14 +71,14 @@ class DisbatchNode:
         self.tend()
 
     def tend(self) -> None:
-        """Read the node's limit, the queues and the configuration, and mark tasks of dead hosts as orphaned."""
+        """Read the queues and the configuration, and mark tasks of dead hosts as orphaned."""
         with _reached():
-            self._limit = limits.maxthreads(self._registration.document())
+            self._registration.document()
             self._configure(self.db["config"].find_one({}, sort=[("_id", 1)]))
             queues = list(self.db["queues"].find(_NAMED))
             self._names = {queue["_id"]: str(queue.get("name")) for queue in queues}
             self._queues = [queue for queue in queues if self._now.serves(queue) and self._usable(queue)]
-            self._registration.mark_orphans(list(self._names), orphaned_after=self._now.orphaned_after)
+            self._registration.mark_orphans(orphaned_after=self._now.orphaned_after)
         self._tended_s = time.monotonic()
 
     @contextmanager
@@ -130,9 +129,10 @@ class DisbatchNode:
 
     def claimed(self) -> Iterable[Claim]:
         """Return the tasks that bear this node's name. One that another program claimed under it, and has not begun for
-        ``orphaned_after``, becomes orphaned."""
+        ``orphaned_after``, becomes orphaned. Raises ForeignAway when another store has taken the name meanwhile."""
         ours = {"node": self.node, "claim": {"$gt": 0}, "_id": {"$type": "objectId"}}
         with _reached():
+            self._registration.document()
             self._claims.give_back_left()
             listed = list(self.db["tasks"].find(ours | UNFINISHED, {"stdout": False, "stderr": False}))
             plugins = {queue["_id"]: str(queue.get("plugin")) for queue in self.db["queues"].find(_NAMED)}
@@ -140,10 +140,12 @@ class DisbatchNode:
         return [self._claim_of(task, plugins.get(task.get("queue"), "")) for task in listed]
 
     def claim(self, room: int) -> Sequence[Claim]:
-        """Take tasks of all queues in turn, within the limits of queues and of this node."""
+        """Take tasks of all queues in turn, within the limits of queues and of this node. Raises ForeignAway when
+        another store has taken the name meanwhile."""
         plugins = {queue["_id"]: str(queue["plugin"]) for queue in self._queues}
         with _reached():
-            taken = self._claims.take(self._queues, room, self._limit)
+            limit = limits.maxthreads(self._registration.document())
+            taken = self._claims.take(self._queues, room, limit)
         return [self._claim_of(task, plugins[task["queue"]]) for task in taken]
 
     def _claim_of(self, task: Document, plugin: str) -> Claim:

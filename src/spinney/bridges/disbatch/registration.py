@@ -6,7 +6,7 @@ backup from before the node's start, is seen before the jobs of all tasks that a
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -91,27 +91,28 @@ class Registration:
         now: datetime = self.db.command("hello")["localTime"]
         return now if now.tzinfo else now.replace(tzinfo=UTC)
 
-    def mark_orphans(self, queues: Sequence[Any], *, orphaned_after: float) -> None:
-        """Mark tasks of these queues that hosts have claimed or run which no longer beat: whose document has not
-        changed for so many seconds of our own clock, whatever theirs show. The releases look for their own alone, and
-        for none that runs."""
-        seen_s = time.monotonic()
-        if seen_s - self._looked_s < ORPHANS_EVERY_S:
+    def mark_orphans(self, *, orphaned_after: float) -> None:
+        """Mark tasks that hosts have claimed or run which no longer beat: whose document has not changed for so many
+        seconds of our own clock, whatever theirs show. The releases look for their own alone, and for none that runs.
+
+        When the last look is long ago, the database was away, or this node stood still. No host could beat then, or
+        none was seen to, so all begin anew."""
+        now_s = time.monotonic()
+        pause_s = now_s - self._looked_s
+        if pause_s < ORPHANS_EVERY_S:
             return
-        self._looked_s = seen_s
-        hosts: set[str] = set()
-        for queue in queues:  # one look into an index each
-            taken = {"queue": queue, "status": {"$in": TAKEN}, "node": {"$type": "string", "$ne": self.node}}
-            hosts |= {task["node"] for task in self.db["tasks"].find(taken, {"node": True, "_id": False})}
-        documents = self.db["nodes"].find({"node": {"$in": [*hosts]}})
-        beats = {each["node"]: each.get("timestamp") for each in documents}
-        for host in self._beats.keys() - hosts:
-            del self._beats[host]
-        for host in hosts:
-            if host not in self._beats or self._beats[host][0] != beats.get(host):
-                self._beats[host] = (beats.get(host), seen_s)
+        taken = {"node": {"$type": "string", "$ne": self.node}, "status": {"$in": TAKEN}}
+        hosts = self.db["tasks"].distinct("node", taken)
+        documents = self.db["nodes"].find({"node": {"$in": hosts}})
+        beats = dict.fromkeys(hosts) | {each["node"]: each.get("timestamp") for each in documents}
+        seen = {} if pause_s >= min(3 * ORPHANS_EVERY_S, orphaned_after) else self._beats
+        self._beats = {
+            host: seen[host] if host in seen and seen[host][0] == beat else (beat, now_s)
+            for host, beat in beats.items()
+        }
+        self._looked_s = now_s
         for host, (_, since_s) in self._beats.items():
-            if seen_s - since_s >= orphaned_after:
+            if now_s - since_s >= orphaned_after:
                 self._orphan({"node": host, "status": {"$in": TAKEN}})
 
     def mark_unbegun(self, *, orphaned_after: float) -> None:
