@@ -8,6 +8,8 @@ latter. FILE is ``ID.json`` with the task's document; the program writes ``ID-re
 ``status``, ``stdout`` and ``stderr``. It exits with 0 also when the task has failed. A status of 1 with another exit
 code is 2; ``cmdExit`` is the code, or -1 after a signal, -3 when it could not be started."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -25,26 +27,32 @@ FAILED = 2
 def run(
     job: Job, program: str, kind: str, task: str, config: str = "", timeout: float = 0.0
 ) -> dict[str, Any]:
-    """Run a program for a task, and return its answer. ``timeout``: seconds until it is killed; 0: never."""
+    """Run a program for a task, and return its answer. ``timeout``: seconds until it is killed, with what it has
+    started; 0: never. An answer that it has written until then counts."""
     number = orjson.loads(task)["_id"]["$oid"]
     file, response = job.folder / f"{number}.json", job.folder / f"{number}-response.json"
     file.write_text(task, encoding="utf-8")
     response.unlink(missing_ok=True)
     words = [program, "--task", str(file), *(["--config", config] if kind == "default" else [])]
     try:
-        code = subprocess.run(
-            words, stdin=subprocess.DEVNULL, cwd=job.folder, check=False, timeout=timeout or None
-        ).returncode
-    except subprocess.TimeoutExpired:
-        why = f"{program} was killed after its timeout of {timeout:g} s"
-        return {"status": FAILED, "stdout": "Unable to complete", "stderr": why, "cmdExit": -1, "cmdErr": why}
+        # A session of its own: what the program has started is killed with it.
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, cwd=job.folder, start_new_session=True)
     except OSError as error:
         why = str(error)
         return {"status": FAILED, "stdout": "Unable to start", "stderr": why, "cmdExit": -3, "cmdErr": why}
+    why = ""
+    try:
+        code = process.wait(timeout or None)
+    except subprocess.TimeoutExpired:
+        why = f"{program} was killed after its timeout of {timeout:g} s"
+        os.killpg(process.pid, signal.SIGKILL)
+        code = process.wait()
     answer = _answer(response)
     exited: dict[str, Any] = {"cmdExit": code if code >= 0 else -1}
     if code < 0:
-        exited |= {"cmdErr": f"signal {-code}"}
+        exited |= {"cmdErr": why or f"signal {-code}"}
+    if answer is None and why:
+        return {"status": FAILED, "stdout": "Unable to complete", "stderr": why, **exited}
     if answer is None:
         reason = f"{program} wrote no answer with a status into {response.name} (exit code {code})"
         return {"status": FAILED, "stderr": reason, **exited}

@@ -1,0 +1,58 @@
+"""Programs as plugins, without a node around them."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from spinney.bridges.disbatch import programs
+
+NUMBER = "5f" * 12
+
+
+def run(folder: Path, lines: str, **more: Any) -> dict[str, Any]:
+    """Run a Python program that has its task in ``task`` and writes answers by ``answer``."""
+    program = folder / "migrate"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, signal, subprocess, sys, time\n"
+        "def answer(**fields):\n"
+        "    json.dump(fields, open(sys.argv[2].replace('.json', '-response.json'), 'w'))\n" + lines
+    )
+    program.chmod(0o755)
+    task = json.dumps({"_id": {"$oid": NUMBER}})
+    return programs.run(SimpleNamespace(folder=folder), str(program), "nomongo", task, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("written", "status"), [(7, 7), (1, 2)])
+def test_after_its_timeout_a_program_is_killed_with_its_children_and_its_answer_counts(
+    written: int, status: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = (
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        "open('child', 'w').write(str(child.pid))\n"
+        f"answer(status={written}, stdout='done', stderr='')\n"
+        "time.sleep(600)\n"
+    )
+
+    result = run(tmp_path, lines, timeout=3.0)
+
+    assert (result["status"], result["cmdExit"], "its timeout of 3 s" in result["cmdErr"]) == (
+        status,
+        -1,
+        True,
+    )
+    assert capfd.readouterr().out == "done"
+    child = int((tmp_path / "child").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_program_that_wrote_nothing_until_its_timeout_says_so(tmp_path: Path) -> None:
+    result = run(tmp_path, "time.sleep(600)\n", timeout=0.1)
+
+    assert (result["status"], result["stdout"]) == (2, "Unable to complete")
+    assert "its timeout of 0.1 s" in result["stderr"]
