@@ -31,7 +31,7 @@ FILES = "tasks.files"
 CHUNKS = "tasks.chunks"
 
 TIMEOUT_S = 30.0
-"""How long one operation may take in all, with its retries after a failover."""
+"""How long one operation may take in all, with the driver's retries after a failover."""
 SELECTION_S = 10.0
 """How long an operation waits for a primary; an election takes a few seconds."""
 CONNECT_S = 5.0
@@ -78,8 +78,9 @@ def connect(url: str, database: str, *, timeout_s: float = TIMEOUT_S) -> Databas
 
     Everything is read from the primary. A write returns when a majority of a replica set has it on disk, and a read
     returns only what a majority has, so no answer is undone by a failover. (``newest`` gives the other kind of read.)
-    The driver sends a read or a write again when the primary has changed meanwhile, and connects anew by itself; an
-    operation takes at most ``timeout_s`` in all. Dates are aware of their zone, UTC.
+    The driver sends a read, or a write of single documents, again when the primary has changed meanwhile, and connects
+    anew by itself; an operation takes at most ``timeout_s`` in all. It does not repeat ``update_many``: that raises an
+    error, the bridge begins anew, and gives back claims that were left between two writes. Dates are aware of UTC.
 
     Raises UsageError when the URL, an option in it or the name is invalid; a message never shows the URL, since it may
     hold a password."""
