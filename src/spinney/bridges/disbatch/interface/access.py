@@ -14,7 +14,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from starlette.requests import Request
 
-from spinney.bridges.disbatch.interface.settings import InterfaceSettings
+from spinney.bridges.disbatch.interface.service import InterfaceSettings
 from spinney.bridges.disbatch.interface.wire import BadRequest
 from spinney.errors import UsageError
 

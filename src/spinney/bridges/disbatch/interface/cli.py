@@ -12,7 +12,7 @@ import typer
 
 from spinney import settings_files
 from spinney.bridges.disbatch.database import check, connect
-from spinney.bridges.disbatch.interface.settings import InterfaceSettings
+from spinney.bridges.disbatch.interface.service import InterfaceSettings
 from spinney.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Serve the command interface of Disbatch.")

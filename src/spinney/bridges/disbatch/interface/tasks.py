@@ -10,8 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from spinney.bridges.disbatch.database import CHUNKS, Document
-from spinney.bridges.disbatch.interface.actions import perform
-from spinney.bridges.disbatch.interface.create import create
+from spinney.bridges.disbatch.interface.actions import create, perform
 from spinney.bridges.disbatch.interface.filters import index_sets, projection, refuse_unindexed, task_filter
 from spinney.bridges.disbatch.interface.parameters import Parameters
 from spinney.bridges.disbatch.interface.service import Params, Service, Serving, User
