@@ -1,7 +1,7 @@
 """The skeleton of bridges, between a real store and another system made for these tests: a dict that may be away."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -51,7 +51,7 @@ class Shelf:
     def _claim(self, entry: str) -> Claim:
         return Claim(entry=entry, claim=self.claims[entry], type=self.type, params=self.params)
 
-    def claimed(self) -> Iterable[Claim]:
+    def claimed(self, linked: Container[tuple[str, str]] = ()) -> Iterable[Claim]:
         self._reach()
         return [self._claim(entry) for entry in self.claims]
 

@@ -172,7 +172,8 @@ class Bridge:
     def _recover(self) -> None:
         """Compare all entries that bear our name with the links: take up those without one, and give up those that are
         gone."""
-        claims = list(self.foreign.claimed())
+        linked = {(link.entry, link.claim) for link in self._links.values() if link.job_id is not None}
+        claims = list(self.foreign.claimed(linked))
         held = {(claim.entry, claim.claim) for claim in claims}
         gone = [
             link

@@ -2,7 +2,7 @@
 
 Every write must be safe to repeat, and say what holds now; ``docs/bridges.md`` has the rules."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -89,8 +89,9 @@ class Foreign(Protocol):
     def tend(self) -> None:
         """Do what the other system expects of its nodes, each second: beat, read limits, tidy up."""
 
-    def claimed(self) -> Iterable[Claim]:
-        """Return all entries that bear our name and are not finished."""
+    def claimed(self, linked: Container[tuple[str, str]] = ()) -> Iterable[Claim]:
+        """Return all entries that bear our name and are not finished. ``linked``: those that have jobs, each with its
+        claim; no job is made of them, so that their params may be left out."""
 
     def claim(self, room: int) -> Sequence[Claim]:
         """Take entries, as many as the limits over there allow, at most ``room``; each by an atomic write."""

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,7 +127,7 @@ class DisbatchNode:
 
     # --- claims -------------------------------------------------------------------------------
 
-    def claimed(self) -> Iterable[Claim]:
+    def claimed(self, linked: Container[tuple[str, str]] = ()) -> Iterable[Claim]:
         """Return the tasks that bear this node's name. One that another program claimed under it, and has not begun for
         ``orphaned_after``, becomes orphaned. Raises ForeignAway when another store has taken the name meanwhile."""
         ours = {"node": self.node, "claim": {"$gt": 0}, "_id": {"$type": "objectId"}}

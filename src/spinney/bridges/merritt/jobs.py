@@ -1,5 +1,7 @@
 """Jobs of the ingest queue: one object each, on its way through the states."""
 
+from collections.abc import Callable
+
 from spinney.bridges.merritt import codec, layout
 from spinney.bridges.merritt.codec import Fields
 from spinney.bridges.merritt.errors import MerrittStateError, MerrittZKNodeInvalid
@@ -68,11 +70,13 @@ class Jobs(Items[Job]):
         priority: int | None = None,
         retry: bool = False,
         unlock: bool = False,
+        also: Callable[[Transaction], None] | None = None,
     ) -> Job:
         """Move a job to another state, in its status, its list and its batch, and return it as it is then.
 
         With ``priority`` it also gets that priority, with ``retry`` its retry count is raised, and with ``unlock`` its
-        lock is released, all in the same transaction. To set the state that it has changes nothing but the priority.
+        lock is released, all in the same transaction, to which ``also`` adds nodes of the caller's own. To set the
+        state that it has changes nothing but the priority.
 
         Raises MerrittStateError where the state may not follow, MerrittLocked where another client holds the lock or
         this one has lost it, and MerrittConflict where the job was changed since it was read.
@@ -88,6 +92,8 @@ class Jobs(Items[Job]):
 
         def write(transaction: Transaction) -> None:
             self._move_pointers(transaction, job, state, after)
+            if also is not None:
+                also(transaction)
 
         return self._change(job, status, write, unlock=unlock, fields={"priority": after})
 

@@ -5,7 +5,7 @@ killed takes its jobs up again, unless another consumer has taken them meanwhile
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from spinney.apps.ingest.merritt import orders, progress
 from spinney.apps.ingest.merritt.access import AccessWork
 from spinney.apps.ingest.merritt.batches import BatchWork
-from spinney.apps.ingest.merritt.marks import Marks, release_own_lock
+from spinney.apps.ingest.merritt.marks import Mark, Marks, Phase, new_claim, release_own_lock
 from spinney.apps.ingest.merritt.mirror import Mirror
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
@@ -37,7 +37,7 @@ from spinney.bridges.merritt import (
 )
 from spinney.bridges.merritt.layout import ACCESS, ACCESS_QUEUES, BATCHES, job_states_path
 from spinney.errors import UsageError
-from spinney.jobs import SETTLED
+from spinney.jobs import SETTLED, State
 from spinney.jobs import Job as SpinneyJob
 
 log = logging.getLogger("spinney.bridges.merritt")
@@ -75,6 +75,8 @@ class MerrittConsumer:
     _polled_s: dict[int, float] = field(default_factory=dict, init=False)
     _handed_over: set[str] = field(default_factory=set, init=False)
     """Jobs of ours in a state whose work others do, and those that have come back from there."""
+    _warned: set[tuple[str, str]] = field(default_factory=set, init=False)
+    """Jobs that were passed over, with the reasons."""
 
     def __post_init__(self) -> None:
         self.name = f"merritt:{self.database}:{self.node}"
@@ -94,6 +96,7 @@ class MerrittConsumer:
         with self._reached():
             self.queue.initialize()
             self._marks.enter(self.mark())
+            self._marks.announce()
             self._changed.set()
             self._batches_changed.set()
 
@@ -101,6 +104,7 @@ class MerrittConsumer:
         """Create the jobs of pending batches, report those that have ended, and have packages made; nothing of a queue
         that is locked."""
         with self._reached():
+            self._marks.announce()
             self.access.answer()
         if not self._is_due(self._batches_changed, [BATCHES, *_ACCESS_PATHS]):
             return
@@ -120,21 +124,48 @@ class MerrittConsumer:
 
     # --- claims -------------------------------------------------------------------------------
 
-    def claimed(self) -> Iterable[Claim]:
+    def claimed(self, linked: Container[tuple[str, str]] = ()) -> Iterable[Claim]:
         """Return the jobs that are ours, with their locks taken again where the session was another one."""
         claims = []
         with self._reached():
-            for job_id in self._marks.jobs():
-                claim = self._marks.claim(job_id)
+            for job_id, mark in self._marks.jobs().items():
+                if mark.phase is Phase.CANCELLED:
+                    self._fail_if_back(job_id, mark)
+                    continue
                 try:
-                    job = self._ours(job_id, claim or "")
+                    job = self._ours(job_id, mark.claim)
                 except ClaimLost as lost:
                     log.warning("%s: job %s is not ours any more: %s", self.name, job_id, lost)
                     self._let_go(job_id)
                     continue
-                if (made := self._claim_of(job, claim or "")) is not None:
-                    claims.append(made)
+                if (job_id, mark.claim) in linked:
+                    claims.append(Claim(entry=job_id, claim=mark.claim, type=TYPE, params={}))
+                    continue
+                try:
+                    claims.append(self._claim_of(job, mark.claim))
+                except (UsageError, MerrittZKNodeInvalid) as error:
+                    self._pass_over(job_id, error)
         return claims
+
+    def _fail_if_back(self, job_id: str, mark: Mark) -> None:
+        """Fail a job that was cancelled here while others had it, as soon as it is in a state of ours again."""
+        with suppress(MerrittLocked, MerrittConflict):  # others have not let it go yet
+            try:
+                job = self.queue.jobs.load(job_id)
+                if not _is_ended(job, mark.claim):
+                    if job.state not in self.settings.states:
+                        return
+                    release_own_lock(self.client, job.lock_path, self.name)
+                    self.queue.jobs.set_status(job, JobState.FAILED, message=mark.reason)
+            except MerrittZKNodeInvalid as error:
+                log.warning("%s: job %s was deleted over there: %s", self.name, job_id, error)
+            self._let_go(job_id)
+
+    def _pass_over(self, job_id: str, error: Exception) -> None:
+        """Leave a job as it is until its fault is repaired, with one warning."""
+        if (job_id, str(error)) not in self._warned:
+            self._warned.add((job_id, str(error)))
+            log.warning("%s: job %s is passed over: %s", self.name, job_id, error)
 
     def claim(self, room: int) -> Sequence[Claim]:
         """Take jobs in the order of their priorities, those that have come farthest first."""
@@ -146,6 +177,7 @@ class MerrittConsumer:
             if self.queue.locks.queue_is_locked("ingest"):
                 return ()
             locked_collections = set(self.queue.locks.locked_collections())
+            nodes = self._marks.live_nodes()
             for state in reversed(self.settings.states):
                 for job_id in self.queue.jobs.ids(state):
                     if len(claims) >= room:
@@ -153,7 +185,7 @@ class MerrittConsumer:
                         return claims
                     if job_id in self._held or job_id in self._handed_over:
                         continue
-                    if (claim := self._take(job_id, state, locked_collections)) is not None:
+                    if (claim := self._take(job_id, state, locked_collections, nodes)) is not None:
                         claims.append(claim)
         return claims
 
@@ -174,26 +206,37 @@ class MerrittConsumer:
         with suppress(NoNodeError):
             self.client.retry(self.client.get_children, path, watch=self._watches[id(changed)])
 
-    def _take(self, job_id: str, state: JobState, locked_collections: set[str]) -> Claim | None:
-        """Lock a job and mark it; None where it cannot be had, or must be held."""
+    def _take(
+        self, job_id: str, state: JobState, locked_collections: set[str], nodes: Collection[str]
+    ) -> Claim | None:
+        """Lock a job and mark it; None where it cannot be had, or must be held. ``nodes``: the live ones, for which a
+        job in Notify is reserved by its mark."""
         try:
             job = self.queue.jobs.load(job_id)
             if job.state is not state:
+                return None
+            if state is JobState.NOTIFY and self._marks.is_marked(job_id, nodes):
                 return None
             profile = orders.profile_of(job.configuration)
             if locked_collections & {profile, self._collection(profile)}:
                 if state is JobState.PENDING:
                     self.queue.jobs.set_status(job, JobState.HELD, message="its collection is locked")
                 return None
+            try:
+                claim = self._claim_of(job, new_claim(job))
+            except UsageError as error:
+                self._fail(job, str(error))
+                return None
             release_own_lock(self.client, job.lock_path, self.name)
             job = self.queue.jobs.lock(job)
         except (MerrittLocked, MerrittConflict, MerrittStateError):
             return None  # another consumer was first
         except MerrittZKNodeInvalid as error:
-            log.warning("%s: job %s is passed over: %s", self.name, job_id, error)
+            self._pass_over(job_id, error)
             return None
         self._held[job_id], self._priorities[job_id] = job, job.priority
-        return self._claim_of(job, self._marks.add(job))
+        self._marks.write(job_id, Mark(claim.claim))
+        return claim
 
     def _collection(self, profile: str) -> str:
         try:
@@ -201,15 +244,12 @@ class MerrittConsumer:
         except UsageError:
             return profile  # the job fails by it, with a sentence
 
-    def _claim_of(self, job: Job, claim: str) -> Claim | None:
-        """Return the claim of a job of ours. One that describes no object is failed, and let go."""
-        try:
-            bid = orders.bid_of(self.queue.batches.load(job.bid))
-            order = orders.object_order(job, bid, self.settings)
-            collection = self.collection_of(order.profile)
-        except (UsageError, MerrittZKNodeInvalid) as error:
-            self._fail(job, str(error))
-            return None
+    def _claim_of(self, job: Job, claim: str) -> Claim:
+        """Return the claim of a job. Raises UsageError for one that describes no object, and MerrittZKNodeInvalid where
+        its batch cannot be read."""
+        bid = orders.bid_of(self.queue.batches.load(job.bid))
+        order = orders.object_order(job, bid, self.settings)
+        collection = self.collection_of(order.profile)
         return Claim(
             entry=job.id,
             claim=claim,
@@ -246,21 +286,25 @@ class MerrittConsumer:
         self._marks.remove(job_id)
 
     def _ours(self, job_id: str, claim: str) -> Job:
-        """Return a job that is ours, with its lock unless it is in a state whose work others do. Raises ClaimLost where
-        it is not ours any more."""
+        """Return a job that is ours, with its lock unless it is with others. Raises ClaimLost where it is not ours any
+        more."""
+        mark = self._marks.read(job_id)
+        if mark is None or mark.claim != claim:
+            raise ClaimLost("it is not marked as taken by this node under this claim")
+        is_away = mark.phase in (Phase.AWAY, Phase.CANCELLED)
         try:
-            if self._marks.claim(job_id) != claim:
-                raise ClaimLost("it is not marked as taken by this node under this claim")
             job = self.queue.jobs.load(job_id)
-            if job.state in _ENDED or claim.partition(".")[0] != str(job.retry_count):
+            if _is_ended(job, claim):
                 raise ClaimLost(f"it is {job.state} over there")
-            if job.state not in self.settings.states:
+            if mark.phase is not Phase.HERE:
                 self._handed_over.add(job_id)
+            if job.state not in self.settings.states:
+                if not is_away:  # the settings are others than when it was taken
+                    release_own_lock(self.client, job.lock_path, self.name)
+                    raise ClaimLost(f"it is {job.state} over there, and that step is left to others")
                 self._held.pop(job_id, None)
                 return job
             held = self._held.get(job_id)
-            if held is None and job.state is self.settings.comes_back_in:
-                self._handed_over.add(job_id)
             if held is not None and self._has(held):
                 job = replace(job, lock=held.lock)
             else:
@@ -268,9 +312,11 @@ class MerrittConsumer:
                 job = self.queue.jobs.lock(job)
             self._held[job_id] = job
             self._priorities.setdefault(job_id, job.priority)
+            if is_away:
+                self._marks.write(job_id, Mark(claim, Phase.BACK))
             return job
         except (MerrittLocked, MerrittConflict) as error:
-            if job_id in self._handed_over:
+            if is_away:
                 return replace(job, lock=None)  # others have not let it go yet
             raise ClaimLost(str(error)) from error
         except (MerrittZKNodeInvalid, NoNodeError) as error:
@@ -303,22 +349,24 @@ class MerrittConsumer:
         job = self._ours(report.entry, report.claim)
         has_ended = report.job is None or report.job.state in SETTLED
         if job.lock is None:  # others work at it
-            if has_ended:
-                self._let_go(job.id)
+            self._report_away(job.id, report)
             return
         try:
             if report.job is not None:
                 write = partial(self._batches.write_beside, self.queue.batches.load(job.bid))
                 job = progress.write_parts(self.queue, job, report.results(), self.settings.server, write)
+            away = Mark(report.claim, Phase.AWAY)
             states = progress.steps(job.state, report.job, self.settings.states)
             for state in states:
+                is_left = state not in (*self.settings.states, *_ENDED)
                 estimated = report.job is not None and state is JobState.PROVISIONING
                 job = self.queue.jobs.set_status(
                     job,
                     state,
                     message=progress.message(report.job) if state is states[-1] else "",
                     priority=report.job.priority if estimated and report.job else None,
-                    unlock=state not in (*self.settings.states, *_ENDED),
+                    unlock=is_left,
+                    also=partial(self._marks.write_with, job_id=job.id, mark=away) if is_left else None,
                 )
                 self._held[job.id], self._priorities[job.id] = job, job.priority
         except (MerrittNodeTooLarge, UsageError, OSError) as error:
@@ -335,6 +383,16 @@ class MerrittConsumer:
             self._handed_over.add(job.id)
         if job.state in _ENDED or has_ended:
             self._let_go(job.id)
+
+    def _report_away(self, job_id: str, report: Report) -> None:
+        """Record what became here of a job that is with others: one that was cancelled fails when it comes back."""
+        if report.job is not None and report.job.state is State.COMPLETED:
+            self._let_go(job_id)
+        elif report.job is None or report.job.state in SETTLED:
+            self._handed_over.discard(job_id)
+            self._marks.write(job_id, Mark(report.claim, Phase.CANCELLED, progress.message(report.job)))
+        else:  # also one that was cancelled and then retried
+            self._marks.write(job_id, Mark(report.claim, Phase.AWAY))
 
     # --- wishes and checks --------------------------------------------------------------------
 
@@ -365,14 +423,15 @@ class MerrittConsumer:
         """Let a job go on here when others have done their step; its lock is taken again. One that they are still
         unlocking has come back in the next round."""
         with suppress(ClaimLost):
-            if self._ours(job.id, self._marks.claim(job.id) or "").lock is not None:
+            mark = self._marks.read(job.id)
+            if mark is not None and self._ours(job.id, mark.claim).lock is not None:
                 reason = f"{job.state} in Merritt's queue"
                 yield Wish(entry=job.id, order=Order.RELEASE, reason=reason)
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
         """Compare the jobs that are ours over there with their jobs here."""
         with self._reached():
-            ours = set(self._marks.jobs())
+            ours = {entry for entry, mark in self._marks.jobs().items() if mark.phase is not Phase.CANCELLED}
         for entry in sorted(ours - jobs.keys()):
             yield (
                 entry,
@@ -399,6 +458,11 @@ class MerrittConsumer:
             raise ForeignAway(f"ZooKeeper: {type(error).__name__}: {error}"[:300]) from error
         except MerrittError as error:
             raise ForeignAway(f"Merritt's queue: {error}"[:300]) from error
+
+
+def _is_ended(job: Job, claim: str) -> bool:
+    """Return whether a job has ended over there, or was requeued since it was taken under this claim."""
+    return job.state in _ENDED or claim.partition(".")[0] != str(job.retry_count)
 
 
 def _waker(event: Event) -> Callable[[Any], None]:

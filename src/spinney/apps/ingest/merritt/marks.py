@@ -2,25 +2,67 @@
 
     /spinney/identity             names this ZooKeeper tree for ever: in the keys of jobs
     /spinney/nodes/NODE           the mark of the store that works under this name
-    /spinney/nodes/NODE/JID       a job that this node has taken, with its claim
+    /spinney/nodes/NODE/JID       a job that this node has taken, with its claim and its phase
+    /spinney/live/NODE            there while this node is connected (ephemeral)
     /spinney/batches/BID          a batch whose jobs are being created
 
-The lock of a job dies with its holder's session; its mark stays, so that a node that was killed knows its jobs."""
+The lock of a job dies with its holder's session; its mark stays, so that a node that was killed knows its jobs. While a
+job is with Merritt's services between two steps of ours, nobody of us locks it, and its mark reserves it."""
 
 import json
 import secrets
 import uuid
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from enum import StrEnum
+from typing import NamedTuple
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from spinney.bridges.foreign import ForeignAway
 from spinney.bridges.merritt import Job
-from spinney.bridges.merritt.nodes import children
+from spinney.bridges.merritt.nodes import children, existing, get_all
+from spinney.bridges.merritt.transactions import OperationFailed, Transaction
 
 ROOT = "/spinney"
 BATCHES = f"{ROOT}/batches"
+_NODES = f"{ROOT}/nodes"
+_LIVE = f"{ROOT}/live"
+
+
+class Phase(StrEnum):
+    """Who works on a job that a node has taken."""
+
+    HERE = "here"
+    AWAY = "away"
+    """Others, until it comes back."""
+    BACK = "back"
+    """This node again, after others."""
+    CANCELLED = "cancelled"
+    """Others still; its job here has ended without success, so that it fails when it comes back."""
+
+
+class Mark(NamedTuple):
+    """What the mark of a job says."""
+
+    claim: str
+    phase: Phase = Phase.HERE
+    reason: str = ""
+    """Why it was cancelled."""
+
+    @classmethod
+    def of(cls, data: bytes) -> "Mark":
+        fields = json.loads(data)
+        return cls(fields["claim"], Phase(fields.get("phase", Phase.HERE)), fields.get("reason", ""))
+
+    def data(self) -> bytes:
+        return json.dumps(self._asdict()).encode()
+
+
+def new_claim(job: Job) -> str:
+    """Return a claim for a job that is taken now: one that tells a requeued job from what it was before."""
+    return f"{job.retry_count}.{secrets.token_hex(6)}"
 
 
 def identity(client: KazooClient) -> str:
@@ -56,11 +98,13 @@ class Marks:
 
     def __init__(self, client: KazooClient, node: str) -> None:
         self._client = client
-        self.path = f"{ROOT}/nodes/{node}"
+        self._node = node
+        self.path = f"{_NODES}/{node}"
 
     def enter(self, store: str) -> None:
         """Write the mark of a store. Raises ForeignAway where another store works under this name."""
-        self._client.ensure_path(f"{ROOT}/nodes")
+        self._client.ensure_path(_NODES)
+        self._client.ensure_path(_LIVE)
         self._client.ensure_path(BATCHES)
         try:
             self._client.retry(self._client.create, self.path, store.encode())
@@ -72,26 +116,48 @@ class Marks:
                     f"--name, or delete the node {self.path} with all below it if that store is gone for good"
                 ) from None
 
-    def jobs(self) -> list[str]:
-        """Return the ids of the jobs that this node has taken."""
-        return children(self._client, self.path)
+    def announce(self) -> None:
+        """Show that this node is connected, by a node that ends with the client's session."""
+        path = f"{_LIVE}/{self._node}"
+        stat = self._client.retry(self._client.exists, path)
+        if stat is not None and stat.ephemeralOwner == self._client.client_id[0]:
+            return
+        transaction = Transaction(self._client)
+        if stat is not None:  # of an earlier session
+            transaction.delete(path)
+        transaction.create(path, ephemeral=True)
+        with suppress(OperationFailed):  # that session has just ended; the next look repeats this
+            transaction.commit()
 
-    def claim(self, job_id: str) -> str | None:
-        """Return the claim under which a job was taken; None for one that is not ours."""
-        try:
-            return str(json.loads(self._client.retry(self._client.get, f"{self.path}/{job_id}")[0])["claim"])
-        except NoNodeError:
-            return None
+    def live_nodes(self) -> Collection[str]:
+        """Return the nodes that are connected."""
+        return children(self._client, _LIVE)
 
-    def add(self, job: Job) -> str:
-        """Mark a job that was taken, and return its claim: one that tells a requeued job from what it was before."""
-        claim = f"{job.retry_count}.{secrets.token_hex(6)}"
-        data = json.dumps({"claim": claim}).encode()
+    def is_marked(self, job_id: str, nodes: Collection[str]) -> bool:
+        """Return whether one of these nodes, or this one, has taken a job."""
+        return bool(existing(self._client, {f"{_NODES}/{node}/{job_id}" for node in (*nodes, self._node)}))
+
+    def jobs(self) -> Mapping[str, Mark]:
+        """Return the marks of the jobs that this node has taken, by their ids."""
+        ids = children(self._client, self.path)
+        read = get_all(self._client, [f"{self.path}/{job_id}" for job_id in ids])
+        return {job_id: Mark.of(each[0]) for job_id, each in zip(ids, read, strict=True) if each is not None}
+
+    def read(self, job_id: str) -> Mark | None:
+        """Return the mark of a job; None for one that is not ours."""
+        (node,) = get_all(self._client, [f"{self.path}/{job_id}"])
+        return None if node is None else Mark.of(node[0])
+
+    def write(self, job_id: str, mark: Mark) -> None:
+        """Mark a job, or change its mark."""
         try:
-            self._client.retry(self._client.create, f"{self.path}/{job.id}", data)
+            self._client.retry(self._client.create, f"{self.path}/{job_id}", mark.data())
         except NodeExistsError:
-            self._client.retry(self._client.set, f"{self.path}/{job.id}", data)
-        return claim
+            self._client.retry(self._client.set, f"{self.path}/{job_id}", mark.data())
+
+    def write_with(self, transaction: Transaction, job_id: str, mark: Mark) -> None:
+        """Have a transaction change the mark of a job; it fails where the job has none."""
+        transaction.set(f"{self.path}/{job_id}", mark.data())
 
     def remove(self, job_id: str) -> None:
         """Remove the mark of a job, if it has one."""

@@ -1,0 +1,228 @@
+"""Jobs that are with Merritt's services between two steps of ours, for consumers of ours in one process."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from kazoo.client import KazooClient
+
+from bridges.merritt.trees import CONFIGURATION, locks, new_batch, new_job
+from spinney.apps.ingest.merritt.consumer import MerrittConsumer
+from spinney.apps.ingest.merritt.settings import Settings
+from spinney.bridges.foreign import Claim, ClaimLost, Report
+from spinney.bridges.merritt import STEPS, Job, JobState, MerrittQueue
+from spinney.errors import UsageError
+from spinney.jobs import Job as SpinneyJob
+from spinney.jobs import State
+
+NONE = cast(Any, None)
+BUT_RECORDING = tuple(state for state in STEPS[:-1] if state is not JobState.RECORDING)
+Start = Callable[..., MerrittConsumer]
+
+
+@pytest.fixture
+def start(connect: Callable[[], KazooClient], queue: MerrittQueue) -> Start:
+    """Start a consumer with a session of its own; its lists are due at each look."""
+
+    def one(node: str, states: tuple[JobState, ...] = BUT_RECORDING, **fields: Any) -> MerrittConsumer:
+        config = Settings(poll=0.1, work=frozenset(["jobs"]), states=states)
+        options = {"collection_of": lambda profile: profile, "mark": lambda: node} | fields
+        made = MerrittConsumer(connect(), "db", node, config, access=NONE, mirror=NONE, **options)
+        made.begin()
+        return made
+
+    return one
+
+
+def here(state: State, stage: str | None, message: str | None = None) -> SpinneyJob:
+    """Return a job of this side."""
+    job = SpinneyJob.__new__(SpinneyJob)
+    for name, value in {"state": state, "stage": stage, "message": message, "priority": 5}.items():
+        object.__setattr__(job, name, value)
+    return job
+
+
+def report(consumer: MerrittConsumer, claim: Claim, job: SpinneyJob | None) -> dict[str, ClaimLost]:
+    made = Report(
+        entry=claim.entry,
+        claim=claim.claim,
+        job=job,
+        attempts=[],
+        results=dict,
+        output=NONE,
+    )
+    return dict(consumer.report([made]))
+
+
+def hand_over(queue: MerrittQueue, consumer: MerrittConsumer) -> Claim:
+    """Take a new job, do its steps up to Storing, and leave Recording to others."""
+    new_job(queue)
+    (claim,) = consumer.claim(10)
+    assert report(consumer, claim, here(State.HELD, "notify")) == {}
+    assert queue.jobs.load(claim.entry).state is JobState.RECORDING
+    assert consumer.parked == 1
+    return claim
+
+
+def record(queue: MerrittQueue, *, unlock: bool = True) -> Job:
+    """Do the step of Merritt's inventory."""
+    job = queue.jobs.acquire(JobState.RECORDING)
+    assert job is not None
+    return queue.jobs.set_status(job, JobState.NOTIFY, unlock=unlock)
+
+
+def taken(consumer: MerrittConsumer) -> list[str]:
+    consumer._changed.set()
+    return [claim.entry for claim in consumer.claim(10)]
+
+
+def held(consumer: MerrittConsumer) -> list[tuple[str, str]]:
+    return [(claim.entry, claim.claim) for claim in consumer.claimed()]
+
+
+def orders(consumer: MerrittConsumer) -> list[str]:
+    return [str(wish.order) for wish in consumer.wishes()]
+
+
+def lose_connection(consumer: MerrittConsumer) -> None:
+    """As after an error of the connection, in which the session lived on."""
+    consumer._held.clear()
+
+
+def test_a_job_that_comes_back_belongs_to_the_consumer_that_handed_it_over(
+    queue: MerrittQueue, start: Start
+) -> None:
+    oak, elm = start("oak"), start("elm")
+    claim = hand_over(queue, oak)
+    record(queue)
+
+    assert taken(elm) == []  # although its watch fired first
+
+    assert orders(oak) == ["release"]
+    assert held(oak) == [(claim.entry, claim.claim)]
+    assert taken(elm) == []
+
+
+def test_a_job_whose_consumer_is_gone_is_taken_by_another(queue: MerrittQueue, start: Start) -> None:
+    oak, elm = start("oak"), start("elm")
+    claim = hand_over(queue, oak)
+    record(queue)
+    oak.client.stop()
+
+    assert taken(elm) == [claim.entry]
+
+    oak.client.start()
+    oak.begin()
+    assert orders(oak) == []
+    assert taken(oak) == []
+
+
+def test_a_consumer_goes_on_with_what_it_handed_over_before_it_was_killed(
+    queue: MerrittQueue, start: Start
+) -> None:
+    oak = start("oak")
+    claim = hand_over(queue, oak)
+    job = record(queue, unlock=False)
+    oak.client.stop()
+    again = start("oak")
+
+    assert held(again) == [(claim.entry, claim.claim)]  # others have not let it go yet
+    assert orders(again) == []
+
+    queue.jobs.unlock(job)
+    assert orders(again) == ["release"]
+    assert orders(again) == ["release"]  # until its job has ended
+    assert report(again, claim, here(State.COMPLETED, None)) == {}
+    assert queue.jobs.load(job.id).state is JobState.COMPLETED
+
+
+def test_a_job_that_has_come_back_is_lost_with_its_lock(
+    client: KazooClient, queue: MerrittQueue, start: Start
+) -> None:
+    oak = start("oak")
+    claim = hand_over(queue, oak)
+    job = record(queue)
+    assert orders(oak) == ["release"]
+
+    lose_connection(oak)
+    client.delete(job.lock_path)
+    queue.jobs.lock(queue.jobs.load(job.id))  # and another service notifies
+
+    assert list(report(oak, claim, here(State.COMPLETED, None))) == [job.id]
+
+
+def test_a_step_that_is_left_to_others_after_a_restart_is_not_done_here_too(
+    client: KazooClient, queue: MerrittQueue, start: Start
+) -> None:
+    oak = start("oak", STEPS[:-1])
+    job = new_job(queue)
+    (claim,) = oak.claim(10)
+    report(oak, claim, here(State.RUNNING, "downloading"))
+    oak.client.stop()
+
+    again = start("oak", tuple(state for state in STEPS[:-1] if state is not JobState.DOWNLOADING))
+
+    assert held(again) == []
+    assert client.get_children("/spinney/nodes/oak") == []
+    assert locks(client) == []
+    assert queue.jobs.load(job.id).state is JobState.DOWNLOADING
+
+
+def test_a_job_that_is_cancelled_while_others_have_it_fails_when_it_comes_back(
+    client: KazooClient, queue: MerrittQueue, start: Start
+) -> None:
+    oak = start("oak")
+    claim = hand_over(queue, oak)
+    assert report(oak, claim, here(State.CANCELLED, "notify", "a wrong file")) == {}
+    assert (held(oak), oak.parked) == ([], 0)
+
+    record(queue)
+    assert (taken(oak), held(oak)) == ([], [])
+
+    job = queue.jobs.load(claim.entry)
+    assert (job.state, job.message) == (JobState.FAILED, "a wrong file")
+    assert client.get_children("/spinney/nodes/oak") == []
+
+
+def test_a_profile_that_cannot_be_read_for_a_moment_ends_no_job_that_runs(
+    client: KazooClient, queue: MerrittQueue, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults = list[str]()
+
+    def collection(profile: str) -> str:
+        if faults:
+            raise UsageError(faults[0])
+        return profile
+
+    oak = start("oak", collection_of=collection)
+    job = new_job(queue)
+    (claim,) = oak.claim(10)
+    faults.append("p.toml: a typo")
+
+    for _ in range(2):
+        assert [each.entry for each in oak.claimed({(claim.entry, claim.claim)})] == [job.id]
+        assert held(oak) == []  # one without a job here waits
+    assert queue.jobs.load(job.id).state is JobState.PENDING
+    assert caplog.text.count("a typo") == 1
+
+    faults.clear()
+    assert held(oak) == [(claim.entry, claim.claim)]
+
+
+def test_a_batch_that_cannot_be_read_ends_no_job(
+    client: KazooClient, queue: MerrittQueue, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    oak = start("oak")
+    running = new_job(queue)
+    (claim,) = oak.claim(10)
+    waiting = queue.jobs.create(new_batch(queue).id, CONFIGURATION)
+    for each in (running, waiting):
+        client.set(f"/batches/{each.bid}/submission", b"[]")
+
+    for _ in range(2):
+        assert taken(oak) == []
+        assert [each.entry for each in oak.claimed({(claim.entry, claim.claim)})] == [running.id]
+
+    assert [each.state for each in queue.jobs.list()] == [JobState.PENDING] * 2
+    assert caplog.text.count(f"{waiting.id} is passed over") == 1
+    assert locks(client) == [f"{running.path}/lock"]
