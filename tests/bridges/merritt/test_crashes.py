@@ -77,7 +77,9 @@ def test_a_writer_that_is_killed_leaves_nothing_half_done(
         verb(queue)  # and who comes next does it
 
 
-def test_a_batch_whose_consumer_died_is_taken_again(client: KazooClient, queue: MerrittQueue) -> None:
+def test_a_batch_whose_consumer_died_is_taken_again_after_a_repair(
+    client: KazooClient, queue: MerrittQueue
+) -> None:
     new_batch(queue)
     batch = queue.batches.acquire_pending()
     assert batch is not None

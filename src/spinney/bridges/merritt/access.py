@@ -44,7 +44,7 @@ class AccessRequests(Items[AccessRequest]):
 
         Processing without a lock has what was requeued after a failure, and what a client left that died.
         """
-        return self._acquire(self._paths(queue), lambda _, __: None, (state,))
+        return next(self._acquire(self._paths(queue), lambda _, __: None, (state,)), None)
 
     def set_status(
         self, request: AccessRequest, state: AccessState, *, message: str = "", unlock: bool = False

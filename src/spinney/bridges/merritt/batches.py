@@ -1,7 +1,7 @@
 """Batches: what a depositor submitted at once, with a job for each of its objects."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,39 +82,55 @@ class Batches(Items[Batch]):
         A pending batch is one without the node ``states``. A batch in Processing without it is one whose consumer died
         before it created a job, and is taken again. Two clients never acquire the same batch.
         """
+        return next(self.each_pending(), None)
 
-        states = (BatchState.PENDING, BatchState.PROCESSING)
-        paths = [path for path, count in self._counted("states") if count is None]
+    def each_pending(
+        self,
+        among: Sequence[str] | None = None,
+        also: Callable[[Transaction, Batch], None] | None = None,
+    ) -> Iterator[Batch]:
+        """Acquire pending batches one after the other, each when it is fetched.
+
+        ``among``: the paths of the batches that are looked at; without it all. ``also`` adds nodes of the caller's own
+        to the transaction.
+        """
+        paths = [path for path, count in self._counted("states", among) if count is None]
 
         def claim(transaction: Transaction, batch: Batch) -> bytes | None:
             transaction.create(batch.states_path)
+            if also is not None:
+                also(transaction, batch)
             return self._moved(batch, BatchState.PROCESSING)
 
-        return self._acquire(paths, claim, states)
+        return self._acquire(paths, claim, (BatchState.PENDING, BatchState.PROCESSING))
 
-    def acquire_for_reporting(self, without: Collection[str] = ()) -> Batch | None:
+    def acquire_for_reporting(self) -> Batch | None:
         """Lock the first batch whose jobs are all done and move it to Reporting, in one transaction.
 
-        A batch that is in Reporting and not locked is one whose reporter died, and is taken again. ``without``: the ids
-        of batches to leave out.
+        A batch that is in Reporting and not locked is one whose reporter died, and is taken again.
         """
+        return next(self.each_for_reporting(), None)
 
-        states = (BatchState.PROCESSING, BatchState.REPORTING)
-        paths = [path for path, count in self._counted(_OPEN_JOBS, without) if count == 0]
+    def each_for_reporting(self, among: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Acquire batches whose jobs are all done one after the other, each when it is fetched; ``among`` as above."""
+        paths = [path for path, count in self._counted(_OPEN_JOBS, among) if count == 0]
 
         def claim(transaction: Transaction, batch: Batch) -> bytes | None:
             _require_no_open_jobs(transaction, batch)
             return self._moved(batch, BatchState.REPORTING)
 
-        return self._acquire(paths, claim, states)
+        return self._acquire(paths, claim, (BatchState.PROCESSING, BatchState.REPORTING))
 
-    def acquire_for_update_reporting(self, without: Collection[str] = ()) -> Batch | None:
+    def acquire_for_update_reporting(self) -> Batch | None:
         """Lock the first batch in UpdateReporting whose jobs are all done; its state stays.
 
         An operator moves a failed batch to UpdateReporting when its jobs have been requeued.
         """
+        return next(self.each_for_update_reporting(), None)
 
-        paths = [path for path, count in self._counted(_OPEN_JOBS, without) if not count]
+    def each_for_update_reporting(self, among: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Acquire such batches one after the other, each when it is fetched; ``among`` as above."""
+        paths = [path for path, count in self._counted(_OPEN_JOBS, among) if not count]
 
         def claim(transaction: Transaction, batch: Batch) -> None:
             if self._exists(f"{batch.path}/{_OPEN_JOBS}"):
@@ -217,15 +233,19 @@ class Batches(Items[Batch]):
             each: children(self._client, f"{batch.states_path}/{each}") for each in layout.BATCH_JOB_STATES
         }
 
-    def open_jobs_paths(self) -> Sequence[str]:
-        """Return the nodes that are empty when all jobs of a batch are done, of each batch that is to be reported then:
-        for watches."""
+    def open_jobs_paths(self, among: Sequence[str]) -> Sequence[str]:
+        """Return the nodes that are empty when all jobs of a batch are done, of each of these batches that is to be
+        reported then: for watches."""
         open_states = (BatchState.PROCESSING, BatchState.UPDATE_REPORTING)
-        return [f"{path}/{_OPEN_JOBS}" for path in self._in_states(self._paths(), open_states)]
+        return [f"{path}/{_OPEN_JOBS}" for path in self._in_states(among, open_states)]
 
-    def list(self, state: BatchState | None = None) -> list[Batch]:
-        """Return all batches in order, or those in a state."""
-        return self._load_all(self._paths(), state)
+    def paths(self) -> Sequence[str]:
+        """Return the paths of all batches in order."""
+        return [f"{layout.BATCHES}/{name}" for name in children(self._client, layout.BATCHES)]
+
+    def list(self, state: BatchState | None = None, among: Sequence[str] | None = None) -> list[Batch]:
+        """Return all batches in order, or those in a state; ``among`` as above."""
+        return self._load_all(self.paths() if among is None else among, state)
 
     def counts(self) -> dict[BatchState, int]:
         """Return how many batches are in each state."""
@@ -240,12 +260,9 @@ class Batches(Items[Batch]):
             has_failure=bool(children(self._client, f"{path}/states/batch-failed")),
         )
 
-    def _paths(self) -> Sequence[str]:
-        return [f"{layout.BATCHES}/{name}" for name in children(self._client, layout.BATCHES)]
-
-    def _counted(self, name: str, without: Collection[str] = ()) -> Iterable[tuple[str, int | None]]:
+    def _counted(self, name: str, among: Sequence[str] | None) -> Iterable[tuple[str, int | None]]:
         """Return batches with the number of children that this node of theirs has; None where it is missing."""
-        paths = [path for path in self._paths() if layout.name(path) not in without]
+        paths = self.paths() if among is None else among
         return zip(paths, counts(self._client, [f"{path}/{name}" for path in paths]), strict=True)
 
     def _moved(self, batch: Batch, state: BatchState) -> bytes | None:

@@ -163,29 +163,36 @@ class Items(Generic[_Item]):
         paths: Sequence[str],
         claim: Callable[[Transaction, _Item], bytes | None],
         states: Collection[State],
-    ) -> _Item | None:
-        """Lock the first item in ``states`` that nobody holds, in the transaction to which ``claim`` adds its changes.
+    ) -> Iterator[_Item]:
+        """Lock the items in ``states`` that nobody holds, one each time when the next is fetched.
 
-        ``claim`` returns the new bytes of the status, or None to leave them. An item that cannot be read is passed over
-        with a warning, so that it does not stop the queue.
+        ``claim`` adds its changes to the transaction that locks an item, and returns the new bytes of the status, or
+        None to leave them. An item that cannot be read is passed over with a warning, so that it does not stop the
+        queue.
         """
         for path in self._free(paths, states):
-            try:
-                item = self._read(path)
-                if item.state not in states:
-                    continue
-                lock = item_locks.new_lock(item.lock_path, self._owner)
-                transaction = Transaction(self._client)
-                item_locks.add_lock(transaction, lock)
-                data = claim(transaction, item) or item.status_bytes
-                transaction.set(item.status_path, data, item.version)
-                self._commit(transaction, item, Witness(lock.path, lock.note, item_locks.LOCK_VERSION))
-                return self._locked(item, lock)
-            except (MerrittLocked, MerrittConflict, OperationFailed):
-                continue  # another client was first
-            except MerrittZKNodeInvalid as error:
-                log.warning("%s is passed over: %s", path, error)
-        return None
+            if (item := self._acquire_one(path, claim, states)) is not None:
+                yield item
+
+    def _acquire_one(
+        self, path: str, claim: Callable[[Transaction, _Item], bytes | None], states: Collection[State]
+    ) -> _Item | None:
+        try:
+            item = self._read(path)
+            if item.state not in states:
+                return None
+            lock = item_locks.new_lock(item.lock_path, self._owner)
+            transaction = Transaction(self._client)
+            item_locks.add_lock(transaction, lock)
+            data = claim(transaction, item) or item.status_bytes
+            transaction.set(item.status_path, data, item.version)
+            self._commit(transaction, item, Witness(lock.path, lock.note, item_locks.LOCK_VERSION))
+            return self._locked(item, lock)
+        except (MerrittLocked, MerrittConflict, OperationFailed):
+            return None  # another client was first
+        except MerrittZKNodeInvalid as error:
+            log.warning("%s is passed over: %s", path, error)
+            return None
 
     def _free(self, paths: Sequence[str], states: Collection[State]) -> Iterator[str]:
         """Yield the paths of items that nobody holds, but for those whose status says that they are in other states.

@@ -33,16 +33,24 @@ class Jobs(Items[Job]):
         store: Fields | None = None,
         priority: int = DEFAULT_PRIORITY,
         space_needed: int = 0,
+        failed: str | None = None,
     ) -> Job:
-        """Create a job in Pending, with all its nodes in one transaction.
+        """Create a job in Pending, or in Failed with the reason ``failed``, with all its nodes in one transaction.
 
         Raises MerrittZKNodeInvalid where there is no such batch, MerrittStateError where the batch is done, and
         MerrittNodeTooLarge for a part that belongs into a file.
         """
         parts = {"identifiers": identifiers, "metadata": metadata, "inventory": inventory, "store": store}
+        status = None if failed is None else status_fields({}, JobState.FAILED, failed, 0)
 
         def write(transaction: Transaction, job_id: str) -> None:
-            add_job(self._client, transaction, job_id, bid, configuration, parts, priority, space_needed)
+            add_job(
+                self._client, transaction, job_id, bid, configuration, parts, priority, space_needed, status
+            )
+            if failed is not None:
+                # The list of open jobs is there, although empty: that shows that all have ended.
+                open_jobs = layout.batch_pointer(bid, JobState.PENDING, job_id)
+                replace(self._client, transaction, (), [layout.parent(open_jobs)])
 
         return self.load(create_numbered(self._client, layout.JOBS, "jid", write))
 
@@ -59,7 +67,8 @@ class Jobs(Items[Job]):
         def claim(transaction: Transaction, job: Job) -> None:
             transaction.check(job.pointers[0])
 
-        return self._acquire([f"{layout.JOBS}/{job_id}" for job_id in self.ids(state)], claim, (state,))
+        paths = [f"{layout.JOBS}/{job_id}" for job_id in self.ids(state)]
+        return next(self._acquire(paths, claim, (state,)), None)
 
     def set_status(
         self,

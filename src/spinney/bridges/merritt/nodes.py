@@ -41,6 +41,12 @@ def counts(client: KazooClient, paths: Iterable[str]) -> list[int | None]:
     return [None if stat is None else stat.numChildren for stat in stats]
 
 
+def versions(client: KazooClient, paths: Iterable[str]) -> list[int | None]:
+    """Return the versions of several nodes, read in one round, with None for each that is missing."""
+    stats = _in_rounds(client, client.exists_async, paths)
+    return [None if stat is None else stat.version for stat in stats]
+
+
 def existing(client: KazooClient, paths: Iterable[str]) -> set[str]:
     """Return which of these nodes exist."""
     paths = list(paths)

@@ -5,7 +5,9 @@ Jobs are created one by one, each with its number in the batch. While that goes 
 cannot be read makes one job that is Failed, because a batch without jobs is never reported."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -19,7 +21,6 @@ from spinney.apps.ingest.merritt.marks import BATCHES, release_own_lock
 from spinney.bridges.merritt import (
     Batch,
     BatchState,
-    JobState,
     MerrittConflict,
     MerrittLocked,
     MerrittNodeTooLarge,
@@ -27,10 +28,13 @@ from spinney.bridges.merritt import (
     MerrittZKNodeInvalid,
     layout,
 )
-from spinney.bridges.merritt.nodes import children
+from spinney.bridges.merritt.codec import read_object
+from spinney.bridges.merritt.nodes import children, get_all, versions
+from spinney.bridges.merritt.transactions import Transaction
 from spinney.errors import UsageError
 from spinney.files.paths import NotAdmitted
 
+_ENDED = (BatchState.COMPLETED, BatchState.FAILED, BatchState.DELETED)
 log = logging.getLogger("spinney.bridges.merritt")
 
 
@@ -42,9 +46,27 @@ class BatchWork:
         self._queue = queue
         self._owner = owner
         self._folder = folder
+        self._ended: dict[str, int] = {}
+        """The versions of the statuses of batches that have ended, by the batches' paths."""
 
-    def read_pending(self) -> None:
-        """Create the jobs of all pending batches, and those that a crash has left out."""
+    def open_paths(self) -> Sequence[str]:
+        """Return the paths of the batches that have not ended; one that has is read again only when its status has
+        changed."""
+        paths = self._queue.batches.paths()
+        found = versions(self._client, [f"{path}/status" for path in paths])
+        now = dict(zip(paths, found, strict=True))
+        self._ended = {path: version for path, version in self._ended.items() if now.get(path) == version}
+        left = [path for path in paths if path not in self._ended]
+        read = get_all(self._client, [f"{path}/status" for path in left])
+        for path, status in zip(left, read, strict=True):
+            with suppress(MerrittZKNodeInvalid):  # it is passed over by who reads it
+                if status is not None and read_object(path, status[0]).get("status") in _ENDED:
+                    self._ended[path] = status[1]
+        return [path for path in left if path not in self._ended]
+
+    def read_pending(self, among: Sequence[str] | None = None) -> None:
+        """Create the jobs of all pending batches, and those that a crash has left out. ``among``: the paths of the
+        batches that are looked at, if not all."""
         for batch_id in children(self._client, BATCHES):
             if not self._client.retry(self._client.exists, f"{layout.BATCHES}/{batch_id}"):
                 self._unmark(batch_id)
@@ -59,9 +81,14 @@ class BatchWork:
                 continue  # another consumer is at it
             except MerrittZKNodeInvalid as error:
                 log.warning("batch %s is passed over: %s", batch_id, error)
-        while (batch_ := self._queue.batches.acquire_pending()) is not None:
-            self._client.ensure_path(f"{BATCHES}/{batch_.id}")
-            self._take(batch_)
+        for batch in self._queue.batches.each_pending(among, self._mark):
+            self._take(batch)
+
+    def _mark(self, transaction: Transaction, batch: Batch) -> None:
+        """Have the transaction that acquires a batch mark it, so that a crash after it leaves no batch without jobs."""
+        path = f"{BATCHES}/{batch.id}"
+        if not self._client.retry(self._client.exists, path):
+            transaction.create(path)
 
     def _take(self, batch: Batch) -> None:
         """Create the jobs of a batch that is locked, and release it. With a job that cannot be read it waits."""
@@ -71,20 +98,20 @@ class BatchWork:
             log.warning("batch %s waits for its other jobs: %s", batch.id, error)
         self._queue.batches.unlock(batch)
 
-    def report_ended(self) -> None:
-        """Report each batch whose jobs have all ended, for the first time or again."""
+    def report_ended(self, among: Sequence[str] | None = None) -> None:
+        """Report each batch whose jobs have all ended, for the first time or again; ``among`` as above."""
         batches = self._queue.batches
-        for batch in batches.list(BatchState.REPORTING):
+        paths = batches.paths() if among is None else among
+        for batch in batches.list(BatchState.REPORTING, paths):
             release_own_lock(self._client, batch.lock_path, self._owner)
-        left = set(children(self._client, BATCHES))  # some of their jobs are not created yet
-        for acquire in (batches.acquire_for_reporting, batches.acquire_for_update_reporting):
-            while (ended := acquire(left)) is not None:
-                try:
-                    self._report(ended)
-                except (UsageError, OSError) as error:
-                    log.error("batch %s is not reported: %s", ended.id, error)
-                    batches.unlock(ended)
-                    left.add(ended.id)
+        incomplete = {f"{layout.BATCHES}/{batch_id}" for batch_id in children(self._client, BATCHES)}
+        paths = [path for path in paths if path not in incomplete]  # the others have all their jobs
+        for ended in chain(batches.each_for_reporting(paths), batches.each_for_update_reporting(paths)):
+            try:
+                self._report(ended)
+            except (UsageError, OSError) as error:
+                log.error("batch %s is not reported: %s", ended.id, error)
+                batches.unlock(ended)
 
     def _report(self, batch: Batch) -> None:
         def store(data: bytes) -> str:
@@ -129,8 +156,7 @@ class BatchWork:
     def _refuse(self, batch: Batch, number: int, reason: str) -> None:
         """Create a job that is Failed, for what no job can be made of."""
         configuration = {"profile_name": orders.profile_of(batch.submission)[:255], "number": number}
-        job = self._queue.jobs.create(batch.id, configuration)
-        self._queue.jobs.set_status(job, JobState.FAILED, message=reason)
+        self._queue.jobs.create(batch.id, configuration, failed=reason)
 
     def _payload(self, batch: Batch, order: BatchOrder) -> Path:
         """Return the payload of a batch, where Merritt's services have put it. Raises UsageError."""

@@ -109,7 +109,8 @@ class MerrittConsumer:
         if not self._is_due(self._batches_changed, [BATCHES, *_ACCESS_PATHS]):
             return
         with self._reached():
-            for path in self.queue.batches.open_jobs_paths():
+            batches = self._batches.open_paths()
+            for path in self.queue.batches.open_jobs_paths(batches):
                 self._watch(path, self._batches_changed)
             if "access" in self.settings.work:
                 self.access.take()
@@ -118,9 +119,9 @@ class MerrittConsumer:
             if self.queue.locks.queue_is_locked("ingest"):
                 return
             if "batches" in self.settings.work:
-                self._batches.read_pending()
+                self._batches.read_pending(batches)
             if "reports" in self.settings.work:
-                self._batches.report_ended()
+                self._batches.report_ended(batches)
 
     # --- claims -------------------------------------------------------------------------------
 
