@@ -7,9 +7,10 @@ import pytest
 
 from bridges.merritt.conftest import client, connect, hosts, queue, server
 
+from .consumers import start
 from .service import IngestService
 
-__all__ = ["client", "connect", "hosts", "queue", "server"]
+__all__ = ["client", "connect", "hosts", "queue", "server", "start"]
 
 
 @pytest.fixture

@@ -147,3 +147,10 @@ def test_wrong_hosts_names_and_rights_are_said(
     assert "no right to create" in merritt("hold", job.id, code=1)
     assert "NoAuthError" in merritt("ls", "locks", code=1)
     assert queue.jobs.load(job.id) == job
+
+
+def test_a_consumer_does_not_start_without_the_folder_of_batches(merritt: Merritt, tmp_path: Path) -> None:
+    settings = tmp_path / "merritt.toml"
+    assert "has no 'queue'" in merritt("run", code=2)
+    settings.write_text('queue = "nowhere"\n')
+    assert "no folder that can be written" in merritt("run", code=2)

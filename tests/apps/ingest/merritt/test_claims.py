@@ -1,6 +1,5 @@
 """What a consumer takes of a queue with faults in it: one entry that cannot be read stops nothing else."""
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +9,6 @@ from kazoo.security import make_digest_acl
 
 from bridges.merritt.trees import CONFIGURATION, locks, new_batch, new_job, put_batch
 from spinney.apps.ingest.manifests import PayloadKind, Row, write
-from spinney.apps.ingest.merritt import progress
 from spinney.apps.ingest.merritt.batches import BatchWork
 from spinney.apps.ingest.merritt.consumer import MerrittConsumer
 from spinney.apps.ingest.merritt.settings import Settings
@@ -165,19 +163,3 @@ def test_an_object_of_a_manifest_that_no_node_can_take_fails_alone(
     sound, failed = queue.jobs.list()
     assert (sound.state, failed.state) == (JobState.PENDING, JobState.FAILED)
     assert "10000 at most" in failed.message
-
-
-def test_fields_that_no_node_can_take_become_a_file(queue: MerrittQueue, tmp_path: Path) -> None:
-    ids = [f"local-{number}" for number in range(2_000)]
-    processed = {"ark": "ark:/1/2", "local_ids": ids, "who": "w", "what": "t", "when": "d", "version": 1}
-
-    def store(name: str, data: bytes) -> str:
-        (tmp_path / name).write_bytes(data)
-        return (tmp_path / name).as_uri()
-
-    job = progress.write_parts(queue, new_job(queue), {"processing": processed}, None, store)
-
-    file = tmp_path / f"{job.id}-identifiers.json"
-    assert queue.jobs.load(job.id).identifiers == {"url": file.as_uri()}
-    assert json.loads(file.read_text()) == {"primary_id": "ark:/1/2", "local_id": ids}
-    assert job.metadata["erc_what"] == "t"

@@ -1,57 +1,16 @@
 """Jobs that are with Merritt's services between two steps of ours, for consumers of ours in one process."""
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import pytest
 from kazoo.client import KazooClient
 
 from bridges.merritt.trees import CONFIGURATION, locks, new_batch, new_job
 from spinney.apps.ingest.merritt.consumer import MerrittConsumer
-from spinney.apps.ingest.merritt.settings import Settings
-from spinney.bridges.foreign import Claim, ClaimLost, Report
+from spinney.bridges.foreign import Claim
 from spinney.bridges.merritt import STEPS, Job, JobState, MerrittQueue
 from spinney.errors import UsageError
-from spinney.jobs import Job as SpinneyJob
 from spinney.jobs import State
 
-NONE = cast(Any, None)
-BUT_RECORDING = tuple(state for state in STEPS[:-1] if state is not JobState.RECORDING)
-Start = Callable[..., MerrittConsumer]
-
-
-@pytest.fixture
-def start(connect: Callable[[], KazooClient], queue: MerrittQueue) -> Start:
-    """Start a consumer with a session of its own; its lists are due at each look."""
-
-    def one(node: str, states: tuple[JobState, ...] = BUT_RECORDING, **fields: Any) -> MerrittConsumer:
-        config = Settings(poll=0.1, work=frozenset(["jobs"]), states=states)
-        options = {"collection_of": lambda profile: profile, "mark": lambda: node} | fields
-        made = MerrittConsumer(connect(), "db", node, config, access=NONE, mirror=NONE, **options)
-        made.begin()
-        return made
-
-    return one
-
-
-def here(state: State, stage: str | None, message: str | None = None) -> SpinneyJob:
-    """Return a job of this side."""
-    job = SpinneyJob.__new__(SpinneyJob)
-    for name, value in {"state": state, "stage": stage, "message": message, "priority": 5}.items():
-        object.__setattr__(job, name, value)
-    return job
-
-
-def report(consumer: MerrittConsumer, claim: Claim, job: SpinneyJob | None) -> dict[str, ClaimLost]:
-    made = Report(
-        entry=claim.entry,
-        claim=claim.claim,
-        job=job,
-        attempts=[],
-        results=dict,
-        output=NONE,
-    )
-    return dict(consumer.report([made]))
+from .consumers import Start, here, report
 
 
 def hand_over(queue: MerrittQueue, consumer: MerrittConsumer) -> Claim:

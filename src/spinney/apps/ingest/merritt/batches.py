@@ -32,6 +32,7 @@ from spinney.bridges.merritt.codec import read_object
 from spinney.bridges.merritt.nodes import children, get_all, versions
 from spinney.bridges.merritt.transactions import Transaction
 from spinney.errors import UsageError
+from spinney.files.copies import write_durably
 from spinney.files.paths import NotAdmitted
 
 _ENDED = (BatchState.COMPLETED, BatchState.FAILED, BatchState.DELETED)
@@ -115,7 +116,7 @@ class BatchWork:
 
     def _report(self, batch: Batch) -> None:
         def store(data: bytes) -> str:
-            return self.write_beside(batch, "status-report.json", data)
+            return self.write_beside(batch.id, "status-report.json", data)
 
         jobs = self._queue.batches.jobs(batch)
         self._queue.batches.finish_reporting(
@@ -164,13 +165,14 @@ class BatchWork:
             raise UsageError("the settings have no 'queue', the folder where payloads of batches are; add it")
         return self._folder / (batch.uuid or batch.id) / order.name
 
-    def write_beside(self, batch: Batch, name: str, data: bytes) -> str:
-        """Write what is too large for a node beside the payload, and return its URL."""
+    def write_beside(self, batch_id: str, name: str, data: bytes) -> str:
+        """Write what is too large for a node beside the payload, durably, and return its URL. Raises UsageError without
+        the folder, and OSError."""
         if self._folder is None:
             raise UsageError(f"{name} needs the setting 'queue', the folder of batches; add it")
-        path = self._folder / (batch.uuid or batch.id) / name
+        path = self._folder / (self._queue.batches.load(batch_id).uuid or batch_id) / name
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(data)
+        write_durably(path, data.decode())
         return path.as_uri()
 
     def _unmark(self, batch_id: str) -> None:

@@ -50,6 +50,7 @@ def run(
     store: StoreOption = None,
 ) -> None:
     """Take jobs of the queue, deposit them with spinney ingest, and write what becomes of them, until SIGTERM."""
+    settings.load(settings_file).require_queue()
     with _bridge(zookeeper, name, settings_file, slots, store) as bridge:
         own_node = process.Node(INGEST, bridge.foreign.name, slots, drain, store)
         ended = process.work(bridge, own_node, replace=replace)

@@ -354,7 +354,7 @@ class MerrittConsumer:
             return
         try:
             if report.job is not None:
-                write = partial(self._batches.write_beside, self.queue.batches.load(job.bid))
+                write = partial(self._batches.write_beside, job.bid)
                 job = progress.write_parts(self.queue, job, report.results(), self.settings.server, write)
             away = Mark(report.claim, Phase.AWAY)
             states = progress.steps(job.state, report.job, self.settings.states)
@@ -370,7 +370,9 @@ class MerrittConsumer:
                     also=partial(self._marks.write_with, job_id=job.id, mark=away) if is_left else None,
                 )
                 self._held[job.id], self._priorities[job.id] = job, job.priority
-        except (MerrittNodeTooLarge, UsageError, OSError) as error:
+        except OSError as error:  # a disk that is full for a while must not fail what is stored
+            raise ForeignAway(f"a file for job {job.id} cannot be written: {error}") from error
+        except (MerrittNodeTooLarge, UsageError) as error:
             self._fail(job, str(error))
             raise ClaimLost(str(error)) from error
         except MerrittStateError as error:

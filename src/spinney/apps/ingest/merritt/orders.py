@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -15,7 +16,8 @@ from spinney.apps.ingest.deposits.orders import BatchOrder, Description, ObjectO
 from spinney.apps.ingest.manifests import PayloadKind, Row
 from spinney.apps.ingest.merritt import progress
 from spinney.apps.ingest.merritt.settings import Settings
-from spinney.bridges.merritt import Batch, Job, JobState
+from spinney.bridges.merritt import Batch, Job, JobState, MerrittZKNodeInvalid
+from spinney.bridges.merritt.codec import read_object
 from spinney.errors import UsageError
 from spinney.files.digests import digest
 from spinney.files.paths import NotAdmitted
@@ -68,7 +70,7 @@ def bid_of(batch: Batch) -> str:
 
 def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
     """Return the object that a job deposits, up to the step that is left to others. Raises UsageError where the job
-    does not describe one."""
+    does not describe one, and MerrittZKNodeInvalid where a file that belongs to it cannot be read."""
     others = settings.left_to_others(job.state) if job.state in settings.states else None
     given = job.configuration
     kind = kind_of(given, "payload_type")
@@ -78,7 +80,8 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
     name = str(given.get("payload_filename") or unquote(urlsplit(url).path.rpartition("/")[2]))
     if not url or not name:
         raise UsageError("the job's configuration has no payload_url with a file name; submit it again")
-    local = job.identifiers.get("local_id") or given.get("local_id") or []
+    identifiers, metadata = (_with_file(each, settings.queue) for each in (job.identifiers, job.metadata))
+    local = identifiers.get("local_id") or given.get("local_id") or []
     local_ids = local.split(";") if isinstance(local, str) else list(local)
     try:
         return ObjectOrder(
@@ -94,11 +97,11 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
                 digest=_sum(given),
             ),
             about=Description(
-                primary_id=job.identifiers.get("primary_id") or given.get("primary_id") or None,
+                primary_id=identifiers.get("primary_id") or given.get("primary_id") or None,
                 local_ids=tuple(each.strip() for each in local_ids if each.strip()),
-                creator=job.metadata.get("erc_who") or None,
-                title=job.metadata.get("erc_what") or None,
-                date=job.metadata.get("erc_when") or None,
+                creator=metadata.get("erc_who") or None,
+                title=metadata.get("erc_what") or None,
+                date=metadata.get("erc_when") or None,
             ),
             update=_is_update(given),
             # What is recorded here is not what Merritt's inventory records, so that is left to others behind it.
@@ -107,6 +110,22 @@ def object_order(job: Job, bid: str, settings: Settings) -> ObjectOrder:
         )
     except (ValueError, NotAdmitted) as error:
         raise UsageError(f"the job's configuration: {str(error).splitlines()[0]}; submit it again") from None
+
+
+def _with_file(fields: Mapping[str, Any], folder: Path | None) -> Mapping[str, Any]:
+    """Return the fields of a node with those of the file that its ``url`` names, where a consumer has written that.
+
+    Only files below the folder of batches are read, whatever a node names. Raises MerrittZKNodeInvalid."""
+    url = urlsplit(str(fields.get("url") or ""))
+    if url.scheme != "file":
+        return fields
+    path = Path(unquote(url.path)).resolve()
+    if folder is None or not path.is_relative_to(folder.resolve()):
+        raise MerrittZKNodeInvalid(f"{path} is not below the folder of batches, the setting 'queue'")
+    try:
+        return {**read_object(str(path), path.read_bytes()), **fields}
+    except OSError as error:
+        raise MerrittZKNodeInvalid(f"{path} cannot be read: {error.strerror}") from error
 
 
 def batch_order(batch: Batch) -> BatchOrder:

@@ -71,7 +71,8 @@ def write_parts(
     """Write the results of the stages that have passed, where the job does not have them yet, and return the job.
 
     ``server``: the URL of the server that serves manifests of what is stored; without one they have no URL. ``write``
-    writes what is too large for a node to a file of that name, and returns its URL, which the node then has."""
+    writes what is too large for a node to a file of that name, and returns its URL, which the node then has in place of
+    all fields but ``primary_id``."""
     space = (results.get("provisioning") or {}).get("bytes")
     if space is not None and int(space) != job.space_needed:
         job = queue.jobs.set_space_needed(job, int(space))
@@ -100,6 +101,8 @@ def write_parts(
         try:
             object_bytes(name, fields)
         except MerrittNodeTooLarge:
-            parts[name] = {"url": write(f"{job.id}-{name}.json", json.dumps(fields).encode())}
+            kept = {field: fields[field] for field in ("primary_id",) if field in fields}
+            rest = {field: value for field, value in fields.items() if field not in kept}
+            parts[name] = {**kept, "url": write(f"{job.id}-{name}.json", json.dumps(rest).encode())}
     changed = {name: fields for name, fields in parts.items() if getattr(job, name) != fields}
     return queue.jobs.set_parts(job, **changed) if changed else job

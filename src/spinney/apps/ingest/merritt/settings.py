@@ -9,6 +9,7 @@ session = "30s"                  # when a consumer has been silent for so long, 
 poll = "10s"                     # how often the queue is read when no watch has fired
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -41,6 +42,11 @@ class Settings(BaseModel):
         """Return the first state from ``state`` on whose work others do; None where all of it is done here."""
         return next((each for each in _TAKEN[_TAKEN.index(state) :] if each not in self.states), None)
 
+    def require_queue(self) -> None:
+        """Raise UsageError where the folder of batches is not set, and is needed."""
+        if self.queue is None and self.work & {"batches", "jobs", "reports"}:
+            raise UsageError(f"{FILE} has no 'queue', the folder where payloads of batches are; add it there")
+
     @property
     def comes_back_in(self) -> JobState | None:
         """Return the state in which a job that was left to others for one step goes on here: when only Recording is."""
@@ -53,6 +59,10 @@ def load(path: Path) -> Settings:
     settings = settings_files.read(Settings, path, optional=True)
     if not set(settings.states) <= set(_TAKEN):
         raise UsageError(f"{path}: states: jobs can be taken in {', '.join(_TAKEN)}; correct it there")
+    if settings.queue is not None and not os.access(settings.queue, os.R_OK | os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{path}: queue: {settings.queue} is no folder that can be written; correct it there"
+        )
     if len({JobState.PROCESSING, JobState.STORING} & set(settings.states)) == 1:
         raise UsageError(f"{path}: states: Processing and Storing are one step here; name both or neither")
     return settings
