@@ -1,6 +1,6 @@
 """Jobs of the ingest queue: one object each, on its way through the states."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from spinney.bridges.merritt import codec, layout
 from spinney.bridges.merritt.codec import Fields
@@ -14,7 +14,7 @@ from spinney.bridges.merritt.job_nodes import (
     status_fields,
     valid_priority,
 )
-from spinney.bridges.merritt.nodes import children, counts, existing, replace
+from spinney.bridges.merritt.nodes import children, counts, data_of, existing, get_all, replace
 from spinney.bridges.merritt.states import JobState, requeue_target, require_transition
 from spinney.bridges.merritt.transactions import Transaction, create_numbered
 
@@ -57,6 +57,13 @@ class Jobs(Items[Job]):
     def load(self, job_id: str) -> Job:
         """Return a job. Raises MerrittZKNodeInvalid where a node is missing or cannot be read."""
         return self._read(f"{layout.JOBS}/{job_id}")
+
+    def heads(self, ids: Sequence[str]) -> list[tuple[JobState, int] | None]:
+        """Return the states and priorities of several jobs, read in one round; None for each that is missing or cannot
+        be read."""
+        paths = [f"{layout.JOBS}/{job_id}/{name}" for job_id in ids for name in ("status", "priority")]
+        read = [data_of(each) for each in get_all(self._client, paths)]
+        return [_head(*both) for both in zip(read[::2], read[1::2], strict=True)]
 
     def acquire(self, state: JobState) -> Job | None:
         """Lock the first job in ``state`` that nobody holds, in order of priority and number; None when there is none.
@@ -216,3 +223,11 @@ class Jobs(Items[Job]):
         if priority != job.priority:
             transaction.set(f"{job.path}/priority", str(priority).encode())
         replace(self._client, transaction, job.pointers, wanted)
+
+
+def _head(status: bytes | None, priority: bytes | None) -> tuple[JobState, int] | None:
+    try:
+        state = JobState(codec.read_object("status", status).get("status", ""))
+        return state, codec.read_number("priority", priority)
+    except (ValueError, MerrittZKNodeInvalid):
+        return None

@@ -1,5 +1,7 @@
 """Jobs that are with Merritt's services between two steps of ours, for consumers of ours in one process."""
 
+from typing import Any
+
 import pytest
 from kazoo.client import KazooClient
 
@@ -185,3 +187,27 @@ def test_a_batch_that_cannot_be_read_ends_no_job(
     assert [each.state for each in queue.jobs.list()] == [JobState.PENDING] * 2
     assert caplog.text.count(f"{waiting.id} is passed over") == 1
     assert locks(client) == [f"{running.path}/lock"]
+
+
+def test_parked_jobs_have_a_bound_and_are_looked_at_in_one_round(
+    queue: MerrittQueue, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oak, batch = start("oak"), new_batch(queue)
+    for _ in range(3):
+        queue.jobs.create(batch.id, CONFIGURATION)
+    for claim in oak.claim(3):
+        report(oak, claim, here(State.HELD, "notify"))
+    assert oak.parked == 3
+    paths, call = list[str](), oak.client._call
+
+    def recorded(request: Any, answer: Any) -> Any:
+        paths.append(request.path)
+        return call(request, answer)
+
+    oak.client._call = recorded
+    assert orders(oak) == []
+    oak.client._call = call
+    assert len(paths) == 6  # a status and a priority each
+
+    monkeypatch.setattr("spinney.apps.ingest.merritt.consumer.MOST_PARKED", 2)
+    assert oak.parked == 2

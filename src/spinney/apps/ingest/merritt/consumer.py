@@ -43,6 +43,7 @@ from spinney.jobs import Job as SpinneyJob
 log = logging.getLogger("spinney.bridges.merritt")
 
 TYPE = "ingest.object"
+MOST_PARKED = 1_000
 _ACCESS_PATHS = [f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES]
 _ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.HELD, JobState.DELETED)
 
@@ -88,8 +89,8 @@ class MerrittConsumer:
 
     @property
     def parked(self) -> int:
-        """How many jobs of ours others are working at."""
-        return len(self._handed_over - self._held.keys())
+        """How many jobs of ours others are working at, at most ``MOST_PARKED``: with more, no new ones are taken."""
+        return min(MOST_PARKED, len(self._handed_over - self._held.keys()))
 
     def begin(self) -> None:
         """Create the queue's own nodes where they are missing, and enter this node."""
@@ -403,33 +404,32 @@ class MerrittConsumer:
         """Return the jobs of ours that their tools have given another priority, or have failed or deleted."""
         wishes = []
         with self._reached():
-            for job_id in {*self._held, *self._handed_over}:
-                try:
-                    job = self.queue.jobs.load(job_id)
-                except MerrittZKNodeInvalid:
+            ids = sorted({*self._held, *self._handed_over})
+            for job_id, head in zip(ids, self.queue.jobs.heads(ids), strict=True):
+                if head is None:
                     wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason="deleted in Merritt's queue"))
                     continue
-                if job.state in _ENDED:
-                    reason = f"{job.state} in Merritt's queue"
+                state, priority = head
+                if state in _ENDED:
+                    reason = f"{state} in Merritt's queue"
                     wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason=reason))
                 elif job_id in self._handed_over:
-                    wishes += self._came_back(job)
-                elif job.priority != self._priorities[job_id]:
-                    self._priorities[job_id] = job.priority
+                    if state in self.settings.states:
+                        wishes += self._came_back(job_id)
+                elif priority != self._priorities[job_id]:
+                    self._priorities[job_id] = priority
                     reason = "changed in Merritt's queue"
-                    wishes.append(
-                        Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=job.priority)
-                    )
+                    wishes.append(Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=priority))
         return wishes
 
-    def _came_back(self, job: Job) -> Iterator[Wish]:
+    def _came_back(self, job_id: str) -> Iterator[Wish]:
         """Let a job go on here when others have done their step; its lock is taken again. One that they are still
         unlocking has come back in the next round."""
         with suppress(ClaimLost):
-            mark = self._marks.read(job.id)
-            if mark is not None and self._ours(job.id, mark.claim).lock is not None:
+            mark = self._marks.read(job_id)
+            if mark is not None and (job := self._ours(job_id, mark.claim)).lock is not None:
                 reason = f"{job.state} in Merritt's queue"
-                yield Wish(entry=job.id, order=Order.RELEASE, reason=reason)
+                yield Wish(entry=job_id, order=Order.RELEASE, reason=reason)
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
         """Compare the jobs that are ours over there with their jobs here."""
