@@ -62,7 +62,7 @@ def test_jobs_are_listed_shown_held_released_requeued_and_deleted(
 
 def test_batches_are_held_released_requeued_and_deleted(queue: MerrittQueue, merritt: Merritt) -> None:
     batch = new_batch(queue, "bid-7f")
-    merritt("hold", "bid-7f")
+    assert "lock the queue ingest" in merritt("hold", "bid-7f")
     assert queue.batches.acquire_pending() is None
     merritt("release", batch.id)
     taken = queue.batches.acquire_pending()
@@ -84,6 +84,28 @@ def test_batches_are_held_released_requeued_and_deleted(queue: MerrittQueue, mer
     merritt("hold", "bid-8")
     merritt("delete", "bid-8", "--failed")
     assert queue.batches.find_by_uuid("bid-8") is None
+
+
+def test_a_batch_is_requeued_although_some_of_its_jobs_cannot_be(
+    client: KazooClient, queue: MerrittQueue, merritt: Merritt
+) -> None:
+    batch = new_batch(queue, "bid-7f")
+    taken = queue.batches.acquire_pending()
+    assert taken is not None
+    locked, unreadable, sound = (queue.jobs.create(batch.id, CONFIGURATION) for _ in range(3))
+    for job in (locked, unreadable, sound):
+        queue.jobs.fail(job, "broken")
+    reporting = queue.batches.set_status(taken, BatchState.REPORTING)
+    queue.batches.finish_reporting(reporting, [locked.id, unreadable.id, sound.id], [])
+    queue.jobs.lock(queue.jobs.load(locked.id))
+    client.set(f"{unreadable.path}/configuration", b"{")
+
+    refused = merritt("requeue", "bid-7f", code=1)
+
+    assert "2 of 3 jobs" in refused
+    assert (locked.id in refused, unreadable.id in refused, sound.id in refused) == (True, True, False)
+    assert queue.jobs.ids(JobState.ESTIMATING) == [sound.id]
+    assert queue.batches.load(batch.id).state is BatchState.UPDATE_REPORTING
 
 
 def test_access_requests_are_shown_requeued_and_deleted(

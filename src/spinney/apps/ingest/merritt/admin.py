@@ -181,8 +181,13 @@ def repair(
 
 @app.command()
 def hold(item: ItemArgument, *, zookeeper: ZooKeeperOption) -> None:
-    """Hold a pending job or batch until it is released."""
-    _change(zookeeper, item, "Held")
+    """Hold a pending job or batch until it is released. Merritt's own services do not heed a batch that is held."""
+    if isinstance(_change(zookeeper, item, "Held"), Batch):
+        typer.echo(
+            "Consumers of Spinney leave it. Merritt's own services know a pending batch by its missing node 'states', "
+            "and may take it all the same: lock the queue ingest to stop them.",
+            err=True,
+        )
 
 
 @app.command()
@@ -216,10 +221,18 @@ def requeue(
             batch = whole if isinstance(whole, Batch) else queue.batches.load(whole.bid)
             ids = queue.batches.jobs(batch)["batch-failed"] if isinstance(whole, Batch) else [whole.id]
             target = None if state is None else _state(JobState, state)
+            faults = []
             for job_id in ids:
-                queue.jobs.requeue(queue.jobs.load(job_id), target)
+                try:
+                    queue.jobs.requeue(queue.jobs.load(job_id), target)
+                except MerrittError as error:
+                    faults.append(f"{job_id}: {error}")
+            if faults and isinstance(whole, Job):
+                raise Refused(faults[0])
             if batch.state is BatchState.FAILED:
                 queue.batches.set_status(batch, BatchState.UPDATE_REPORTING)
+            if faults:
+                raise Refused(f"{len(faults)} of {len(ids)} jobs are not requeued: {' '.join(faults)}")
         typer.echo(f"{item} is {_load(queue, item).state}")
 
 
@@ -292,10 +305,11 @@ def _set_lock(hosts: str, kind: str, name: str, *, locked: bool) -> None:
     typer.echo(f"{kind} {name}: {'' if changed else 'already '}{'locked' if locked else 'unlocked'}")
 
 
-def _change(hosts: str, item: str, state: str) -> None:
+def _change(hosts: str, item: str, state: str) -> _Item:
     with _queue(hosts) as queue:
         changed = _moved(queue, _load(queue, item), state)
     typer.echo(f"{changed.id} is {changed.state}")
+    return changed
 
 
 def _verbs(queue: MerrittQueue, item: _Item) -> Any:
