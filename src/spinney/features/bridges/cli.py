@@ -66,16 +66,19 @@ def check(
     ],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="OPTIONS", help="Options of 'spinney SYSTEM check'.", show_default=False),
+        typer.Argument(metavar="OPTIONS", help="Options of that command.", show_default=False),
     ] = None,
 ) -> None:
-    """Compare the entries of another system with the jobs here, as 'spinney SYSTEM check' does.
+    """Compare the entries of another system with the jobs here, by 'spinney SYSTEM compare', or 'check' without that.
 
-    The options are those of that command: where the other system is, and --repair to mend what differs."""
+    The options are those of that command: where the other system is, and --repair where it can mend what differs."""
     application = installed_commands().applications.get(system)
-    command = getattr(application and application.load(), "commands", {}).get("check")
-    if command is None:
-        raise UsageError(f"there is no command 'spinney {system} check'; name a system of 'spinney bridges'")
+    commands = getattr(application and application.load(), "commands", {})
+    name = "compare" if "compare" in commands else "check"
+    if name not in commands:
+        raise UsageError(
+            f"there is no command 'spinney {system} compare'; name a system of 'spinney bridges'"
+        )
     raise typer.Exit(
-        command.main(words or [], prog_name=f"spinney {system} check", standalone_mode=False) or 0
+        commands[name].main(words or [], prog_name=f"spinney {system} {name}", standalone_mode=False) or 0
     )

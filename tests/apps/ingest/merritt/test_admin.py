@@ -14,6 +14,8 @@ from kazoo.security import make_digest_acl
 from bridges.merritt.trees import CONFIGURATION, new_batch, new_job, tree
 from spinney.bridges.merritt import AccessState, BatchState, JobState, MerrittQueue
 
+from .service import IngestService
+
 Merritt = Callable[..., str]
 
 
@@ -176,3 +178,14 @@ def test_a_consumer_does_not_start_without_the_folder_of_batches(merritt: Merrit
     assert "has no 'queue'" in merritt("run", code=2)
     settings.write_text('queue = "nowhere"\n')
     assert "no folder that can be written" in merritt("run", code=2)
+
+
+def test_the_check_of_the_bridge_compares_both_sides(
+    service: IngestService, client: KazooClient, queue: MerrittQueue
+) -> None:
+    words = ("bridge", "check", "merritt", "--name", service.name)
+    assert "both sides agree" in service.spinney(*words)
+
+    client.create(f"/spinney/nodes/{service.name}/jid0000000007", b'{"claim": "0.1"}', makepath=True)
+
+    assert "jid0000000007" in service.spinney(*words, code=1)
