@@ -145,6 +145,18 @@ def test_a_job_that_is_cancelled_while_others_have_it_fails_when_it_comes_back(
     assert client.get_children("/spinney/nodes/oak") == []
 
 
+def test_a_job_that_was_cancelled_and_is_retried_meanwhile_goes_on(queue: MerrittQueue, start: Start) -> None:
+    oak = start("oak")
+    claim = hand_over(queue, oak)
+    for state in (State.CANCELLED, State.HELD):
+        assert report(oak, claim, here(state, "notify")) == {}
+
+    record(queue)
+
+    assert orders(oak) == ["release"]
+    assert held(oak) == [(claim.entry, claim.claim)]
+
+
 def test_a_profile_that_cannot_be_read_for_a_moment_ends_no_job_that_runs(
     client: KazooClient, queue: MerrittQueue, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
