@@ -128,7 +128,7 @@ def test_given_a_filter_when_its_form_is_sent_then_it_is_in_the_address(
 ) -> None:
     page.goto("/jobs")
     page.get_by_text("Filter", exact=True).first.click()
-    page.get_by_label("Type").fill("tell")
+    page.get_by_role("combobox", name="Type").fill("tell")
     page.get_by_role("button", name="Filter", exact=True).click()
 
     expect(page).to_have_url(re.compile(r"/jobs\?type=tell$"))
