@@ -145,7 +145,7 @@ def test_a_part_of_the_slots_holds_over_all_nodes_and_moves_with_them(
     info = open_another().queue_admin.get("q")
     assert (info.in_force.limit, info.limit, info.running) == ("50%", 5, 5)
     (stats,) = (q for q in site.store.statistics.stats(window_s=60, now_us=site.now).queues if q.queue == "q")
-    assert (stats.said, stats.limit) == ("50%", 5)
+    assert (stats.limit_setting, stats.limit) == ("50%", 5)
 
     site.store.fleet.drain("yew", ANN, now_us=site.now)
     assert site.claim(elm) == [], "its slots count no more"

@@ -132,7 +132,8 @@ def test_a_poll_never_has_two_jobs_of_a_row_at_once_and_the_others_go_on(cluster
         return [job for job in every if job.params["receiver"] == receiver]
 
     until(lambda: len(jobs("quick")) >= 3, "the quick row gets its jobs")
-    assert [job.state for job in jobs("slow")] == [State.RUNNING]
+    (slow,) = jobs("slow")
+    assert slow.state in (State.CLAIMED, State.RUNNING)
     (cluster.place / "slow").touch()
     until(lambda: len(jobs("slow")) >= 2, "the slow row gets its next job")
     node.stop()

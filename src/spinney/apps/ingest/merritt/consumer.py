@@ -111,17 +111,17 @@ class MerrittConsumer:
             return
         with self._reached():
             batches = self._batches.open_paths()
-            for path in self.queue.batches.open_jobs_paths(batches):
-                self._watch(path, self._batches_changed)
             if "access" in self.settings.work:
                 self.access.take()
             if self.settings.mirror:
                 self.mirror.write()
-            if self.queue.locks.queue_is_locked("ingest"):
-                return
-            if "batches" in self.settings.work:
+            is_locked = self.queue.locks.queue_is_locked("ingest")
+            if "batches" in self.settings.work and not is_locked:
                 self._batches.read_pending(batches)
-            if "reports" in self.settings.work:
+            # Behind the new jobs, whose lists are watched, too, and before the lists are read for reports.
+            for path in self.queue.batches.open_jobs_paths(batches):
+                self._watch(path, self._batches_changed)
+            if "reports" in self.settings.work and not is_locked:
                 self._batches.report_ended(batches)
 
     # --- claims -------------------------------------------------------------------------------
