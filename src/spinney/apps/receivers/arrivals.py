@@ -134,10 +134,10 @@ def store(folder: Path, destination: Callable[[str], Path]) -> dict[str, list[st
         source = source_file(path)
         if source is None:
             continue
-        folder = destination(source.receiver)
-        session = folder / f"{source.session:06d}"
+        own = destination(source.receiver)
+        session = own / f"{source.session:06d}"
         target = session / path.name
-        with _alone(folder):
+        with _alone(own):
             if target.exists() and sha256_of(target) != sha256_of(path):
                 target = session / sha256_of(path)[:16] / path.name
             if not target.exists():

@@ -28,11 +28,9 @@ def create(database: Database, *, for_new_store: Mapping[str, str]) -> None:
     marks = {"folder_token": secrets.token_hex(16), **for_new_store}
     statements = [(sql, ()) for sql in _script().split(_BETWEEN)]
     if not database.create([*statements, *((_MARK, mark) for mark in marks.items())]):
-        from spinney.store.sql.migrations.upgrades import (
-            upgrade,
-        )  # Alembic is slow to import and rarely needed
+        from spinney.store.sql.migrations import upgrades  # with Alembic, which is slow to import
 
-        upgrade(database, for_new_store=for_new_store)
+        upgrades.upgrade(database, for_new_store=for_new_store)
 
 
 def unfinished(database: Database) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """The first schema: the tables that ``spinney.store.sql.schema`` declares, and what no declaration of a table says.
 
-Until 0.1.0 is released, a change of the schema changes those declarations only. The release replaces this revision by
-the statements that it has led to, and every later change is a revision of its own.
+Until 0.1.0 is released, a change of the schema changes those declarations, and ``new_store`` writes its script anew.
+The release replaces this revision by the statements that it has led to, and every later change is a new revision.
 """
 
 import sqlalchemy as sa
