@@ -10,8 +10,6 @@ import pytest
 from apps.ingest.objects.scene import Deposit, Service, payload
 from apps.ingest.web import Exchange, Web, cut, redirect, status
 from spinney.apps.ingest.manifests import PayloadKind
-from spinney.apps.ingest.objects import unresponsive_hosts
-from spinney.apps.ingest.objects.unresponsive_hosts import Mark, Marks
 from spinney.testing import StageResult
 
 
@@ -254,31 +252,3 @@ def test_a_garbled_mark_is_none(service: Service, silent: Silent) -> None:
     for path in service.settings.unresponsive_hosts.glob("*.json"):
         path.write_text("{")
     rested(one.run("downloading"), "tried once")
-
-
-@pytest.mark.parametrize(("interval_s", "is_left"), [(0.0, False), (1e9, True)])
-def test_a_mark_of_a_host_that_answers_is_removed_once_an_interval(
-    service: Service, monkeypatch: pytest.MonkeyPatch, interval_s: float, is_left: bool
-) -> None:
-    # Given two files of one host, which another job marks as unresponsive before the second is answered
-    monkeypatch.setattr(unresponsive_hosts, "ANSWERED_S", interval_s)
-    service.write(downloads={"at_once": 1})
-    host = service.web.host
-    mark = Mark(host=host, since_s=1.0, tries=1, due_s=2.0, reason="it was silent")
-
-    def marked(x: Exchange) -> None:
-        held = Marks(service.settings.unresponsive_hosts)
-        with held.locked():
-            held.write(mark)
-        x.well()
-
-    deposit = of(service, host)
-    row = json.loads((deposit.folder / "wanted.jsonl").read_text())
-    rows = [row | {"url": f"http://{host}/1/{name}", "name": name} for name in ("a", "b")]
-    (deposit.folder / "wanted.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    service.web.put("/1/a", b"map")
-    service.web.put("/1/b", b"map", always=marked)
-    # When both are fetched
-    assert deposit.run("downloading").outcome == "ok"
-    # Then the answer removes the mark, unless one has looked for it within the interval
-    assert marks(service).keys() == ({host} if is_left else set())

@@ -38,8 +38,6 @@ RESTS = Backoff(base_s=10.0, factor=3.0, cap_s=600.0, jitter=0.0)
 KEPT = "silent.json"
 """A file in the job's folder: the encounters of this object, as ``hosts`` and ``files``."""
 _FILES_MAX = 1000
-ANSWERED_S = 1.0
-"""The interval after which an attempt looks again whether a host that answers it has got a mark meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +126,6 @@ class Watch:
         self._claimed: dict[str, tuple[Mark, Mark]] = {}
         """The tries that this attempt has claimed: the mark as it was, and as it is meanwhile."""
         self._marks_at_start: dict[str, Mark] = {}
-        self._answered_s: dict[str, float] = {}
-        """When a host's mark was last removed since the host answered, by the monotonic clock."""
         self._path = work.job.folder / KEPT
         self._stored = _read_encounters(self._path)
         self._encounters: dict[str, list[float]] = {
@@ -195,10 +191,7 @@ class Watch:
     def answered(self, host: str) -> None:
         """Note that a host has answered. Called from any thread."""
         self._claimed.pop(host, None)
-        now_s = time.monotonic()
-        if now_s - self._answered_s.get(host, -ANSWERED_S) >= ANSWERED_S:
-            self._answered_s[host] = now_s
-            self._marks.remove(host)
+        self._marks.remove(host)
 
     def succeeded(self) -> None:
         """Forget the encounters with these hosts, since all requests were answered."""
