@@ -24,6 +24,7 @@ from benchmarks import (
     merritt,
     monitor,
     reading,
+    receivers,
     serving,
     throughput,
 )
@@ -55,6 +56,9 @@ CASES = {
     "ingest of 100,000": ingest.accept,
     "bridge": bridge.tasks,
     "merritt": merritt.acquire,
+    "receivers: 10,000 files": receivers.many_files,
+    "receivers: 200 archives": receivers.many_archives,
+    "receivers: archive of 2 GB": receivers.huge_archive,
     "monitor": monitor.check_all,
     "monitor: pages and lists": monitor.pages,
 }
