@@ -49,6 +49,7 @@ from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.hints import did_you_mean, listed
 from spinney.model.values.limits import Limit
+from spinney.tracing import current
 
 if TYPE_CHECKING:
     from spinney.model.jobs import Job as JobInfo
@@ -300,9 +301,9 @@ class Spinney:
             )
         text = to_text(dict(params), f"a parameter of {name!r}")
         checker(spec)(orjson.loads(text))
-        submission = Options(queue=queue.name).submission(name, [text])
-        with self._lock:
+        with current.submission_span(name), self._lock:
             store, waker = self._open()
+            submission = Options(queue=queue.name).submission(name, [text])
             (job_id,) = self._accepted(store, waker, submission)
         return job_id
 
@@ -320,14 +321,15 @@ class Spinney:
         self, kind: SubmittableType, rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None
     ) -> list[int]:
         """Submit a job for each row of parameters; every other way to submit calls this."""
-        texts = kind.texts(rows)
-        submission = kind.submit_options.submission(kind.name, texts, keys)
-        if not texts:
-            return []
-        with self._lock:
-            store, waker = self._open()
-            self._introduce(store, kind.name)
-            return self._accepted(store, waker, submission)
+        with current.submission_span(kind.name):
+            texts = kind.texts(rows)
+            submission = kind.submit_options.submission(kind.name, texts, keys)
+            if not texts:
+                return []
+            with self._lock:
+                store, waker = self._open()
+                self._introduce(store, kind.name)
+                return self._accepted(store, waker, submission)
 
     # --- reading ---------------------------------------------------------------------------
 

@@ -1,23 +1,20 @@
 """Figures, log lines and spans of requests; the receiver of traces is a real HTTP server."""
 
-import gzip
 import logging
-import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from contract.words import Site
 from new_store import new_store
+from otlp_collector import attributes, collecting
 from spinney.control import Control
 from spinney.features.external.service import External
 from spinney.model.access import ALL_RIGHTS, AccessScope, Rights, Role
@@ -30,6 +27,8 @@ from spinney.web.request_context import AuthMethod, Principal, now_us
 from spinney.web.settings import ServerSettings
 
 from .conftest import RealClock
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 class Known:
@@ -208,40 +207,47 @@ async def test_a_request_is_a_line_in_the_log_without_its_query(
     assert all("\n" not in line for line in told)
 
 
-@pytest.fixture
-def receiver() -> Iterator[tuple[str, list[ExportTraceServiceRequest]]]:
-    """A receiver of OTLP over HTTP."""
-    got: list[ExportTraceServiceRequest] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            if self.headers.get("content-encoding") == "gzip":
-                body = gzip.decompress(body)
-            got.append(ExportTraceServiceRequest.FromString(body))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            """Not to the test's output."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1/traces", got
-    server.shutdown()
-    thread.join()
-    server.server_close()
+async def test_traces_go_on_where_the_client_began_them(url: str) -> None:
+    with collecting() as collector:
+        async with served(url, otlp=collector.address) as client:
+            await client.get("/health", headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"})
+    span = collector.named("GET /health")
+    assert span.trace_id.hex() == TRACE
+    assert attributes(span)["http.response.status_code"] == 200
 
 
-async def test_traces_go_on_where_the_client_began_them(
-    url: str, receiver: tuple[str, list[ExportTraceServiceRequest]]
-) -> None:
-    address, got = receiver
-    trace_id = "0af7651916cd43dd8448eb211c80319c"
-    async with served(url, otlp=address) as client:
-        await client.get("/health", headers={"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"})
-    spans = [s for r in got for rs in r.resource_spans for ss in rs.scope_spans for s in ss.spans]
-    (span,) = [s for s in spans if s.name == "GET /health"]
-    assert span.trace_id.hex() == trace_id
-    assert {a.key: a.value.int_value for a in span.attributes}["http.response.status_code"] == 200
+async def test_a_job_is_in_the_trace_of_the_request_that_submitted_it(url: str) -> None:
+    """Its traceparent is that of the submission's span, which is below the request's."""
+    with collecting() as collector:
+        async with served(url, otlp=collector.address) as client:
+            answer = await client.post(
+                "/api/v1/jobs",
+                json={"type": "work"},
+                headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"},
+            )
+    request, submission = collector.named("POST /api/v1/jobs"), collector.named("submit work")
+    assert submission.parent_span_id == request.span_id
+    assert request.parent_span_id.hex() == "b7ad6b7169203331"
+    with closing(open_store(url)) as store:
+        assert store.job(answer.json()["id"]).trace == f"00-{TRACE}-{submission.span_id.hex()}-01"
+
+
+async def test_without_a_collector_a_job_keeps_the_traceparent_of_its_request(url: str) -> None:
+    headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-00"}
+    lines = {"content-type": "application/x-ndjson"}
+    async with served(url) as client:
+        ids = [
+            (await client.post("/api/v1/jobs", json={"type": "work"}, headers=headers)).json()["id"],
+            *(
+                await client.post("/api/v1/jobs/batch", content='{"type": "work"}\n', headers=headers | lines)
+            ).json()["ids"],
+            (
+                await client.post("/api/v1/jobs", json={"type": "work"}, headers={"traceparent": "00-0-0-01"})
+            ).json()["id"],
+            (await client.post("/api/v1/jobs", json={"type": "work"})).json()["id"],
+        ]
+        shown = (await client.get(f"/api/v1/jobs/{ids[0]}")).json()
+    with closing(open_store(url)) as store:
+        traces = [store.job(job_id).trace for job_id in ids]
+    assert traces == [headers["traceparent"], headers["traceparent"], None, None]
+    assert shown["trace"] == headers["traceparent"]

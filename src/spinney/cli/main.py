@@ -47,10 +47,13 @@ def _run(words: "list[str]") -> int:
 
     try:
         from spinney.cli import commands
+        from spinney.tracing import current, traceparents
 
         _require_text(words)
         # In a context of its own: which server it asks is nobody's business afterwards.
-        code: Any = copy_context().run(commands.command_for(words), words, standalone_mode=False)
+        context = copy_context()
+        context.run(current.enter, traceparents.valid(os.environ.get(traceparents.VARIABLE)))
+        code: Any = context.run(commands.command_for(words), words, standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a sentence and not a traceback

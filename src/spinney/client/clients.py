@@ -23,6 +23,7 @@ from spinney.model.settings.inboxes import Upload
 from spinney.model.values import durations
 from spinney.model.values.durations import Duration
 from spinney.model.values.lists import Page
+from spinney.tracing import current, traceparents
 
 T = TypeVar("T")
 
@@ -63,6 +64,8 @@ def _request(call: Call[Any]) -> dict[str, Any]:
     content = call.content
     if call.json is not None:
         content, headers["Content-Type"] = orjson.dumps(call.json), "application/json"
+    if (trace := current.traceparent()) is not None:
+        headers[traceparents.HEADER] = trace
     return {
         "method": call.method,
         "url": f"{PREFIX}{call.path}",

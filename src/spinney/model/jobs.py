@@ -48,6 +48,8 @@ class Submission:
     """Ids of jobs that must complete first; ``-k`` means the k-th job (from 1) of this call."""
     data: Mapping[str, str] = field(default_factory=dict)
     """The initial ``job.data``: name to JSON text."""
+    trace: str | None = None
+    """The ``traceparent`` of the span in which they are submitted."""
 
 
 class Lease(NamedTuple):
@@ -63,6 +65,8 @@ class Lease(NamedTuple):
     params: str
     parent_id: int | None
     root_id: int
+    trace: str | None = None
+    """The ``traceparent`` of the submission of its job."""
 
 
 class Record(NamedTuple):
@@ -225,6 +229,8 @@ class Job:
     """The fence of its current lease."""
     progress: float | None
     progress_message: str | None
+    trace: str | None = None
+    """The ``traceparent`` of the span in which it was submitted; its attempts are spans below that."""
     subject: str = ""
     """By what people tell it from other jobs of its type (``spinney.model.subjects``); the store leaves it empty, and
     ``spinney.service.queries`` adds it from the masked parameters."""

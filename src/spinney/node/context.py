@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.lifecycle.recovery import LocalHost
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.settings import NodeSettings
@@ -27,6 +28,8 @@ class NodeContext:
     status: NodeStatus = field(default_factory=NodeStatus)
     measurements: NodeMeasurements | None = None
     """None: the node exposes no metrics, and measures nothing for them."""
+    spans: AttemptSpans | None = None
+    """None: the node sends no spans."""
 
     @property
     def folder_root(self) -> Path:

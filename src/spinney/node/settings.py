@@ -85,6 +85,8 @@ class NodeSettings:
     """How many levels of the parts of a variable are kept."""
     metrics: str | None = None
     """Where the node exposes its metrics, as ``PORT`` (of 127.0.0.1) or ``ADDRESS:PORT``; None: nowhere."""
+    otlp: str | None = None
+    """The collector to which the spans of traced jobs are sent, as ``http://collector:4318/v1/traces``; None: none."""
     log_level: str = "info"
 
     def __post_init__(self) -> None:
@@ -125,6 +127,8 @@ class NodeSettings:
                 f"lease_period_s is {self.lease_period_s}; it must be {LEASE_MAX_S:g} or less, because a node of an "
                 f"older version, which does not say its lease, is waited for so long"
             )
+        if self.otlp is not None and not self.otlp.startswith(("http://", "https://")):
+            raise UsageError(f"otlp is {self.otlp!r:.80}; write a URL, as in http://collector:4318/v1/traces")
         if self.log_level not in _LEVELS:
             raise UsageError(f"log_level is {self.log_level!r}; use one of {', '.join(_LEVELS)}")
 

@@ -52,6 +52,9 @@ class NodeTable(BaseModel):
     """How many levels of the parts of a variable are kept; 4 by default."""
     metrics: int | str | None = None
     """Where the node exposes metrics for Prometheus: a port of 127.0.0.1, or ``ADDRESS:PORT``; by default nowhere."""
+    otlp: str | None = None
+    """The collector of OpenTelemetry to which the spans of traced jobs are sent, ``http://HOST:4318/v1/traces``; by
+    default none."""
     log_level: str | None = None
     """``debug``, ``info`` (the default), ``warning`` or ``error``."""
 

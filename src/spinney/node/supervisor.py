@@ -21,8 +21,9 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney.folders import folders
 from spinney.host import boot
@@ -30,6 +31,7 @@ from spinney.model.errors import StoreUnusable, UsageError
 from spinney.model.jobs import Lease, Record
 from spinney.model.rights.operators import Actor
 from spinney.model.settings.schedules import DECLARER, Schedule
+from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.context import NodeContext
 from spinney.node.dispatch.dispatching import Dispatching
 from spinney.node.dispatch.lanes import Lanes
@@ -60,6 +62,9 @@ from spinney.node.store_thread import StoreThread
 from spinney.node.workers.child import Child
 from spinney.store.contract import Store
 from spinney.wakeup import local as wakeup_socket
+
+if TYPE_CHECKING:
+    from spinney.tracing.otlp import SpanSender
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +140,9 @@ class Supervisor:
             reader = await stack.enter_async_context(StoreThread("reader", self._open_store, self._health))
             facts = await reader.insist(lambda store: store.facts(), for_s=self._settings.lease_period_s)
             root_fingerprint = self._admit_folders(facts)
+            sender = self._span_sender()
+            if sender is not None:
+                stack.push_async_callback(asyncio.to_thread, sender.close)
             context = NodeContext(
                 settings=self._settings,
                 host=self._host,
@@ -142,6 +150,7 @@ class Supervisor:
                 reader=reader,
                 now_us=self._now_us,
                 measurements=self._measurements,
+                spans=None if sender is None else AttemptSpans(sender, self._settings.name),
             )
             async with asyncio.TaskGroup() as group:
                 dispatching = self._dispatching(context, group.create_task)
@@ -156,6 +165,17 @@ class Supervisor:
             if not work.cancelled() and (error := work.exception()) is not None:
                 raise error
         return 1 if self._hurry.is_set() else 0
+
+    def _span_sender(self) -> "SpanSender | None":
+        """Return what sends spans, where a collector is set. Raises UsageError when its packages are missing."""
+        if self._settings.otlp is None:
+            return None
+        from spinney.tracing import otlp  # 15 MB of memory, which other nodes do not need
+
+        whose = otlp.resource(
+            "spinney-node", version("spinney"), **{"service.instance.id": self._settings.name}
+        )
+        return otlp.SpanSender(self._settings.otlp, whose)
 
     def _admit_folders(self, facts: Mapping[str, str]) -> str | None:
         """Return the fingerprint of the folder root where folders are local, else None. Raises StoreUnusable for a

@@ -21,6 +21,7 @@ from spinney.node.settings import NodeSettings
 from spinney.node.supervisor import Supervisor
 from spinney.node.workers import proctree
 from spinney.store.sql import SqlStore, open_store
+from spinney.tracing import traceparents
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ def main() -> int:
     handover = json.loads(os.pread(note, os.fstat(note).st_size, 0))
     os.close(note)
     settings = NodeSettings.from_json(handover["settings"])
+    os.environ.pop(traceparents.VARIABLE, None)  # of whoever started the node, not of what its jobs submit
     set_up_log(settings.log_level)
     proctree.become_subreaper()
     for fd in (handover["lock_fd"], handover["deadline_fd"], handover["guard_fd"]):

@@ -16,6 +16,7 @@ from spinney.service.service import Service
 from spinney.service.submission_lines import known_type, submissions
 from spinney.service.submit_rights import authorized, default_type
 from spinney.store.contract import SubmissionKey, SubmitResult
+from spinney.tracing import current
 
 _NO_OPTIONS = Options()
 
@@ -48,12 +49,13 @@ class Submitter(Service):
             type_ = default_type(self, options.queue or DEFAULT_QUEUE)
         types = self.store.types()
         check = checker(known_type(types, type_))
-        texts = []
-        for row in rows:
-            check(row)
-            texts.append(to_text(row, f"a parameter of {type_!r}"))
-        made = [options.submission(type_, texts, keys)] if texts else []
-        return self._submit(made, types, once, under, internal=internal)
+        with current.submission_span(type_):
+            texts = []
+            for row in rows:
+                check(row)
+                texts.append(to_text(row, f"a parameter of {type_!r}"))
+            made = [options.submission(type_, texts, keys)] if texts else []
+            return self._submit(made, types, once, under, internal=internal)
 
     def submit_lines(
         self,
@@ -75,8 +77,9 @@ class Submitter(Service):
         """
         self.require(Role.SUBMITTER, "submit jobs")
         types = self.store.types()
-        made = submissions(lines, types, type_, options, partial(default_type, self))
-        return self._submit(made, types, once, internal=internal)
+        with current.submission_span(type_ or "jobs"):
+            made = submissions(lines, types, type_, options, partial(default_type, self))
+            return self._submit(made, types, once, internal=internal)
 
     def _submit(
         self,

@@ -6,13 +6,14 @@ One layer around everything, so that what is refused before any route counts, to
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from spinney.tracing import current, traceparents
 from spinney.web.settings import ServerSettings
 
 log = logging.getLogger("spinney.server.requests")
@@ -26,6 +27,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 _OTHER = "(none)"
 """In place of a route where none was found."""
+_TRACE_HEADER = traceparents.HEADER.encode()
 _STREAMS = ("text/event-stream",)
 
 
@@ -56,7 +58,7 @@ class Requests:
 
 def add_to(app: FastAPI, settings: ServerSettings) -> None:
     """Around all that is in ``app`` already."""
-    spans: Spans = lambda method, headers: nullcontext()  # noqa: E731
+    spans: Spans = _handed_on
     if settings.otlp is not None:
         from spinney.web.tracing import Tracing
 
@@ -64,6 +66,14 @@ def add_to(app: FastAPI, settings: ServerSettings) -> None:
         app.state.beside.append(tracing)
         spans = tracing.span
     app.add_middleware(RequestMetrics, requests=app.state.requests, spans=spans)
+
+
+@contextmanager
+def _handed_on(method: str, headers: list[tuple[bytes, bytes]]) -> Iterator[None]:
+    """Without tracing: let jobs that a request submits be in the trace that it names."""
+    header = next((value for name, value in headers if name == _TRACE_HEADER), b"")
+    current.enter(traceparents.valid(header.decode("latin-1")))
+    yield
 
 
 class RequestMetrics:

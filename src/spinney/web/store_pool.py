@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Self, TypeVar
 
 from spinney.model.errors import StoreUnavailable, StoreUnusable
@@ -63,7 +64,10 @@ class StorePool:
         self._waiting += 1
         try:
             pool = self._long if long else self._short
-            return await asyncio.get_running_loop().run_in_executor(pool, lambda: call(self._store()))
+            inside = copy_context()  # jobs that are submitted are in the trace of the request
+            return await asyncio.get_running_loop().run_in_executor(
+                pool, lambda: inside.run(call, self._store())
+            )
         except StoreUnusable as error:
             self.on_error(error)
             raise

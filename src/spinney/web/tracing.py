@@ -8,28 +8,24 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
-from spinney.model.errors import UsageError
-from spinney.web.instrumentation import Span
+# First, because it raises UsageError where the packages are missing that are imported below.
+from spinney.tracing import otlp  # isort: skip
 
-try:
-    from opentelemetry import propagate, trace
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-except ImportError as error:
-    raise UsageError(
-        f"otlp of [server] needs more packages ({error}); pip install spinney[tracing]"
-    ) from None
+from opentelemetry import propagate, trace
+from opentelemetry.sdk.trace import TracerProvider
+
+from spinney.tracing import current
+from spinney.web.instrumentation import Span
 
 
 class Tracing:
     """``async with``; leaving sends what has not been sent yet."""
 
     def __init__(self, receiver: str, version: str) -> None:
-        resource = Resource.create({"service.name": "spinney-server", "service.version": version})
-        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=receiver)))
+        self._provider = TracerProvider(
+            resource=otlp.resource("spinney-server", version), shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(otlp.batches_to(receiver))
         self._tracer = self._provider.get_tracer("spinney.server")
 
     async def __aenter__(self) -> Self:
@@ -45,6 +41,7 @@ class Tracing:
     @contextmanager
     def _span(self, method: str, headers: dict[str, str]) -> Iterator[Span]:
         context = propagate.extract(headers)
+        current.use_tracer(self._tracer)
         with self._tracer.start_as_current_span(method, context, kind=trace.SpanKind.SERVER) as span:
             yield _Request(span, method)
 

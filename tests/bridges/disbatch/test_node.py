@@ -522,10 +522,9 @@ def test_nodes_of_ours_and_an_older_one_share_tasks(
     try:
         give_up = time.monotonic() + (3600 if LONG else 2 * DEADLINE_S)
         # The notes are read first, because counting documents takes this server as long as several claims.
-        while (
-            sum(what == "end" for _, what, _ in notes(tmp_path)) < len(ids)
-            or db["tasks"].count_documents({"complete": True}) < len(ids)
-        ):
+        while sum(what == "end" for _, what, _ in notes(tmp_path)) < len(ids) or db["tasks"].count_documents(
+            {"complete": True}
+        ) < len(ids):
             assert time.monotonic() < give_up, "".join(node.log()[-1500:] for node in nodes)
             time.sleep(0.2)
     finally:

@@ -26,6 +26,7 @@ from spinney.model.settings.capacities import require_amount
 from spinney.model.states import State
 from spinney.model.values import names
 from spinney.model.values.products import SUMMARY_CHARS, summary_entry
+from spinney.tracing.traceparents import of_attempt
 
 __all__ = ["Assignment", "Cancelled", "Child", "Job", "LockTaken", "Port", "Submittable"]
 
@@ -156,6 +157,13 @@ class Job:
     def _generated(self) -> bool:
         kind = self._kinds.get(self._assignment.type)
         return kind is not None and kind.generated_names
+
+    @property
+    def traceparent(self) -> str | None:
+        """Return the ``traceparent`` (W3C Trace Context) of the span of this attempt, to be sent with requests to other
+        systems; None when the job was not submitted in a trace. OpenTelemetry's current span is it, too."""
+        trace = self._assignment.trace
+        return None if trace is None else of_attempt(trace, self.fence)
 
     # --- data and folder --------------------------------------------------------------------
 

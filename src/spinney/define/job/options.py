@@ -12,6 +12,7 @@ from spinney.model.jobs import DATA_MAX_BYTES, JOB_ID_MAX, PARAMS_MAX_BYTES, Sub
 from spinney.model.types import PRIORITIES
 from spinney.model.values import names
 from spinney.model.values.hints import did_you_mean, listed
+from spinney.tracing import current
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9000, 1, 1, tzinfo=UTC)
@@ -92,6 +93,7 @@ class Options:
             at_us=None if self.at is None else (self.at - _EPOCH) // timedelta(microseconds=1),
             needs=tuple(self.needs),
             data=_data_texts(self.data) if self.data else {},
+            trace=current.traceparent(),
         )
 
     def _keys(self, jobs: int, keys: Iterable[str] | None) -> Sequence[str] | None:

@@ -57,3 +57,5 @@ class Assignment(NamedTuple):
     folder_root: Path
     results: str | None = None
     """The results of earlier stages as JSON text, where they came with the attempt; None: to be asked for."""
+    trace: str | None = None
+    """The ``traceparent`` of the submission of its job, where it was in a trace."""

@@ -204,6 +204,7 @@ def _facts(job: Job, note: str, children: Mapping[str, int], allowed: Sequence[s
         ("settled", display.format_time(job.settled_us)),
         ("node", job.node),
         ("code", job.code),
+        ("trace", job.trace),
         ("allowed", ", ".join(allowed)),
     ]
     return [(name, display.cell(value)) for name, value in facts if value not in (None, "")]

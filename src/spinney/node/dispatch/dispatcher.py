@@ -14,6 +14,7 @@ from typing import Protocol
 from spinney.model.jobs import ClaimRequest, FlushResult, LaneRequest, Lease, Record, SlotRequest
 from spinney.model.outcomes import PASSED, Outcome
 from spinney.model.values.named_tuples import named
+from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.dispatch.job_lists import messages
 from spinney.node.dispatch.lanes import Lane, Lanes
 from spinney.node.dispatch.record_queue import RecordQueue
@@ -41,6 +42,8 @@ _PLAIN = 3
 """The length of a row of an attempt that simply passed."""
 _SLOT_AND_STAGE = itemgetter(2, 3, 4)
 """Gets slot, type and stage of a lease."""
+_TRACE = itemgetter(9)
+"""Gets the trace of a lease."""
 _LANE_AND_SLOT = itemgetter(1, 2)
 """Gets lane and slot of a task."""
 
@@ -59,6 +62,7 @@ class Dispatcher:
         signals: NodeSignals,
         status: NodeStatus,
         measurements: NodeMeasurements | None = None,
+        spans: AttemptSpans | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Attach the dispatcher to the pool, which reports to it from now on."""
@@ -69,7 +73,7 @@ class Dispatcher:
         self._node_id, self._lookahead = 0, lookahead
         self._mark_started, self._monotonic = mark_started, monotonic
         self._queue, self._signals, self._status = queue, signals, status
-        self._measurements = measurements
+        self._measurements, self._spans = measurements, spans
         signals.claimable.connect(self.claimable)
         signals.committed.connect(self.claimable)
         signals.woken.connect(self.new_work_arrived)
@@ -189,6 +193,8 @@ class Dispatcher:
     async def take(self, leases: Sequence[Lease], results: Mapping[int, str] = _NO_RESULTS) -> None:
         """Give new leases to workers. For types that must not run twice unasked, ``running`` is made durable first.
         ``results``: by fence, the results of earlier stages that go with a lease."""
+        if self._spans is not None:
+            self._spans.leased(leases)
         if not self.lanes.any_orphan:
             self._give(leases, results)
             return
@@ -220,10 +226,13 @@ class Dispatcher:
             worker.held.update(zip([lease[1] for lease in chunk], tasks, strict=True))
             rows: list[Row] = [
                 (job_id, fence, attempt, params, parent_id, root_id)
-                for job_id, fence, _, _, _, attempt, params, parent_id, root_id in chunk
+                for job_id, fence, _, _, _, attempt, params, parent_id, root_id, _ in chunk
             ]
-            if results:
-                rows = [(*row, results[row[1]]) if row[1] in results else row for row in rows]
+            if results or any(map(_TRACE, chunk)):
+                rows = [
+                    _with_extras(row, results.get(row[1]), lease.trace)
+                    for row, lease in zip(rows, chunk, strict=True)
+                ]
             sent = groups.setdefault(worker, [])
             if sent and sent[-1][:2] == (type_, stage):
                 sent[-1][2].extend(rows)
@@ -416,6 +425,13 @@ class MarkStarted(Protocol):
     """Makes durable that these attempts run; returns False when that was not possible."""
 
     async def __call__(self, fences: Sequence[int]) -> bool: ...
+
+
+def _with_extras(row: Row, results: str | None, trace: str | None) -> Row:
+    """Return the row of an attempt with what only some have, and without unset fields at its end."""
+    if trace is None:
+        return row if results is None else (*row, results)
+    return (*row, results, trace)
 
 
 def _taken(worker: Worker, rows: Sequence[Row]) -> tuple[Sequence[Row], list[Task]]:

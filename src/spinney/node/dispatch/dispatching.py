@@ -82,6 +82,7 @@ class Dispatching:
             signals=context.signals,
             status=context.status,
             measurements=context.measurements,
+            spans=context.spans,
         )
         self._recorder = Recorder(
             context.writer,
@@ -91,6 +92,7 @@ class Dispatching:
             now_us=context.now_us,
             use_results=requests.use_results,
             measurements=context.measurements,
+            spans=context.spans,
         )
         self._limits = Limits(
             self.pool,

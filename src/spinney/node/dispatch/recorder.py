@@ -25,6 +25,7 @@ import orjson
 from spinney.model.errors import CommitUncertain, SpinneyError, StoreUnusable
 from spinney.model.jobs import ClaimRequest, FlushResult, Lease, Record
 from spinney.model.outcomes import Outcome
+from spinney.node.attempt_spans import AttemptSpans
 from spinney.node.dispatch.record_queue import RecordQueue
 from spinney.node.measurements import NodeMeasurements
 from spinney.node.retry_delays import RetryDelays
@@ -71,13 +72,14 @@ class Recorder:
         now_us: Callable[[], int],
         use_results: Collection[tuple[str, str]] = (),
         measurements: NodeMeasurements | None = None,
+        spans: AttemptSpans | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
         """``use_results``: the stages, as (type, stage), that use the results of earlier ones; they grow in number."""
         self._db, self._dispatcher, self._queue, self._batch = db, dispatcher, queue, batch
         self._now_us, self._pause, self._draw = now_us, pause, draw
-        self._use_results, self._measurements = use_results, measurements
+        self._use_results, self._measurements, self._spans = use_results, measurements, spans
         self._results: Mapping[int, str] = {}
         """By fence, the results of earlier stages for leases of the last exchange."""
         self._in_doubt = False
@@ -96,7 +98,7 @@ class Recorder:
         if not records and (claim_request is None or not claim_request.slots):
             return
         self._results = {}
-        begun_s = time.perf_counter()
+        begun_s, begun_us = time.perf_counter(), self._now_us()
         answer = await self._flush_and_claim(records, claim_request)
         if self._measurements is not None:
             self._measurements.exchanged(
@@ -106,6 +108,9 @@ class Recorder:
                 leases=len(answer.leases),
                 claims=claim_request is not None and bool(claim_request.slots),
             )
+        if self._spans is not None:
+            refused = {record.fence for record in answer.refused}
+            self._spans.recorded(records, refused, begun_us=begun_us, ended_us=self._now_us())
         self._queue.remove(len(records))
         for late in answer.refused:
             log.warning(

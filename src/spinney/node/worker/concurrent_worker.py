@@ -38,6 +38,7 @@ from spinney.node.worker.process_state import ProcessState
 from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import Runner, StageRunners
 from spinney.node.worker.sync import clock_ns, has_folder, synced
+from spinney.node.worker.traced_context import in_trace
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_STACK, SharedPage
@@ -196,10 +197,10 @@ class ConcurrentWorker:
             self._loop.call_soon_threadsafe(self._start_tasks, tasks)
 
     def _begin(self, type_: str, stage: str, row: list[Any]) -> _Attempt:
-        job_id, fence, number, params, parent_id, root_id, *results = row
+        job_id, fence, number, params, parent_id, root_id, *extras = row
         attempt = _Attempt(
             assignment=Assignment(
-                job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders, *results
+                job_id, fence, type_, stage, number, params, parent_id, root_id, self._folders, *extras
             ),
             line=self._lines.pop(),
             port=ConcurrentPort(self._requests, fence),
@@ -208,6 +209,8 @@ class ConcurrentWorker:
             since_ns=clock_ns(),
             written_bytes=self._marker.written_bytes(),
         )
+        if attempt.assignment.trace is not None:
+            attempt.context = in_trace(attempt.assignment.trace, fence)
         attempt.context.run(current_output.set, attempt.output)
         self._running[fence] = attempt
         self._page.begin(fence, attempt.started_us, line=attempt.line)

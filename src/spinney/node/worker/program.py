@@ -25,6 +25,8 @@ from spinney.node.worker.failure_frames import SUFFIX
 from spinney.node.worker.result_rows import RESULT_BYTES, BadResult
 from spinney.node.worker.sync import OWN
 from spinney.postmortem.programs import VARIABLE
+from spinney.tracing import current
+from spinney.tracing.traceparents import VARIABLE as TRACE_VARIABLE
 
 _PARAMS, _RESULT = "{}.params.json", "{}.result.json"
 _UNREADABLE = "the result file of the program {}; have it write JSON into the file that SPINNEY_RESULT names"
@@ -136,7 +138,13 @@ def _environment(job: Handle, params: str, params_file: Path, result: Path) -> d
         "SPINNEY_STAGE": job.stage,
         "SPINNEY_ATTEMPT": str(job.attempt),
         "SPINNEY_FENCE": str(job.fence),
+        **_trace(),
     }
+
+
+def _trace() -> dict[str, str]:
+    trace = current.traceparent()
+    return {} if trace is None else {TRACE_VARIABLE: trace}
 
 
 def _plain(params: Mapping[str, Any]) -> dict[str, str]:

@@ -35,6 +35,7 @@ from spinney.node.worker.saved_descriptors import SavedDescriptors
 from spinney.node.worker.stage_runners import StageRunners
 from spinney.node.worker.sync import FolderlessJobs, clock_ns, has_folder, opened, synced
 from spinney.node.worker.threads import LeftoverThreads
+from spinney.node.worker.traced_context import in_trace
 from spinney.node.workers import proctree
 from spinney.node.workers.boundaries import BoundaryWriter
 from spinney.node.workers.shared_page import CELL_DONE, CELL_LINE, CELL_RECALL, CELL_STACK, SharedPage
@@ -44,6 +45,8 @@ from spinney.node.workers.termination import Terminated
 LEFTOVER_GRACE_S = 0.5
 """Seconds between TERM and KILL for processes that an attempt left running."""
 
+_UNTRACED = 1
+"""Behind so many extras of a row stands the trace of its job."""
 _QUICK_US = 1000
 _KEEP_US = 2000
 _KEEP_ROWS = 100
@@ -172,19 +175,22 @@ class SerialWorker:
         while waiting:
             if cells[CELL_RECALL] >= ordinal or self._stop:
                 return
-            job_id, fence, attempt, params, parent_id, root_id, *results = waiting.pop()
+            job_id, fence, attempt, params, parent_id, root_id, *extras = waiting.pop()
             started_us, since_ns = now_ns() // 1000, clock_ns()
             begin(fence, started_us)
             port.fence = fence
             job = unused or Job(
                 Assignment(
-                    job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders, *results
+                    job_id, fence, type_, stage, attempt, params, parent_id, root_id, folders, *extras
                 ),
                 port,
                 types,
             )
             try:
-                value = runner(params, job)
+                if len(extras) > _UNTRACED:
+                    value = in_trace(extras[_UNTRACED], fence).run(runner, params, job)
+                else:
+                    value = runner(params, job)
                 detail = None if value is None else result_rows.value_detail(stage, value)
             except BaseException as error:  # noqa: BLE001 - any exception ends the attempt
                 detail = self._caught(type_, stage, params, error)

@@ -21,7 +21,8 @@ jobs travel in one message.
 
     to the worker
       {"run": [[type, stage, [[job_id, fence, attempt, params, parent_id, root_id], ...]], ...]}
-                                    a row may end with the results of earlier stages
+                                    a row may end with the results of earlier stages (or null), and behind
+                                    that with the traceparent of the job's submission
       {"answer": n, "value": ...}  or  {"answer": n, "error": [class, message]}
       {"cancel": [fence, ...]}      concurrent workers only; others read the page
       {"end": true}                 finish running attempts, hand back the rest, exit

@@ -280,6 +280,7 @@ CREATE TABLE jobs (
 	superseded BOOLEAN, 
 	at_us INTEGER, 
 	special BOOLEAN, 
+	trace TEXT, 
 	final_fence INTEGER, 
 	final_attempt INTEGER, 
 	final_began_us INTEGER, 

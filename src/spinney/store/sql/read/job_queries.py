@@ -21,7 +21,7 @@ _SELECT = (
     "jobs.parent_id, jobs.root_id, jobs.lineage, jobs.params, jobs.created_us, jobs.started_us, jobs.settled_us, "
     "jobs.attempts, jobs.interruptions, jobs.warnings, jobs.code, l.fence, l.running_us, "
     "(select name from nodes where nodes.id = coalesce(l.node_id, jobs.node_id)), "
-    "p.waits_for, p.wake_us, p.reason, g.fraction, g.message, "
+    "p.waits_for, p.wake_us, p.reason, g.fraction, g.message, jobs.trace, "
     # The message of the last attempt, read from the table, because the view would scan all jobs.
     "case when jobs.final_fence is null then "
     "(select a.message from attempts a where a.job_id = jobs.id order by a.fence desc limit 1) end "
@@ -138,6 +138,7 @@ def _job(row: Any, cancel_requests: Mapping[int, bool]) -> Job:
         reason,
         fraction,
         progress_message,
+        trace,
         last_message,
     ) = row
     shown = State(state)
@@ -175,6 +176,7 @@ def _job(row: Any, cancel_requests: Mapping[int, bool]) -> Job:
         fence=fence,
         progress=fraction,
         progress_message=progress_message,
+        trace=trace,
     )
 
 

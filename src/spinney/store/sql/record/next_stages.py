@@ -105,5 +105,7 @@ def _leased(cascade: Cascade, row: Row, stage: StageSpec, lane_id: int, lease: H
     )
     if stage.locks:
         locks.fence_claimed(tx, row.id, fence)
-    params = tx.value("select params from jobs where id = ?", (row.id,))
-    return Lease(row.id, fence, lease.slot, row.type, stage.name, 1, params, row.parent_id, row.root_id)
+    params, trace = tx.one("select params, trace from jobs where id = ?", (row.id,))
+    return Lease(
+        row.id, fence, lease.slot, row.type, stage.name, 1, params, row.parent_id, row.root_id, trace
+    )

@@ -93,6 +93,7 @@ jobs = Table(
     Column("superseded", Flag),
     Column("at_us", Id),
     Column("special", Flag),
+    Column("trace", Chars),
     Column("final_fence", Id),
     Column("final_attempt", Integer),
     Column("final_began_us", Id),
@@ -107,9 +108,10 @@ jobs = Table(
 """The jobs. ``queue`` is the one in force, the first that is there of ``queue_moved`` (by an operator), ``queue_named``
 (by the submitter), the stage's, ``queue_parent`` and the type's. ``lineage``: the path of ids from the root.
 ``spawn_stage``: the parent's stage that spawned the job. ``superseded``: that stage ran again without it. ``special``:
-the job has a key or is in a serial tree, so that more than its row changes when it settles; null for most. ``final_…``:
-the attempt with which a plain job completed, which is stored here because this row is written anyway; the view
-``history`` shows it among the others, and a retry or rerun moves it to ``attempts``."""
+the job has a key or is in a serial tree, so that more than its row changes when it settles; null for most. ``trace``:
+the ``traceparent`` of its submission. ``final_…``: the attempt with which a plain job completed, which is stored here
+because this row is written anyway; the view ``history`` shows it among the others, and a retry or rerun moves it to
+``attempts``."""
 
 ready = Table(
     "ready",

@@ -184,7 +184,7 @@ def share_of(tx: Tx, registry: Registry, p: Plan, first_id: int) -> int:
 
 _COLUMNS = (
     "id, type, state, stage, queue, priority, share, lineage, root_id, parent_id, params, created_us, collection, "
-    "submitter, key, queue_moved, queue_named, queue_parent, spawn_stage, at_us, special"
+    "submitter, key, queue_moved, queue_named, queue_parent, spawn_stage, at_us, special, trace"
 )
 
 
@@ -229,6 +229,7 @@ def write_rows(
                 up.row.stage if up else None,
                 p.submission.at_us,
                 1 if keys or (up and up.serial) else None,
+                p.submission.trace,
             )
             for n, (i, j) in enumerate(zip(ids, params, strict=True))
         ],
@@ -377,7 +378,9 @@ def _head_and_tail(p: Plan, now_us: int) -> tuple[root_inserts.Head, root_insert
     """Return the columns that the rows of root jobs have in common."""
     state = State.PENDING if p.plain else State.WAITING
     head = (p.spec.name, state.value, p.stage, p.queue, p.priority)
-    return head, (now_us, p.collection, p.submitter, p.submission.queue, p.submission.at_us)
+    submission = p.submission
+    tail = (now_us, p.collection, p.submitter, submission.queue, submission.at_us, submission.trace)
+    return head, tail
 
 
 def size(plans: Sequence[Plan]) -> int:

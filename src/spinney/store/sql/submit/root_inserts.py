@@ -14,19 +14,19 @@ from spinney.store.sql.registry.ready_order import POSITIONS, share_sql
 
 Head = tuple[str, str, str, str, int]
 """(type, state, stage, queue, priority)."""
-Tail = tuple[int, str | None, str | None, str | None, int | None]
-"""(created_us, collection, submitter, queue named, at_us)."""
+Tail = tuple[int, str | None, str | None, str | None, int | None, str | None]
+"""(created_us, collection, submitter, queue named, at_us, trace)."""
 
 _COLUMNS = (
     "id, type, state, stage, queue, priority, share, lineage, root_id, params, created_us, collection, submitter, "
-    "queue_named, at_us"
+    "queue_named, at_us, trace"
 )
 _MADE = (
     f"insert into jobs ({_COLUMNS}) "
     "select n.first + k.key - 1, cast(? as text), cast(? as text), cast(? as text), "
     "cast(? as text), cast(? as integer), coalesce(cast(? as bigint), n.first), "
     "lpad(cast(n.first + k.key - 1 as text), 12, '0'), n.first + k.key - 1, k.params, cast(? as bigint), "
-    "cast(? as text), cast(? as text), cast(? as text), cast(? as bigint) "
+    "cast(? as text), cast(? as text), cast(? as text), cast(? as bigint), cast(? as text) "
     "from n cross join unnest(cast(? as text[])) with ordinality as k(params, key)"
 )
 _WITH_IDS = f"with n as (select cast(? as bigint) as first) {_MADE}"

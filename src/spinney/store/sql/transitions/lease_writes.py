@@ -55,8 +55,8 @@ def grant(
             tx.run(_INSERT_LEASES, (fence, *listed, *values))
             rows = tx.all_at_once(*_LEASED, listed)
             lease_rows = [
-                (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id)
-                for job_id, at, slot, attempt, params, parent_id, root_id in rows
+                (job_id, fence + at, slot, lane.type, lane.stage, attempt, params, parent_id, root_id, trace)
+                for job_id, at, slot, attempt, params, parent_id, root_id, trace in rows
             ]
         granted = list(named(Lease, lease_rows))
         if needs_locks:
@@ -81,7 +81,7 @@ _INSERT_LEASES = (
 )
 _LEASED = (
     "jobs.id, j.key + j.value % ?2 * ?3, j.value % ?1 / ?2, jobs.attempts + 1, jobs.params, jobs.parent_id, "
-    "jobs.root_id",
+    "jobs.root_id, jobs.trace",
     "from json_each(?4) j cross join jobs where jobs.id = j.value / ?1",
 )
 """The columns of a Lease, in the order of the list."""
@@ -92,13 +92,13 @@ _GRANTING = (
     "given as materialized ("
     "select jobs.id, n.first + j.key + j.value % s.turns * s.total as fence, j.key, "
     "cast(j.value % s.places / s.turns as integer) as slot, jobs.share, "
-    "jobs.attempts + 1 as attempt, jobs.params, jobs.parent_id, jobs.root_id, jobs.special "
+    "jobs.attempts + 1 as attempt, jobs.params, jobs.parent_id, jobs.root_id, jobs.special, jobs.trace "
     "from n cross join s cross join json_each(?) j join jobs on jobs.id = j.value / s.places), "
     "written as (insert into leases "
     "(job_id, fence, node_id, slot, lane, share, attempt, parent_id, plain, claimed_us) "
     "select id, fence, ?, slot, ?, share * ?, attempt, parent_id, "
     "case when ? = 1 and special is null then 1 else 0 end, ? from given) "
-    "select id, fence, slot, cast(? as text), cast(? as text), attempt, params, parent_id, root_id "
+    "select id, fence, slot, cast(? as text), cast(? as text), attempt, params, parent_id, root_id, trace "
     "from given order by key"
 )
 _GRANT = f"with n as (select cast(? as bigint) as first), {_GRANTING}"

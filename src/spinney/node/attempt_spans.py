@@ -1,0 +1,87 @@
+"""The spans of attempts and of their records, for jobs that were submitted in a trace."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from spinney.model.jobs import Lease, Record
+from spinney.model.outcomes import Outcome
+from spinney.tracing import traceparents
+
+_FAULTS = frozenset({Outcome.ERROR, Outcome.TIMEOUT, Outcome.DIED, Outcome.LOST})
+"""Outcomes whose spans are errors."""
+
+
+class Sender(Protocol):
+    """Sends spans that are over (``spinney.tracing.otlp``)."""
+
+    def send(
+        self,
+        name: str,
+        *,
+        traceparent: str,
+        parent: str,
+        begun_us: int,
+        ended_us: int,
+        attributes: Mapping[str, str | int],
+        error: str | None = None,
+    ) -> None: ...
+
+
+class AttemptSpans:
+    """Remembers the leases of traced jobs until their records are written, and sends two spans for each: the attempt,
+    and below it the exchange with the store that recorded it.
+
+    A node without ``otlp`` has none of these, and one that has leases of no traced job makes one test a list."""
+
+    def __init__(self, sender: Sender, node: str) -> None:
+        self._sender, self._node = sender, node
+        self._open: dict[int, Lease] = {}
+        """By fence; as many as the node has leases of traced jobs."""
+
+    def leased(self, leases: Iterable[Lease]) -> None:
+        """Note the leases that the node got."""
+        for lease in leases:
+            if lease.trace is not None and traceparents.is_sampled(lease.trace):
+                self._open[lease.fence] = lease
+
+    def recorded(
+        self, records: Iterable[Record], refused: Collection[int], *, begun_us: int, ended_us: int
+    ) -> None:
+        """Send the spans of attempts whose records were written from ``begun_us`` to ``ended_us``. ``refused``: the
+        fences of those that were not, because their lease was gone."""
+        if not self._open:
+            return
+        for record in records:
+            lease = self._open.pop(record.fence, None)
+            # An attempt that was handed back before it began was none.
+            if lease is not None and record.started_us and record.fence not in refused:
+                self._send(lease, record, begun_us, ended_us)
+
+    def _send(self, lease: Lease, record: Record, begun_us: int, ended_us: int) -> None:
+        submission = lease.trace or ""
+        attempt = traceparents.of_attempt(submission, lease.fence)
+        attributes: dict[str, str | int] = {
+            "spinney.job.id": lease.job_id,
+            "spinney.job.type": lease.type,
+            "spinney.job.stage": lease.stage,
+            "spinney.job.attempt": lease.attempt,
+            "spinney.node": self._node,
+            "spinney.outcome": str(record.outcome),
+        }
+        self._sender.send(
+            f"{lease.type} {lease.stage}",
+            traceparent=attempt,
+            parent=submission,
+            begun_us=record.started_us,
+            ended_us=max(record.started_us, record.ended_us),
+            attributes=attributes,
+            error=record.message or str(record.outcome) if record.outcome in _FAULTS else None,
+        )
+        self._sender.send(
+            "record",
+            traceparent=traceparents.of_record(submission, lease.fence),
+            parent=attempt,
+            begun_us=begun_us,
+            ended_us=ended_us,
+            attributes={"spinney.job.id": lease.job_id, "spinney.node": self._node},
+        )

@@ -1,0 +1,72 @@
+"""The span that this thread or task is in.
+
+It is OpenTelemetry's current span where its API is loaded, and else the ``traceparent`` that was entered. Nothing is
+imported for that: who does not use OpenTelemetry does not pay for it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from spinney.tracing.traceparents import ids
+
+_API = "opentelemetry.trace"
+_entered: ContextVar[str | None] = ContextVar("spinney_traceparent", default=None)
+_tracer: ContextVar[Any] = ContextVar("spinney_tracer", default=None)
+
+
+def traceparent() -> str | None:
+    """Return the ``traceparent`` of the current span; None outside of any."""
+    api = sys.modules.get(_API)
+    if api is not None:
+        span = api.get_current_span().get_span_context()
+        if span.is_valid:
+            return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+    return _entered.get()
+
+
+def enter(text: str | None) -> None:
+    """Make this the current span of this context (``contextvars``), unless it is in one of OpenTelemetry."""
+    _entered.set(text)
+
+
+def enter_attempt(text: str) -> None:
+    """Make this the current span of this context, for OpenTelemetry, too, where it is installed: user code finds it by
+    ``opentelemetry.trace.get_current_span()``, and spans of its own are below it."""
+    _entered.set(text)
+    try:
+        from opentelemetry import context
+    except ImportError:
+        return
+    context.attach(_context_of(text))
+
+
+def use_tracer(tracer: Any) -> None:
+    """Have submissions of this context make their spans by this tracer of OpenTelemetry, instead of the process's."""
+    _tracer.set(tracer)
+
+
+@contextmanager
+def submission_span(type_: str) -> Iterator[None]:
+    """Make a span of a submission, where this process uses OpenTelemetry. Its jobs are in that span's trace."""
+    api = sys.modules.get(_API)
+    if api is None:
+        yield
+        return
+    tracer = _tracer.get() or api.get_tracer("spinney")
+    inside = api.get_current_span().get_span_context().is_valid
+    entered = _entered.get()
+    context = None if inside or entered is None else _context_of(entered)
+    attributes = {"spinney.job.type": type_}
+    kind = api.SpanKind.PRODUCER
+    with tracer.start_as_current_span(f"submit {type_}", context, kind=kind, attributes=attributes):
+        yield
+
+
+def _context_of(text: str) -> Any:
+    from opentelemetry import trace
+
+    trace_id, span_id, flags = ids(text)
+    span = trace.SpanContext(trace_id, span_id, is_remote=True, trace_flags=trace.TraceFlags(flags))
+    return trace.set_span_in_context(trace.NonRecordingSpan(span))

@@ -1,0 +1,75 @@
+"""Sends spans to a collector by OTLP/HTTP: loaded only where a setting names one, because it needs more packages."""
+
+from collections.abc import Mapping
+
+from spinney.model.errors import UsageError
+from spinney.tracing.traceparents import ids
+
+try:
+    from opentelemetry import trace
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+except ImportError as error:
+    raise UsageError(
+        f"otlp needs packages that are missing ({error}); install the extra 'tracing', or leave otlp out"
+    ) from None
+
+TIMEOUT_S = 5
+"""How long one request to the collector may take; an end of the process waits no longer than that for what is left."""
+
+
+def resource(service: str, version: str, **attributes: str) -> Resource:
+    """Return whose spans they are."""
+    return Resource.create({"service.name": service, "service.version": version, **attributes})
+
+
+def batches_to(collector: str) -> BatchSpanProcessor:
+    """Return what sends spans in batches, from a thread of its own. What a collector does not take is dropped, and
+    logged: no work ever waits for it."""
+    return BatchSpanProcessor(OTLPSpanExporter(endpoint=collector, timeout=TIMEOUT_S))
+
+
+class SpanSender:
+    """Sends spans that are over, with ids and times that are known."""
+
+    def __init__(self, collector: str, whose: Resource) -> None:
+        self._batches, self._whose = batches_to(collector), whose
+
+    def send(
+        self,
+        name: str,
+        *,
+        traceparent: str,
+        parent: str,
+        begun_us: int,
+        ended_us: int,
+        attributes: Mapping[str, str | int],
+        error: str | None = None,
+    ) -> None:
+        """Send a span from ``begun_us`` to ``ended_us`` (microseconds since 1970), below the span ``parent``.
+        ``error``: why it failed."""
+        status = trace.Status() if error is None else trace.Status(trace.StatusCode.ERROR, error)
+        self._batches.on_end(
+            ReadableSpan(
+                name,
+                context=_span_context(traceparent, is_remote=False),
+                parent=_span_context(parent, is_remote=True),
+                resource=self._whose,
+                attributes=attributes,
+                kind=trace.SpanKind.CONSUMER,
+                status=status,
+                start_time=begun_us * 1000,
+                end_time=ended_us * 1000,
+            )
+        )
+
+    def close(self) -> None:
+        """Send what is left, and stop."""
+        self._batches.shutdown()  # type: ignore[no-untyped-call]
+
+
+def _span_context(traceparent: str, *, is_remote: bool) -> trace.SpanContext:
+    trace_id, span_id, flags = ids(traceparent)
+    return trace.SpanContext(trace_id, span_id, is_remote, trace.TraceFlags(flags))
