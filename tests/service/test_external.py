@@ -96,7 +96,8 @@ def state(site: Site, work: WorkItem) -> tuple[State, str | None]:
 
 def test_what_is_claimed_comes_with_all_that_its_stage_needs(ext: External, site: Site) -> None:
     site.knows(kind("two", "fetch", stage("listen", isolation=Isolation.EXTERNAL)))
-    site.submit("two", {"file": "a.wav"}, data={"lang": '"de"'})
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    site.submit("two", {"file": "a.wav"}, data={"lang": '"de"'}, trace=trace)
     first = site.claim_one()
     site.pass_(first, result={"bytes": 17})
     ext = External(store=site.store, clock=lambda: site.now, wake_nodes=lambda: None, by="ann")
@@ -110,7 +111,7 @@ def test_what_is_claimed_comes_with_all_that_its_stage_needs(ext: External, site
         {"fetch": {"bytes": 17}},
     )
     assert (work.type, work.stage, work.attempt) == ("two", "listen", 1)
-    assert (work.parent_id, work.root_id) == (None, work.job_id)
+    assert (work.parent_id, work.root_id, work.trace) == (None, work.job_id, trace)
     assert claimed.seen == work.fence
 
 

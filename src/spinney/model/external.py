@@ -119,6 +119,8 @@ class WorkItem:
     """An attempt that lasts longer is taken away; None: there is no time limit."""
     grace_s: float
     """How long it may continue after it has received the cancel request."""
+    trace: str | None = None
+    """The ``traceparent`` of the job's submission, for a span of the external worker's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -420,6 +420,7 @@ class External(Service):
             root_id=lease.root_id,
             timeout_s=None if stage is None else stage.timeout_s,
             grace_s=0.0 if stage is None else stage.grace_s,
+            trace=lease.trace,
         )
 
     def _left_out(self, leases: Sequence[ExternalLease]) -> list[Record]:
