@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -350,3 +351,49 @@ def test_one_call_wakes_once(site: Site, n: int) -> None:
     site.store.submit([submission("one", n=n)], soon=lambda: woken.append(1), now_us=site.now)
 
     assert woken == [1]
+
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"n": new_jobs.STEP + 1}, {"keys": ["a"]}, {"at_us": 1}, {"share": "x"}], ids=str
+)
+def test_jobs_of_a_submission_in_a_trace_are_leased_with_it(site: Site, how: dict[str, Any]) -> None:
+    ids = site.submit(trace=TRACE, **how)
+    untraced = site.submit_one()
+
+    leases = {lease.job_id: lease for lease in site.claim(slots=3)}
+
+    assert {site.job(job_id).trace for job_id in (ids[0], ids[-1])} == {TRACE}
+    assert leases[ids[0]].trace == TRACE
+    assert site.job(untraced).trace is None
+
+
+def test_jobs_that_a_stage_makes_have_the_trace_that_it_says(site: Site) -> None:
+    lease = site.run(site.submit_one("parent", trace=TRACE))
+    below = TRACE.replace("b7ad6b7169203331", "00f067aa0ba902b7")
+    made = [
+        *site.spawn(lease, trace=below),
+        *site.submit_from(lease, trace=below),
+        *site.submit_from(lease),
+    ]
+    site.pass_(lease)
+
+    assert [site.job(job_id).trace for job_id in made] == [below, below, None]
+
+
+def test_the_next_stage_in_the_same_slot_is_leased_with_the_trace(site: Site) -> None:
+    lease = site.run(site.submit_one("three", trace=TRACE))
+
+    answer = site.flush_and_claim([site.entry(lease, keep=True)], site.want(site.here, slots=0))
+
+    (kept,) = answer.leases
+    assert (kept.stage, kept.trace) == ("second", TRACE)
+
+
+@pytest.mark.parametrize("trace", ["", "00-0-0-01", TRACE.upper(), TRACE + "-more"])
+def test_what_is_no_traceparent_is_refused(site: Site, trace: str) -> None:
+    with pytest.raises(UsageError, match="is no traceparent"):
+        site.submit(trace=trace)
+    assert site.ids() == []

@@ -41,7 +41,8 @@ class AttemptSpans:
     def leased(self, leases: Iterable[Lease]) -> None:
         """Note the leases that the node got."""
         for lease in leases:
-            if lease.trace is not None and traceparents.is_sampled(lease.trace):
+            # What stands in a damaged row must not end the node.
+            if lease.trace is not None and traceparents.is_sampled(traceparents.valid(lease.trace)):
                 self._open[lease.fence] = lease
 
     def recorded(

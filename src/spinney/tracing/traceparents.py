@@ -35,9 +35,9 @@ def ids(traceparent: str) -> tuple[int, int, int]:
     return int(trace_id, 16), int(span_id, 16), int(flags, 16)
 
 
-def is_sampled(traceparent: str) -> bool:
+def is_sampled(traceparent: str | None) -> bool:
     """Return whether the caller records this trace, so that spans below it are wanted."""
-    return bool(ids(traceparent)[2] & 1)
+    return traceparent is not None and bool(ids(traceparent)[2] & 1)
 
 
 def _below(parent: str, name: str) -> str:

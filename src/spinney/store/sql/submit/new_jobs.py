@@ -26,6 +26,7 @@ from spinney.store.sql.registry.registry import Registry, effective_queue
 from spinney.store.sql.submit import root_inserts
 from spinney.store.sql.transitions import hold_moves
 from spinney.store.sql.transitions.cascades import Cascade
+from spinney.tracing import traceparents
 
 STEP = 2_000
 """How many plain rows one transaction writes: about 15 ms on a machine with a fast disk."""
@@ -95,6 +96,11 @@ def _check(spec: TypeSpec, submission: Submission) -> None:
         value = getattr(submission, kind)
         if value is not None:
             names.label(kind, value)
+    if submission.trace is not None and traceparents.valid(submission.trace) != submission.trace:
+        raise UsageError(
+            f"trace {submission.trace!r:.80} is no traceparent of W3C Trace Context; leave it out, or send one of "
+            "version 00"
+        )
     for key in submission.keys or ():
         names.label("key", key)
     if submission.keys is not None and len(submission.keys) != len(submission.params):
