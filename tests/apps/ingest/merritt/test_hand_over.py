@@ -47,7 +47,7 @@ def orders(consumer: MerrittConsumer) -> list[str]:
 
 def lose_connection(consumer: MerrittConsumer) -> None:
     """As after an error of the connection, in which the session lived on."""
-    consumer._held.clear()
+    consumer._owned.forget_locks()
 
 
 def test_a_job_that_comes_back_belongs_to_the_consumer_that_handed_it_over(

@@ -1,13 +1,10 @@
-"""Merritt's ingest queue as the other side of a bridge: its jobs become objects of ``spinney ingest``.
-
-A job is ours while its lock and its mark are. The lock dies with the session, and the mark stays: so a process that was
-killed takes its jobs up again, unless another consumer has taken them meanwhile, whose they are then."""
+"""Merritt's ingest queue as the other side of a bridge: its jobs become objects of ``spinney ingest``."""
 
 import logging
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
 from typing import Any
@@ -19,8 +16,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from spinney.apps.ingest.merritt import orders, progress
 from spinney.apps.ingest.merritt.access import AccessWork
 from spinney.apps.ingest.merritt.batches import BatchWork
-from spinney.apps.ingest.merritt.marks import Mark, Marks, Phase, new_claim, release_own_lock
+from spinney.apps.ingest.merritt.marks import Mark, Marks, Phase, new_claim
 from spinney.apps.ingest.merritt.mirror import Mirror
+from spinney.apps.ingest.merritt.ownership import ENDED, Ownership
 from spinney.apps.ingest.merritt.settings import Settings
 from spinney.bridges.foreign import Claim, ClaimLost, ForeignAway, Order, Report, Wish
 from spinney.bridges.merritt import (
@@ -45,7 +43,6 @@ log = logging.getLogger("spinney.bridges.merritt")
 TYPE = "ingest.object"
 MOST_PARKED = 1_000
 _ACCESS_PATHS = [f"{ACCESS}/{queue}" for queue in ACCESS_QUEUES]
-_ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.HELD, JobState.DELETED)
 
 
 @dataclass
@@ -64,18 +61,12 @@ class MerrittConsumer:
     access: AccessWork
     mirror: Mirror
     system: str = field(default="merritt", init=False)
-    _held: dict[str, Job] = field(default_factory=dict, init=False)
-    """The jobs whose locks this session holds, as they were last seen, by their ids."""
     _session: object = field(default=None, init=False)
-    _priorities: dict[str, int] = field(default_factory=dict, init=False)
-    """The priorities of jobs, as both sides know them."""
     _changed: Event = field(default_factory=Event, init=False)
     """Set by watches, when there may be jobs to take."""
     _batches_changed: Event = field(default_factory=Event, init=False)
     """Set by watches, when there may be a batch to read or to report, or a request for access."""
     _polled_s: dict[int, float] = field(default_factory=dict, init=False)
-    _handed_over: set[str] = field(default_factory=set, init=False)
-    """Jobs of ours in a state whose work others do, and those that have come back from there."""
     _warned: set[tuple[str, str]] = field(default_factory=set, init=False)
     """Jobs that were passed over, with the reasons."""
 
@@ -83,6 +74,7 @@ class MerrittConsumer:
         self.name = f"merritt:{self.database}:{self.node}"
         self.queue = MerrittQueue(self.client, self.name)
         self._marks = Marks(self.client, self.node)
+        self._owned = Ownership(self.client, self.queue, self._marks, self.name, self.settings.states)
         self._batches = BatchWork(self.client, self.queue, self.name, self.settings.queue)
         # The same function each time, because ZooKeeper's client keeps every other one until it has fired.
         self._watches = {id(each): _waker(each) for each in (self._changed, self._batches_changed)}
@@ -90,7 +82,7 @@ class MerrittConsumer:
     @property
     def parked(self) -> int:
         """How many jobs of ours others are working at, at most ``MOST_PARKED``: with more, no new ones are taken."""
-        return min(MOST_PARKED, len(self._handed_over - self._held.keys()))
+        return min(MOST_PARKED, self._owned.away())
 
     def begin(self) -> None:
         """Create the queue's own nodes where they are missing, and enter this node."""
@@ -132,13 +124,13 @@ class MerrittConsumer:
         with self._reached():
             for job_id, mark in self._marks.jobs().items():
                 if mark.phase is Phase.CANCELLED:
-                    self._fail_if_back(job_id, mark)
+                    self._owned.fail_if_back(job_id, mark)
                     continue
                 try:
-                    job = self._ours(job_id, mark.claim)
+                    job = self._owned.load(job_id, mark.claim)
                 except ClaimLost as lost:
                     log.warning("%s: job %s is not ours any more: %s", self.name, job_id, lost)
-                    self._let_go(job_id)
+                    self._owned.let_go(job_id)
                     continue
                 if (job_id, mark.claim) in linked:
                     claims.append(Claim(entry=job_id, claim=mark.claim, type=TYPE, params={}))
@@ -148,20 +140,6 @@ class MerrittConsumer:
                 except (UsageError, MerrittZKNodeInvalid) as error:
                     self._pass_over(job_id, error)
         return claims
-
-    def _fail_if_back(self, job_id: str, mark: Mark) -> None:
-        """Fail a job that was cancelled here while others had it, as soon as it is in a state of ours again."""
-        with suppress(MerrittLocked, MerrittConflict):  # others have not let it go yet
-            try:
-                job = self.queue.jobs.load(job_id)
-                if not _is_ended(job, mark.claim):
-                    if job.state not in self.settings.states:
-                        return
-                    release_own_lock(self.client, job.lock_path, self.name)
-                    self.queue.jobs.set_status(job, JobState.FAILED, message=mark.reason)
-            except MerrittZKNodeInvalid as error:
-                log.warning("%s: job %s was deleted over there: %s", self.name, job_id, error)
-            self._let_go(job_id)
 
     def _pass_over(self, job_id: str, error: Exception) -> None:
         """Leave a job as it is until its fault is repaired, with one warning."""
@@ -185,7 +163,7 @@ class MerrittConsumer:
                     if len(claims) >= room:
                         self._changed.set()  # there is more, for when there is room
                         return claims
-                    if job_id in self._held or job_id in self._handed_over:
+                    if job_id in self._owned:
                         continue
                     if (claim := self._take(job_id, state, locked_collections, nodes)) is not None:
                         claims.append(claim)
@@ -227,17 +205,14 @@ class MerrittConsumer:
             try:
                 claim = self._claim_of(job, new_claim(job))
             except UsageError as error:
-                self._fail(job, str(error))
+                self._owned.fail(job, str(error))
                 return None
-            release_own_lock(self.client, job.lock_path, self.name)
-            job = self.queue.jobs.lock(job)
+            self._owned.take(job, claim.claim)
         except (MerrittLocked, MerrittConflict, MerrittStateError):
             return None  # another consumer was first
         except MerrittZKNodeInvalid as error:
             self._pass_over(job_id, error)
             return None
-        self._held[job_id], self._priorities[job_id] = job, job.priority
-        self._marks.write(job_id, Mark(claim.claim))
         return claim
 
     def _collection(self, profile: str) -> str:
@@ -268,70 +243,9 @@ class MerrittConsumer:
         """Fail a job of which no object can be made."""
         with self._reached():
             try:
-                self._fail(self._ours(claim.entry, claim.claim), reason)
+                self._owned.fail(self._owned.load(claim.entry, claim.claim), reason)
             except ClaimLost:
-                self._let_go(claim.entry)
-
-    def _fail(self, job: Job, reason: str) -> None:
-        try:
-            self.queue.jobs.set_status(job, JobState.FAILED, message=reason, unlock=True)
-        except (MerrittStateError, MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
-            log.warning("%s: job %s is not ours any more: %s", self.name, job.id, error)
-        self._let_go(job.id)
-
-    def _let_go(self, job_id: str) -> None:
-        """Forget a job that has ended or is lost; a lock that is still ours is released."""
-        self._priorities.pop(job_id, None)
-        self._handed_over.discard(job_id)
-        if (job := self._held.pop(job_id, None)) is not None:
-            self.queue.jobs.unlock(job)
-        self._marks.remove(job_id)
-
-    def _ours(self, job_id: str, claim: str) -> Job:
-        """Return a job that is ours, with its lock unless it is with others. Raises ClaimLost where it is not ours any
-        more."""
-        mark = self._marks.read(job_id)
-        if mark is None or mark.claim != claim:
-            raise ClaimLost("it is not marked as taken by this node under this claim")
-        is_away = mark.phase in (Phase.AWAY, Phase.CANCELLED)
-        try:
-            job = self.queue.jobs.load(job_id)
-            if _is_ended(job, claim):
-                raise ClaimLost(f"it is {job.state} over there")
-            if mark.phase is not Phase.HERE:
-                self._handed_over.add(job_id)
-            if job.state not in self.settings.states:
-                if not is_away:  # the settings are others than when it was taken
-                    release_own_lock(self.client, job.lock_path, self.name)
-                    raise ClaimLost(f"it is {job.state} over there, and that step is left to others")
-                self._held.pop(job_id, None)
-                return job
-            held = self._held.get(job_id)
-            if held is not None and self._has(held):
-                job = replace(job, lock=held.lock)
-            else:
-                release_own_lock(self.client, job.lock_path, self.name)
-                job = self.queue.jobs.lock(job)
-            self._held[job_id] = job
-            self._priorities.setdefault(job_id, job.priority)
-            if is_away:
-                self._marks.write(job_id, Mark(claim, Phase.BACK))
-            return job
-        except (MerrittLocked, MerrittConflict) as error:
-            if is_away:
-                return replace(job, lock=None)  # others have not let it go yet
-            raise ClaimLost(str(error)) from error
-        except (MerrittZKNodeInvalid, NoNodeError) as error:
-            raise ClaimLost(f"it was deleted over there: {error}") from error
-
-    def _has(self, job: Job) -> bool:
-        """Return whether a lock is still this session's."""
-        assert job.lock is not None, "jobs that are held are locked"
-        try:
-            data, _ = self.client.retry(self.client.get, job.lock.path)
-            return bytes(data) == job.lock.note
-        except NoNodeError:
-            return False
+                self._owned.let_go(claim.entry)
 
     # --- what becomes of jobs -----------------------------------------------------------------
 
@@ -344,11 +258,11 @@ class MerrittConsumer:
                     self._report(report)
                 except ClaimLost as error:
                     lost[report.entry] = error
-                    self._let_go(report.entry)
+                    self._owned.let_go(report.entry)
         return lost
 
     def _report(self, report: Report) -> None:
-        job = self._ours(report.entry, report.claim)
+        job = self._owned.load(report.entry, report.claim)
         has_ended = report.job is None or report.job.state in SETTLED
         if job.lock is None:  # others work at it
             self._report_away(job.id, report)
@@ -360,7 +274,7 @@ class MerrittConsumer:
             away = Mark(report.claim, Phase.AWAY)
             states = progress.steps(job.state, report.job, self.settings.states)
             for state in states:
-                is_left = state not in (*self.settings.states, *_ENDED)
+                is_left = state not in (*self.settings.states, *ENDED)
                 estimated = report.job is not None and state is JobState.PROVISIONING
                 job = self.queue.jobs.set_status(
                     job,
@@ -370,31 +284,28 @@ class MerrittConsumer:
                     unlock=is_left,
                     also=partial(self._marks.write_with, job_id=job.id, mark=away) if is_left else None,
                 )
-                self._held[job.id], self._priorities[job.id] = job, job.priority
+                self._owned.keep(job)
+                self._owned.priorities[job.id] = job.priority
         except OSError as error:  # a disk that is full for a while must not fail what is stored
             raise ForeignAway(f"a file for job {job.id} cannot be written: {error}") from error
         except (MerrittNodeTooLarge, UsageError) as error:
-            self._fail(job, str(error))
+            self._owned.fail(job, str(error))
             raise ClaimLost(str(error)) from error
         except MerrittStateError as error:
             raise ClaimLost(str(error)) from error
         except (MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
-            self._held.pop(report.entry, None)
+            self._owned.lose(report.entry)
             raise ClaimLost(str(error)) from error
-        self._held[job.id] = job
-        if job.lock is None:
-            del self._held[job.id]
-            self._handed_over.add(job.id)
-        if job.state in _ENDED or has_ended:
-            self._let_go(job.id)
+        self._owned.keep(job)
+        if job.state in ENDED or has_ended:
+            self._owned.let_go(job.id)
 
     def _report_away(self, job_id: str, report: Report) -> None:
         """Record what became here of a job that is with others: one that was cancelled fails when it comes back."""
         if report.job is not None and report.job.state is State.COMPLETED:
-            self._let_go(job_id)
+            self._owned.let_go(job_id)
         elif report.job is None or report.job.state in SETTLED:
-            self._handed_over.discard(job_id)
-            self._marks.write(job_id, Mark(report.claim, Phase.CANCELLED, progress.message(report.job)))
+            self._owned.cancel_away(job_id, report.claim, progress.message(report.job))
         else:  # also one that was cancelled and then retried
             self._marks.write(job_id, Mark(report.claim, Phase.AWAY))
 
@@ -404,32 +315,24 @@ class MerrittConsumer:
         """Return the jobs of ours that their tools have given another priority, or have failed or deleted."""
         wishes = []
         with self._reached():
-            ids = sorted({*self._held, *self._handed_over})
+            ids = self._owned.ids()
             for job_id, head in zip(ids, self.queue.jobs.heads(ids), strict=True):
                 if head is None:
                     wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason="deleted in Merritt's queue"))
                     continue
                 state, priority = head
-                if state in _ENDED:
+                if state in ENDED:
                     reason = f"{state} in Merritt's queue"
                     wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason=reason))
-                elif job_id in self._handed_over:
-                    if state in self.settings.states:
-                        wishes += self._came_back(job_id)
-                elif priority != self._priorities[job_id]:
-                    self._priorities[job_id] = priority
+                elif self._owned.is_handed_over(job_id):
+                    if state in self.settings.states and (job := self._owned.take_back(job_id)) is not None:
+                        reason = f"{job.state} in Merritt's queue"
+                        wishes.append(Wish(entry=job_id, order=Order.RELEASE, reason=reason))
+                elif priority != self._owned.priorities[job_id]:
+                    self._owned.priorities[job_id] = priority
                     reason = "changed in Merritt's queue"
                     wishes.append(Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=priority))
         return wishes
-
-    def _came_back(self, job_id: str) -> Iterator[Wish]:
-        """Let a job go on here when others have done their step; its lock is taken again. One that they are still
-        unlocking has come back in the next round."""
-        with suppress(ClaimLost):
-            mark = self._marks.read(job_id)
-            if mark is not None and (job := self._ours(job_id, mark.claim)).lock is not None:
-                reason = f"{job.state} in Merritt's queue"
-                yield Wish(entry=job_id, order=Order.RELEASE, reason=reason)
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:
         """Compare the jobs that are ours over there with their jobs here."""
@@ -452,20 +355,15 @@ class MerrittConsumer:
         if not self.client.connected:
             raise ForeignAway("ZooKeeper does not answer")
         if self._session != self.client.client_id[0]:
-            self._held.clear()
+            self._owned.forget_locks()
             self._session = self.client.client_id[0]
         try:
             yield
         except (KazooException, KazooTimeoutError, MerrittCommitUncertain) as error:
-            self._held.clear()
+            self._owned.forget_locks()
             raise ForeignAway(f"ZooKeeper: {type(error).__name__}: {error}"[:300]) from error
         except MerrittError as error:
             raise ForeignAway(f"Merritt's queue: {error}"[:300]) from error
-
-
-def _is_ended(job: Job, claim: str) -> bool:
-    """Return whether a job has ended over there, or was requeued since it was taken under this claim."""
-    return job.state in _ENDED or claim.partition(".")[0] != str(job.retry_count)
 
 
 def _waker(event: Event) -> Callable[[Any], None]:

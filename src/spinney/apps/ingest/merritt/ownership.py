@@ -1,0 +1,183 @@
+"""Which jobs of Merritt's queue are this node's, by their locks and their marks.
+
+A job is ours while its lock and its mark are. The lock dies with the session, and the mark stays: so a process that was
+killed takes its jobs up again, unless another consumer has taken them meanwhile, whose they are then. While a job is
+with Merritt's services between two steps of ours, it has only the mark, and its lock is taken again when it comes
+back."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from spinney.apps.ingest.merritt.marks import Mark, Marks, Phase, release_own_lock
+from spinney.bridges.foreign import ClaimLost
+from spinney.bridges.merritt import (
+    Job,
+    JobState,
+    MerrittConflict,
+    MerrittLocked,
+    MerrittQueue,
+    MerrittStateError,
+    MerrittZKNodeInvalid,
+)
+
+log = logging.getLogger("spinney.bridges.merritt")
+
+ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.HELD, JobState.DELETED)
+
+
+@dataclass
+class Ownership:
+    """The jobs of one node. Errors of the connection pass."""
+
+    client: KazooClient
+    queue: MerrittQueue
+    marks: Marks
+    owner: str
+    """What the locks of this node say of their holder."""
+    states: Sequence[JobState]
+    """The states whose work is done here."""
+    priorities: dict[str, int] = field(default_factory=dict, init=False)
+    """The priorities of jobs, as both sides know them."""
+    _held: dict[str, Job] = field(default_factory=dict, init=False)
+    """The jobs whose locks this session holds, as they were last seen, by their ids."""
+    _handed_over: set[str] = field(default_factory=set, init=False)
+    """Jobs of ours in a state whose work others do, and those that have come back from there."""
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._held or job_id in self._handed_over
+
+    def ids(self) -> Sequence[str]:
+        """Return the ids of the jobs that this process knows as its own."""
+        return sorted({*self._held, *self._handed_over})
+
+    def is_handed_over(self, job_id: str) -> bool:
+        """Return whether others work at a job of ours, or have done so."""
+        return job_id in self._handed_over
+
+    def away(self) -> int:
+        """Return how many jobs of ours others are working at."""
+        return len(self._handed_over - self._held.keys())
+
+    def forget_locks(self) -> None:
+        """Forget which locks are held, after the session has ended or an answer was lost: they are looked at anew."""
+        self._held.clear()
+
+    def take(self, job: Job, claim: str) -> None:
+        """Lock a job and mark it. Raises MerrittLocked and MerrittConflict where another consumer was first."""
+        release_own_lock(self.client, job.lock_path, self.owner)
+        job = self.queue.jobs.lock(job)
+        self._held[job.id], self.priorities[job.id] = job, job.priority
+        self.marks.write(job.id, Mark(claim))
+
+    def load(self, job_id: str, claim: str) -> Job:
+        """Return a job that is ours, with its lock unless it is with others. Raises ClaimLost where it is not ours any
+        more."""
+        mark = self.marks.read(job_id)
+        if mark is None or mark.claim != claim:
+            raise ClaimLost("it is not marked as taken by this node under this claim")
+        is_away = mark.phase in (Phase.AWAY, Phase.CANCELLED)
+        try:
+            job = self.queue.jobs.load(job_id)
+            if is_ended(job, claim):
+                raise ClaimLost(f"it is {job.state} over there")
+            if mark.phase is not Phase.HERE:
+                self._handed_over.add(job_id)
+            if job.state not in self.states:
+                if not is_away:  # the settings are others than when it was taken
+                    release_own_lock(self.client, job.lock_path, self.owner)
+                    raise ClaimLost(f"it is {job.state} over there, and that step is left to others")
+                self._held.pop(job_id, None)
+                return job
+            held = self._held.get(job_id)
+            if held is not None and self._has(held):
+                job = replace(job, lock=held.lock)
+            else:
+                release_own_lock(self.client, job.lock_path, self.owner)
+                job = self.queue.jobs.lock(job)
+            self._held[job_id] = job
+            self.priorities.setdefault(job_id, job.priority)
+            if is_away:
+                self.marks.write(job_id, Mark(claim, Phase.BACK))
+            return job
+        except (MerrittLocked, MerrittConflict) as error:
+            if is_away:
+                return replace(job, lock=None)  # others have not let it go yet
+            raise ClaimLost(str(error)) from error
+        except (MerrittZKNodeInvalid, NoNodeError) as error:
+            raise ClaimLost(f"it was deleted over there: {error}") from error
+
+    def _has(self, job: Job) -> bool:
+        """Return whether a lock is still this session's."""
+        assert job.lock is not None, "jobs that are held are locked"
+        try:
+            data, _ = self.client.retry(self.client.get, job.lock.path)
+            return bytes(data) == job.lock.note
+        except NoNodeError:
+            return False
+
+    def keep(self, job: Job) -> None:
+        """Remember a job of ours as it is after a change; one without a lock is with others from now on."""
+        if job.lock is None:
+            self._held.pop(job.id, None)
+            self._handed_over.add(job.id)
+        else:
+            self._held[job.id] = job
+
+    def lose(self, job_id: str) -> None:
+        """Forget the lock of a job that another client has."""
+        self._held.pop(job_id, None)
+
+    def let_go(self, job_id: str) -> None:
+        """Forget a job that has ended or is lost; a lock that is still ours is released."""
+        self.priorities.pop(job_id, None)
+        self._handed_over.discard(job_id)
+        if (job := self._held.pop(job_id, None)) is not None:
+            self.queue.jobs.unlock(job)
+        self.marks.remove(job_id)
+
+    def fail(self, job: Job, reason: str) -> None:
+        """Fail a job, and let it go."""
+        try:
+            self.queue.jobs.set_status(job, JobState.FAILED, message=reason, unlock=True)
+        except (MerrittStateError, MerrittLocked, MerrittConflict, MerrittZKNodeInvalid) as error:
+            log.warning("%s: job %s is not ours any more: %s", self.owner, job.id, error)
+        self.let_go(job.id)
+
+    # --- jobs that others work at -------------------------------------------------------------
+
+    def cancel_away(self, job_id: str, claim: str, reason: str) -> None:
+        """Record that a job which is with others was cancelled here, so that it fails when it comes back."""
+        self._handed_over.discard(job_id)
+        self.marks.write(job_id, Mark(claim, Phase.CANCELLED, reason))
+
+    def fail_if_back(self, job_id: str, mark: Mark) -> None:
+        """Fail a job that was cancelled here while others had it, as soon as it is in a state of ours again."""
+        with suppress(MerrittLocked, MerrittConflict):  # others have not let it go yet
+            try:
+                job = self.queue.jobs.load(job_id)
+                if not is_ended(job, mark.claim):
+                    if job.state not in self.states:
+                        return
+                    release_own_lock(self.client, job.lock_path, self.owner)
+                    self.queue.jobs.set_status(job, JobState.FAILED, message=mark.reason)
+            except MerrittZKNodeInvalid as error:
+                log.warning("%s: job %s was deleted over there: %s", self.owner, job_id, error)
+            self.let_go(job_id)
+
+    def take_back(self, job_id: str) -> Job | None:
+        """Lock a job again when others have done their step; None while they have not unlocked it."""
+        mark = self.marks.read(job_id)
+        with suppress(ClaimLost):
+            if mark is not None and (job := self.load(job_id, mark.claim)).lock is not None:
+                return job
+        return None
+
+
+def is_ended(job: Job, claim: str) -> bool:
+    """Return whether a job has ended over there, or was requeued since it was taken under this claim."""
+    return job.state in ENDED or claim.partition(".")[0] != str(job.retry_count)
