@@ -16,6 +16,7 @@ from spinney.bridges.merritt.errors import MerrittLocked as MerrittLocked
 from spinney.bridges.merritt.errors import MerrittNodeTooLarge as MerrittNodeTooLarge
 from spinney.bridges.merritt.errors import MerrittStateError as MerrittStateError
 from spinney.bridges.merritt.errors import MerrittZKNodeInvalid as MerrittZKNodeInvalid
+from spinney.bridges.merritt.job_nodes import Head as Head
 from spinney.bridges.merritt.job_nodes import Job as Job
 from spinney.bridges.merritt.job_nodes import job_identifiers as job_identifiers
 from spinney.bridges.merritt.job_nodes import job_metadata as job_metadata

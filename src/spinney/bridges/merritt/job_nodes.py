@@ -1,7 +1,7 @@
 """What a job is in ZooKeeper: its nodes, its status, and where lists point to it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
 
@@ -50,6 +50,14 @@ class Job(Item):
             layout.job_pointer(self.state, self.priority, self.id),
             layout.batch_pointer(self.bid, self.state, self.id),
         )
+
+
+class Head(NamedTuple):
+    """What of a job is read where only its state matters."""
+
+    state: JobState
+    priority: int
+    retry_count: int
 
 
 def job_identifiers(primary_id: str | None, local_id: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from spinney.bridges.merritt.items import Items, read_item
 from spinney.bridges.merritt.job_nodes import (
     DEFAULT_PRIORITY,
     PARTS,
+    Head,
     Job,
     add_job,
     status_fields,
@@ -58,9 +59,8 @@ class Jobs(Items[Job]):
         """Return a job. Raises MerrittZKNodeInvalid where a node is missing or cannot be read."""
         return self._read(f"{layout.JOBS}/{job_id}")
 
-    def heads(self, ids: Sequence[str]) -> list[tuple[JobState, int] | None]:
-        """Return the states and priorities of several jobs, read in one round; None for each that is missing or cannot
-        be read."""
+    def heads(self, ids: Sequence[str]) -> list[Head | None]:
+        """Return the heads of several jobs, read in one round; None for each that is missing or cannot be read."""
         paths = [f"{layout.JOBS}/{job_id}/{name}" for job_id in ids for name in ("status", "priority")]
         read = [data_of(each) for each in get_all(self._client, paths)]
         return [_head(*both) for both in zip(read[::2], read[1::2], strict=True)]
@@ -225,9 +225,10 @@ class Jobs(Items[Job]):
         replace(self._client, transaction, job.pointers, wanted)
 
 
-def _head(status: bytes | None, priority: bytes | None) -> tuple[JobState, int] | None:
+def _head(status: bytes | None, priority: bytes | None) -> Head | None:
     try:
-        state = JobState(codec.read_object("status", status).get("status", ""))
-        return state, codec.read_number("priority", priority)
-    except (ValueError, MerrittZKNodeInvalid):
+        fields = codec.read_object("status", status)
+        state, retry_count = JobState(fields.get("status", "")), int(fields.get("retry_count") or 0)
+        return Head(state, codec.read_number("priority", priority), retry_count)
+    except (ValueError, TypeError, MerrittZKNodeInvalid):
         return None

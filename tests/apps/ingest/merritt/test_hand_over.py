@@ -1,5 +1,7 @@
 """Jobs that are with Merritt's services between two steps of ours, for consumers of ours in one process."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -43,6 +45,20 @@ def held(consumer: MerrittConsumer) -> list[tuple[str, str]]:
 
 def orders(consumer: MerrittConsumer) -> list[str]:
     return [str(wish.order) for wish in consumer.wishes()]
+
+
+@contextmanager
+def requests(client: KazooClient) -> Iterator[list[str]]:
+    """Record the paths of all requests to ZooKeeper."""
+    paths, call = list[str](), client._call
+
+    def recorded(request: Any, answer: Any) -> Any:
+        paths.append(request.path)
+        return call(request, answer)
+
+    client._call = recorded
+    yield paths
+    client._call = call
 
 
 def lose_connection(consumer: MerrittConsumer) -> None:
@@ -201,6 +217,37 @@ def test_a_batch_that_cannot_be_read_ends_no_job(
     assert locks(client) == [f"{running.path}/lock"]
 
 
+def test_jobs_that_stand_as_they_stood_are_read_together_and_others_are_taken_or_lost(
+    client: KazooClient, queue: MerrittQueue, start: Start
+) -> None:
+    oak, batch = start("oak"), new_batch(queue)
+    for _ in range(6):
+        queue.jobs.create(batch.id, CONFIGURATION)
+    ours, away, back, unlocked, stolen, failed = claims = oak.claim(6)
+    for claim in (away, back):
+        report(oak, claim, here(State.HELD, "notify"))
+    assert held(oak) == [(claim.entry, claim.claim) for claim in claims]
+    with requests(oak.client) as paths:
+        oak.claimed({(claim.entry, claim.claim) for claim in claims})
+    assert (
+        len(set(paths)) == len(paths) == 23
+    )  # marks and their list, four locks, a status and a priority each
+
+    job = queue.jobs.load(back.entry)
+    queue.jobs.set_status(job, JobState.NOTIFY)
+    for claim in (unlocked, stolen, failed):
+        client.delete(queue.jobs.load(claim.entry).lock_path)
+    queue.jobs.lock(queue.jobs.load(stolen.entry))
+    queue.jobs.fail(queue.jobs.load(failed.entry), "an operator")
+
+    assert held(oak) == [(claim.entry, claim.claim) for claim in (ours, away, back, unlocked)]
+    assert sorted(client.get_children("/spinney/nodes/oak")) == [
+        claim.entry for claim in (ours, away, back, unlocked)
+    ]
+    own = [queue.jobs.load(claim.entry).lock_path for claim in (ours, back, unlocked)]
+    assert set(own) < set(locks(client))
+
+
 def test_parked_jobs_have_a_bound_and_are_looked_at_in_one_round(
     queue: MerrittQueue, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,15 +257,8 @@ def test_parked_jobs_have_a_bound_and_are_looked_at_in_one_round(
     for claim in oak.claim(3):
         report(oak, claim, here(State.HELD, "notify"))
     assert oak.parked == 3
-    paths, call = list[str](), oak.client._call
-
-    def recorded(request: Any, answer: Any) -> Any:
-        paths.append(request.path)
-        return call(request, answer)
-
-    oak.client._call = recorded
-    assert orders(oak) == []
-    oak.client._call = call
+    with requests(oak.client) as paths:
+        assert orders(oak) == []
     assert len(paths) == 6  # a status and a priority each
 
     monkeypatch.setattr("spinney.apps.ingest.merritt.consumer.MOST_PARKED", 2)

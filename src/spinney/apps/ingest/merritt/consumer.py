@@ -122,17 +122,21 @@ class MerrittConsumer:
         """Return the jobs that are ours, with their locks taken again where the session was another one."""
         claims = []
         with self._reached():
-            for job_id, mark in self._marks.jobs().items():
+            marks = self._marks.jobs()
+            standing = self._owned.standing(
+                {job_id: mark for job_id, mark in marks.items() if (job_id, mark.claim) in linked}
+            )
+            for job_id, mark in marks.items():
                 if mark.phase is Phase.CANCELLED:
                     self._owned.fail_if_back(job_id, mark)
                     continue
                 try:
-                    job = self._owned.load(job_id, mark.claim)
+                    job = None if job_id in standing else self._owned.load(job_id, mark.claim)
                 except ClaimLost as lost:
                     log.warning("%s: job %s is not ours any more: %s", self.name, job_id, lost)
                     self._owned.let_go(job_id)
                     continue
-                if (job_id, mark.claim) in linked:
+                if job is None or (job_id, mark.claim) in linked:
                     claims.append(Claim(entry=job_id, claim=mark.claim, type=TYPE, params={}))
                     continue
                 try:
@@ -320,18 +324,22 @@ class MerrittConsumer:
                 if head is None:
                     wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason="deleted in Merritt's queue"))
                     continue
-                state, priority = head
-                if state in ENDED:
-                    reason = f"{state} in Merritt's queue"
+                if head.state in ENDED:
+                    reason = f"{head.state} in Merritt's queue"
                     wishes.append(Wish(entry=job_id, order=Order.CANCEL, reason=reason))
                 elif self._owned.is_handed_over(job_id):
-                    if state in self.settings.states and (job := self._owned.take_back(job_id)) is not None:
+                    if (
+                        head.state in self.settings.states
+                        and (job := self._owned.take_back(job_id)) is not None
+                    ):
                         reason = f"{job.state} in Merritt's queue"
                         wishes.append(Wish(entry=job_id, order=Order.RELEASE, reason=reason))
-                elif priority != self._owned.priorities[job_id]:
-                    self._owned.priorities[job_id] = priority
+                elif head.priority != self._owned.priorities[job_id]:
+                    self._owned.priorities[job_id] = head.priority
                     reason = "changed in Merritt's queue"
-                    wishes.append(Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=priority))
+                    wishes.append(
+                        Wish(entry=job_id, order=Order.PRIORITY, reason=reason, priority=head.priority)
+                    )
         return wishes
 
     def differences(self, jobs: Mapping[str, SpinneyJob | None]) -> Iterator[tuple[str, str]]:

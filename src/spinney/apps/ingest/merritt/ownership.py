@@ -6,16 +6,16 @@ with Merritt's services between two steps of ours, it has only the mark, and its
 back."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
 
 from spinney.apps.ingest.merritt.marks import Mark, Marks, Phase, release_own_lock
 from spinney.bridges.foreign import ClaimLost
 from spinney.bridges.merritt import (
+    Head,
     Job,
     JobState,
     MerrittConflict,
@@ -24,6 +24,7 @@ from spinney.bridges.merritt import (
     MerrittStateError,
     MerrittZKNodeInvalid,
 )
+from spinney.bridges.merritt.nodes import data_of, get_all
 
 log = logging.getLogger("spinney.bridges.merritt")
 
@@ -74,13 +75,29 @@ class Ownership:
         self._held[job.id], self.priorities[job.id] = job, job.priority
         self.marks.write(job.id, Mark(claim))
 
+    def standing(self, marks: Mapping[str, Mark]) -> Collection[str]:
+        """Return which of the jobs with these marks stand as this process knows them: locked by it in a state of ours,
+        or with others in another one. They are read together; ``load`` takes up the others, or finds them lost."""
+        locked, standing = self._still_locked(marks), set()
+        for (job_id, mark), head in zip(marks.items(), self.queue.jobs.heads(list(marks)), strict=True):
+            if head is None or is_ended(head, mark.claim):
+                continue
+            if head.state in self.states:
+                stands = job_id in locked and not _is_away(mark)
+            else:
+                is_known = job_id in self._handed_over and job_id not in self._held
+                stands = is_known and mark.phase is Phase.AWAY
+            if stands:
+                standing.add(job_id)
+        return standing
+
     def load(self, job_id: str, claim: str) -> Job:
         """Return a job that is ours, with its lock unless it is with others. Raises ClaimLost where it is not ours any
         more."""
         mark = self.marks.read(job_id)
         if mark is None or mark.claim != claim:
             raise ClaimLost("it is not marked as taken by this node under this claim")
-        is_away = mark.phase in (Phase.AWAY, Phase.CANCELLED)
+        is_away = _is_away(mark)
         try:
             job = self.queue.jobs.load(job_id)
             if is_ended(job, claim):
@@ -93,9 +110,8 @@ class Ownership:
                     raise ClaimLost(f"it is {job.state} over there, and that step is left to others")
                 self._held.pop(job_id, None)
                 return job
-            held = self._held.get(job_id)
-            if held is not None and self._has(held):
-                job = replace(job, lock=held.lock)
+            if self._still_locked([job_id]):
+                job = replace(job, lock=self._held[job_id].lock)
             else:
                 release_own_lock(self.client, job.lock_path, self.owner)
                 job = self.queue.jobs.lock(job)
@@ -108,17 +124,18 @@ class Ownership:
             if is_away:
                 return replace(job, lock=None)  # others have not let it go yet
             raise ClaimLost(str(error)) from error
-        except (MerrittZKNodeInvalid, NoNodeError) as error:
+        except MerrittZKNodeInvalid as error:
             raise ClaimLost(f"it was deleted over there: {error}") from error
 
-    def _has(self, job: Job) -> bool:
-        """Return whether a lock is still this session's."""
-        assert job.lock is not None, "jobs that are held are locked"
-        try:
-            data, _ = self.client.retry(self.client.get, job.lock.path)
-            return bytes(data) == job.lock.note
-        except NoNodeError:
-            return False
+    def _still_locked(self, ids: Iterable[str]) -> Collection[str]:
+        """Return which of these jobs have locks that are still this session's, read in one round."""
+        held = [self._held[job_id] for job_id in ids if job_id in self._held]
+        nodes = get_all(self.client, [job.lock_path for job in held])
+        return {
+            job.id
+            for job, node in zip(held, nodes, strict=True)
+            if job.lock is not None and data_of(node) == job.lock.note
+        }
 
     def keep(self, job: Job) -> None:
         """Remember a job of ours as it is after a change; one without a lock is with others from now on."""
@@ -178,6 +195,10 @@ class Ownership:
         return None
 
 
-def is_ended(job: Job, claim: str) -> bool:
+def is_ended(job: Job | Head, claim: str) -> bool:
     """Return whether a job has ended over there, or was requeued since it was taken under this claim."""
     return job.state in ENDED or claim.partition(".")[0] != str(job.retry_count)
+
+
+def _is_away(mark: Mark) -> bool:
+    return mark.phase in (Phase.AWAY, Phase.CANCELLED)
